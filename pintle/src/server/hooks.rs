@@ -1,15 +1,14 @@
 use std::{
     fmt,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::Arc,
 };
 
 use pintle_proto::Peer;
 use pintle_types::RpcError;
 
+#[cfg(feature = "http-server")]
+use crate::server::sessions::next_number;
 use crate::{
     Ended,
     server::{Caller, Server},
@@ -29,7 +28,8 @@ use crate::{
 #[non_exhaustive]
 #[derive(Clone, Debug)]
 pub struct Opened {
-    /// A number that no other connection of this process has.
+    /// A number that no other connection of this process has. The session on the connection has it too:
+    /// [`SessionHandle::id`](crate::server::SessionHandle::id).
     pub id: u64,
     /// The caller, as far as it is authenticated.
     pub caller: Caller,
@@ -49,9 +49,21 @@ impl Opened {
 /// The hooks that run when connections open and close.
 #[derive(Clone, Default)]
 pub(crate) struct Hooks {
-    pub(crate) open: Vec<Arc<OnOpen>>,
+    pub(crate) open: Vec<OpenHook>,
     pub(crate) session: Vec<Arc<OnOpen>>,
     pub(crate) close: Vec<Arc<OnClose>>,
+}
+
+/// A hook of [`Server::on_open`].
+#[derive(Clone)]
+pub(crate) struct OpenHook {
+    run: Arc<OnOpen>,
+    /// Whether it may refuse.
+    #[cfg_attr(
+        not(feature = "http-server"),
+        expect(dead_code, reason = "only requests over HTTP may lack a connection")
+    )]
+    decides: bool,
 }
 
 type OnOpen = dyn Fn(&Opened) -> Result<(), RpcError> + Send + Sync;
@@ -64,6 +76,11 @@ impl Server {
     /// probe (`server/discover`) gets the error before. So does one with a `Result` that panics; a hook without a result refuses
     /// none.
     ///
+    /// A request over HTTP that belongs to no session, as in the stateless era, belongs to no connection either. A hook with a
+    /// `Result` runs for each such request and refuses it, and each has an `id` of its own; hooks without a result are for
+    /// counting, and neither they nor [`on_close`](Self::on_close) run. No hook runs when a session of a session store is
+    /// continued by another process.
+    ///
     /// ```
     /// use pintle::{Server, server::Opened, types::RpcError};
     ///
@@ -74,7 +91,8 @@ impl Server {
     /// ```
     #[must_use]
     pub fn on_open<R: HookResult>(self, hook: impl Fn(&Opened) -> R + Send + Sync + 'static) -> Self {
-        self.change(|state| state.hooks.open.push(Arc::new(move |opened| R::run(|| hook(opened)))));
+        let run = Arc::new(move |opened: &Opened| R::run(|| hook(opened)));
+        self.change(|state| state.hooks.open.push(OpenHook { run, decides: R::DECIDES }));
         self
     }
 
@@ -100,6 +118,10 @@ impl Server {
 
 /// The result of a hook: `()`, or a `Result` whose error refuses the connection or session.
 pub trait HookResult: sealed::HookSealed + Sized {
+    /// Whether it may refuse.
+    #[doc(hidden)]
+    const DECIDES: bool;
+
     #[doc(hidden)]
     fn run(hook: impl FnOnce() -> Self) -> Result<(), RpcError>;
 }
@@ -107,6 +129,8 @@ pub trait HookResult: sealed::HookSealed + Sized {
 impl sealed::HookSealed for () {}
 
 impl HookResult for () {
+    const DECIDES: bool = false;
+
     fn run(hook: impl FnOnce()) -> Result<(), RpcError> {
         safely(hook);
         Ok(())
@@ -116,6 +140,8 @@ impl HookResult for () {
 impl sealed::HookSealed for Result<(), RpcError> {}
 
 impl HookResult for Result<(), RpcError> {
+    const DECIDES: bool = true;
+
     fn run(hook: impl FnOnce() -> Self) -> Self {
         catch_unwind(AssertUnwindSafe(hook)).unwrap_or_else(|_| {
             tracing::error!("a hook panicked");
@@ -129,6 +155,21 @@ mod sealed {
     pub trait HookSealed {}
 }
 
+#[cfg(feature = "http-server")]
+impl Hooks {
+    /// Returns the error of a hook that refuses a request that belongs to no connection. Only hooks that may refuse are run.
+    pub(crate) fn refuse_request(
+        &self,
+        server: &Server,
+        caller: impl FnOnce() -> Caller,
+    ) -> Option<RpcError> {
+        let mut deciding = self.open.iter().filter(|hook| hook.decides).map(|hook| &hook.run).peekable();
+        deciding.peek()?;
+        let opened = Opened { id: next_number(), caller: caller(), session: None, server: server.clone() };
+        run(deciding, &opened).err()
+    }
+}
+
 /// A connection from its beginning to its end.
 pub(crate) struct Visit {
     opened: Opened,
@@ -138,11 +179,10 @@ pub(crate) struct Visit {
 }
 
 impl Visit {
-    pub(crate) fn begin(server: Server, caller: Caller) -> Self {
-        static LAST: AtomicU64 = AtomicU64::new(0);
-        let id = LAST.fetch_add(1, Ordering::Relaxed) + 1;
+    /// Runs the hooks for a connection. `id` is also the number of the session that is opened on it.
+    pub(crate) fn begin(server: Server, caller: Caller, id: u64) -> Self {
         let opened = Opened { id, caller, session: None, server };
-        let refused = run(&opened.server.snapshot().hooks.open, &opened).err();
+        let refused = run(opened.server.snapshot().hooks.open.iter().map(|hook| &hook.run), &opened).err();
         Self { opened, ended: None, refused }
     }
 
@@ -155,7 +195,7 @@ impl Visit {
     pub(crate) fn note_session(&mut self, peer: Option<&Arc<Peer>>) -> Result<(), RpcError> {
         let (Some(peer), None) = (peer, &self.opened.session) else { return Ok(()) };
         self.opened.session = Some(peer.clone());
-        let done = run(&self.opened.server.snapshot().hooks.session, &self.opened);
+        let done = run(self.opened.server.snapshot().hooks.session.iter(), &self.opened);
         if done.is_err() {
             self.opened.session = None;
         }
@@ -176,8 +216,8 @@ impl Drop for Visit {
 }
 
 /// Runs hooks until one refuses.
-fn run(hooks: &[Arc<OnOpen>], opened: &Opened) -> Result<(), RpcError> {
-    hooks.iter().try_for_each(|hook| hook(opened))
+fn run<'a>(mut hooks: impl Iterator<Item = &'a Arc<OnOpen>>, opened: &Opened) -> Result<(), RpcError> {
+    hooks.try_for_each(|hook| hook(opened))
 }
 
 /// A hook that panics harms nobody else.

@@ -3,10 +3,12 @@
 use http::Response;
 use pintle_proto::{
     Revision,
-    http::{Accepts, Head, Post, PostBody, Refusal, RequestHead, name_in, name_member, route},
+    http::{
+        Accepts, Head, Post, PostBody, Refusal, RequestHead, name_in, name_member, route, stateless_status,
+    },
     server::{Call, Stamped},
 };
-use pintle_types::{Frame, Message};
+use pintle_types::{Frame, Message, RpcError};
 
 use super::{
     Body, deferred,
@@ -20,6 +22,7 @@ use super::{
     session::{Session, conversation, exchange::Exchange, id::SessionId},
     stateless,
 };
+use crate::server::Caller;
 
 /// Answers a POST.
 pub(super) async fn answer(
@@ -66,6 +69,12 @@ async fn admit(cx: &HttpRequestCx, head: &Head<'_>, content: Content, accepts: A
         Ok(found) => found,
         Err(refusal) => return Admitted::Answered(refused(&refusal, request_id(&frame))),
     };
+    if matches!(destination, Destination::Stateless | Destination::Ignored | Destination::Sessionless(_))
+        && let Some(error) = refused_by_hook(cx)
+    {
+        let refusal = Refusal::new(stateless_status(error.code), error);
+        return Admitted::Answered(refused(&refusal, request_id(&frame)));
+    }
     if let Destination::Stateless = destination {
         return match frame {
             Frame::One(Message::Request(request)) => stateless::admit(cx, request, stamped.as_ref(), accepts),
@@ -98,6 +107,14 @@ async fn admit(cx: &HttpRequestCx, head: &Head<'_>, content: Content, accepts: A
         None => conversation::admit(cx, &session, frame, accepts),
         Some(store) => Box::pin(conversation::admit_stored(cx, &session, store, frame, accepts)).await,
     }
+}
+
+/// Returns the error of a hook that refuses a request without a session.
+fn refused_by_hook(cx: &HttpRequestCx) -> Option<RpcError> {
+    cx.snapshot.hooks.refuse_request(&cx.server, || Caller {
+        principal: cx.principal.clone(),
+        extensions: cx.context.extensions().clone(),
+    })
 }
 
 /// Accepts a message that has no effect. Layers see it if it is a notification.

@@ -83,10 +83,14 @@ pub(crate) struct SessionFacts {
 
 impl SessionFacts {
     pub(crate) fn new() -> Self {
-        static LAST: AtomicU64 = AtomicU64::new(0);
-        let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
-        Self { number, opened: Some(Instant::now()), values: SessionValues::default() }
+        Self { number: next_number(), opened: Some(Instant::now()), values: SessionValues::default() }
     }
+}
+
+/// Returns a number that no other connection or session of this process has.
+pub(crate) fn next_number() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    LAST.fetch_add(1, Ordering::Relaxed) + 1
 }
 
 /// The facts of all sessions that exist for one request only. No handle reaches them.

@@ -2,6 +2,7 @@
 
 use std::{collections::VecDeque, sync::Arc, task::Context};
 
+use bytes::Bytes;
 use pintle_proto::{
     Peer,
     server::{Arrival, Call, Inbound, Listen, Outcome, Performed, Ticket},
@@ -12,7 +13,7 @@ use pintle_types::{
 };
 use tokio::sync::oneshot;
 
-use super::{StreamConnection, TURN};
+use super::{OVERHEAD, StreamConnection, TURN};
 use crate::server::{
     OnNotification,
     call::{cx::Cx, sink::CallSink},
@@ -111,6 +112,21 @@ impl StreamConnection {
         match (self.follow_session(), inbound) {
             (Some(error), Inbound::Reply(response)) => Inbound::Reply(Response::new(response.id, Err(error))),
             (_, inbound) => inbound,
+        }
+    }
+
+    /// Sends the responses to a message of a connection that a hook refuses. Unread ones count for the backlog, as those to any
+    /// message.
+    pub(super) fn refuse(&mut self, responses: Vec<Response>, length: usize) {
+        for response in responses {
+            let line = Bytes::from(Message::Response(response).to_vec());
+            if self.is_full() {
+                self.backlog += line.len();
+            }
+            self.send(line);
+        }
+        if self.is_full() {
+            self.backlog += length + OVERHEAD;
         }
     }
 

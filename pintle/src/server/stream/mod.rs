@@ -183,7 +183,7 @@ impl StreamConnection {
         self.principal = caller.name().map(Into::into);
         caller.name().into_iter().for_each(|principal| self.live.0.set_principal(principal));
         self.context = Arc::new(RequestContext::new(caller.extensions.clone()));
-        let visit = Visit::begin(self.server.clone(), caller);
+        let visit = Visit::begin(self.server.clone(), caller, self.live.0.facts().number);
         self.refused = visit.refused().cloned().map(Box::new);
         self.visit = Some(visit);
         self
@@ -412,9 +412,7 @@ impl StreamConnection {
                     Ok(frame) => {
                         if let Some(refused) = &self.refused {
                             let (responses, is_last) = layered::refusal(&frame, refused);
-                            for response in responses {
-                                self.send(Message::Response(response).to_vec().into());
-                            }
+                            self.refuse(responses, length);
                             if is_last {
                                 self.close(Ended::Stopped);
                             }

@@ -249,3 +249,20 @@ async fn a_stateless_call_on_the_connection_of_a_session_is_in_no_session() {
         assert_eq!(raw.recv().await["result"]["content"][0]["text"], expected, "{R5}");
     }
 }
+
+#[tokio::test]
+async fn a_session_has_the_number_of_its_connection_in_hooks() {
+    let opened = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let seen = opened.clone();
+    let server = Server::new("s", "0").on_session(move |opened| seen.lock().unwrap().push(opened.id));
+    // A session without hooks has a number too.
+    #[cfg(feature = "http-server")]
+    let _quiet = {
+        let http = Server::new("quiet", "0").http().unwrap();
+        crate::support::http_client::Wire::new(&http).open(R4, json!({})).await
+    };
+    let _one = Client::open(&server, R4, json!({})).await;
+    let _other = Client::open(&server, R4, json!({})).await;
+    let ids: Vec<_> = server.sessions().iter().filter_map(SessionHandle::id).collect();
+    assert_eq!(*opened.lock().unwrap(), ids);
+}

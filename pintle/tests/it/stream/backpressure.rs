@@ -500,3 +500,27 @@ async fn notifications_are_handled_in_order_and_a_slow_handler_holds_few() {
     assert!(order.len() >= written, "{} of {written}", order.len());
     assert!(order.iter().copied().eq(0..order.len()));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_client_that_never_reads_is_made_to_wait() {
+    use tokio::io::AsyncWriteExt;
+    let reason = "not you ".repeat(1 << 10);
+    let refuse = move |_: &pintle::server::Opened| Err(pintle::types::RpcError::invalid_request(reason.clone()));
+    let (pipe, _serving) = Pipe::open(&echo().on_open(refuse), 64 << 10);
+    let Pipe { mut reader, mut writer } = pipe;
+    let mut written = 0;
+    let write = async {
+        for id in 0..20_000 {
+            // A probe does not end the connection.
+            let probe = json!({"jsonrpc": "2.0", "id": id, "method": "server/discover"});
+            writer.write_all(format!("{probe}\n").as_bytes()).await.unwrap();
+            written = id + 1;
+        }
+    };
+    let waits = tokio::time::timeout(Duration::from_secs(60), write).await.is_err();
+    assert!(waits, "{written} refused requests were read, and none of the answers");
+    for id in 0..written {
+        let line = within(reader.next_line()).await.unwrap().unwrap();
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&line).unwrap()["id"], id);
+    }
+}

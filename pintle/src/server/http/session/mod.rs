@@ -32,10 +32,10 @@ use pintle_proto::{
     Peer,
     server::{Arrival, Call, Engine, Inbound, Outcome, Service, Ticket},
 };
-use pintle_types::{Frame, Message, RequestId, RpcError, method};
+use pintle_types::{Frame, Message, RequestId, Response, RpcError, method};
 
 use self::{channel::Channel, id::SessionId, lost::LostStreams, record::RecordClock, table::KeptSession};
-use super::{edge::response::session_ended, origin::AddressKey};
+use super::{edge::response::session_ended, frame::request_id, origin::AddressKey};
 use crate::{
     Ended,
     server::{
@@ -90,6 +90,8 @@ struct Core {
     /// `None` while it would be empty.
     busy: Option<Box<Busy>>,
     visit: Option<Box<Visit>>,
+    /// Whether a hook has yet to accept the client. It runs without the lock.
+    undecided: bool,
 }
 
 /// The state of a session with more activity than one call without events.
@@ -165,6 +167,7 @@ impl Session {
             running: None,
             busy: None,
             visit: None,
+            undecided: false,
         };
         let session = Self {
             id,
@@ -224,6 +227,12 @@ impl Session {
         if let Some(principal) = &self.principal {
             arrival = arrival.by(principal);
         }
+        if core.undecided && core.engine.peer().is_some() {
+            const REASON: &str = "the session is not open yet: wait for the response to `initialize`";
+            return request_id(&frame).map_or(Inbound::Ignore(REASON), |id| {
+                Inbound::Reply(Response::new(Some(id.clone()), Err(RpcError::invalid_request(REASON))))
+            });
+        }
         if !self.is_initialized() && needs_session(&frame) {
             self.set_initialized();
         }
@@ -264,10 +273,14 @@ impl Session {
             return Ok(());
         }
         let caller = Caller { principal: self.principal.clone(), extensions: extensions.clone() };
-        let mut visit = Visit::begin(self.server.clone(), caller);
+        let number = self.kept.as_ref().map_or(0, |kept| kept.facts.number);
+        let mut visit = Visit::begin(self.server.clone(), caller, number);
         let refused = visit.refused().cloned();
-        let done = refused.map_or_else(|| visit.note_session(self.peer().as_ref()), Err);
-        self.lock().visit = Some(Box::new(visit));
+        let peer = self.peer();
+        let done = refused.map_or_else(|| visit.note_session(peer.as_ref()), Err);
+        let mut core = self.lock();
+        core.visit = Some(Box::new(visit));
+        core.undecided = peer.is_none();
         done
     }
 
@@ -282,8 +295,9 @@ impl Session {
         let done = visit.note_session(peer.as_ref());
         let mut core = self.lock();
         core.visit = Some(visit);
-        if done.is_err() {
-            core.engine.close_session();
+        match &done {
+            Ok(()) => core.undecided &= peer.is_none(),
+            Err(_) => core.engine.close_session(),
         }
         done
     }
@@ -534,6 +548,38 @@ pub(super) fn fresh_number() -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_runs_in_a_session_before_its_hook_has_accepted_the_client() {
+        let message = |id: i64, method: &str, params: serde_json::Value| {
+            let message = serde_json::json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+            Frame::parse(message.to_string().as_bytes(), 1).unwrap()
+        };
+        for accepts in [true, false] {
+            let decide = move |_: &crate::server::Opened| match accepts {
+                true => Ok(()),
+                false => Err(RpcError::invalid_request("not you")),
+            };
+            let tool = crate::server::tool("t", || async { "fine" });
+            let server = Server::new("s", "0").tool(tool).on_session(decide);
+            let snapshot = server.snapshot();
+            let mut revisions = snapshot.service.revisions().iter();
+            let revision = revisions.find(|revision| !revision.is_stateless()).unwrap().as_str();
+            let session = Session::new(SessionId::NIL, None, server, Engine::new_session());
+            session.opened(&Extensions::new()).unwrap();
+            let client = serde_json::json!({"name": "c", "version": "0"});
+            let params =
+                serde_json::json!({"protocolVersion": revision, "capabilities": {}, "clientInfo": client});
+            let opened = session.receive(&snapshot.service, message(1, "initialize", params));
+            assert!(matches!(opened, Inbound::Reply(_)), "{opened:?}");
+            let call = |id| session.receive(&snapshot.service, message(id, "tools/list", Default::default()));
+            let early = call(2);
+            assert!(matches!(&early, Inbound::Reply(reply) if reply.result.is_err()), "{early:?}");
+            assert_eq!(session.note_peer().is_ok(), accepts);
+            let late = call(3);
+            assert_eq!(matches!(late, Inbound::Call(_)), accepts, "{late:?}");
+        }
+    }
 
     #[test]
     fn an_idle_session_is_small() {
