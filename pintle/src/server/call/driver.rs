@@ -31,7 +31,7 @@ use super::registry::RegisteredCall;
 use super::{
     context::RequestContext,
     cx::Cx,
-    run::{HandlerRun, Start},
+    run::{CallScope, HandlerRun, Start},
     sink::{CallEvent, CallSink},
 };
 use crate::server::{Server, snapshot::Snapshot};
@@ -85,6 +85,7 @@ impl CallDriver {
         sink: CallSink,
     ) -> Self {
         let cx = Cx::new(call, server.clone(), snapshot.clone(), context.clone(), sink);
+        let scope = CallScope::of(&cx).enter();
         let handler = match catch_unwind(AssertUnwindSafe(|| (snapshot.dispatch)(&cx))) {
             Ok(Start::Run(handler)) => HandlerState::Inline(HandlerRun::new(handler, cx.clone())),
             Ok(Start::Done(outcome)) => HandlerState::Done { outcome: Some(outcome), last: Vec::new() },
@@ -94,6 +95,7 @@ impl CallDriver {
                 HandlerState::Done { outcome: Some(Outcome::Failed(error)), last: Vec::new() }
             }
         };
+        drop(scope);
         Self {
             cx,
             handler,

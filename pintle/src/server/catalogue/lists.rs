@@ -183,13 +183,20 @@ pub(crate) fn cursor_text(cx: &Cx) -> Result<Option<String>, RpcError> {
     Ok(params.cursor)
 }
 
+/// Returns the position after which a page of this kind of list begins.
 pub(crate) fn cursor(cx: &Cx, kind: u8) -> Result<u64, RpcError> {
-    let Some(cursor) = cursor_text(cx)? else { return Ok(0) };
-    let place = URL_SAFE_NO_PAD.decode(&cursor).ok().and_then(|bytes| match bytes.split_first() {
-        Some((found, place)) if *found == kind => Some(u64::from_be_bytes(place.try_into().ok()?)),
-        _ => None,
+    cursor_among(cx, &[kind]).map(|(_, place)| place)
+}
+
+/// Returns which of several lists, one after the other, a page begins in, and the position after which it does.
+pub(crate) fn cursor_among(cx: &Cx, kinds: &[u8]) -> Result<(usize, u64), RpcError> {
+    let Some(cursor) = cursor_text(cx)? else { return Ok((0, 0)) };
+    let position = URL_SAFE_NO_PAD.decode(&cursor).ok().and_then(|bytes| {
+        let (found, place) = bytes.split_first()?;
+        let at = kinds.iter().position(|kind| kind == found)?;
+        Some((at, u64::from_be_bytes(place.try_into().ok()?)))
     });
-    place.ok_or_else(|| {
+    position.ok_or_else(|| {
         let shown: String = cursor.chars().take(40).collect();
         RpcError::invalid_params(format!("`{shown}` is not a cursor of this list: start again without one"))
     })

@@ -16,7 +16,9 @@ use super::{
 };
 use crate::{
     Error, Result,
-    server::{Cx, ListKind, Server, SessionError, SessionHandle, ordered_map::OrderedMap},
+    server::{
+        Cx, ListKind, Server, SessionError, SessionHandle, call::run::CallScope, ordered_map::OrderedMap,
+    },
 };
 
 /// The tools of one session or one principal.
@@ -99,7 +101,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// The route is invalid, the principal has a tool of this name or 256 tools, or 65,536 principals have tools.
+    /// The handler of a call without a session called it (a task that it spawned is not noticed), the route is invalid, the principal has a tool of this name or 256 tools, or 65,536 principals have tools.
     ///
     /// ```
     /// use pintle::server::{Server, tool};
@@ -110,6 +112,12 @@ impl Server {
     /// # Ok::<(), pintle::Error>(())
     /// ```
     pub fn add_tool_for(&self, principal: &str, mut route: ToolRoute) -> Result<()> {
+        if CallScope::is_stateless() {
+            return Err(Error::misuse(
+                "a handler of a call without a session cannot add tools of a principal: its lists would depend on earlier \
+                 calls; add them in the program, or use a filter",
+            ));
+        }
         route.prepare();
         without_fault(&route)?;
         self.change_catalogue(|catalogue| {
@@ -195,12 +203,9 @@ impl Overlay {
             (b'y', self.principal.as_deref()),
             (b't', Some(&catalogue.tools)),
         ];
-        let cursor = |section: usize| lists::cursor(cx, sections[section].0);
-        let (first, mut place) = match (cursor(0), cursor(1), cursor(2)) {
-            (Ok(place), ..) => (0, place),
-            (_, Ok(place), _) => (1, place),
-            (.., Ok(place)) => (2, place),
-            (.., Err(error)) => return Outcome::Failed(error),
+        let (first, mut place) = match lists::cursor_among(cx, &sections.map(|(letter, _)| letter)) {
+            Ok(position) => position,
+            Err(error) => return Outcome::Failed(error),
         };
         let size = cx.snapshot().settings.page.unwrap_or(usize::MAX).max(1);
         let mut page = Vec::new();

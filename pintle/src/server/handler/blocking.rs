@@ -1,4 +1,9 @@
-use std::{future::pending, panic::resume_unwind, sync::Arc};
+use std::{
+    collections::HashMap,
+    future::pending,
+    panic::resume_unwind,
+    sync::{Arc, LazyLock, Mutex, PoisonError, Weak},
+};
 
 use tokio::{
     runtime::Handle,
@@ -6,8 +11,11 @@ use tokio::{
     task::{AbortHandle, JoinError},
 };
 
+#[cfg(feature = "http-server")]
+use crate::server::access::peer_address::AddressKey;
 #[cfg(feature = "logging")]
 use crate::server::call::current;
+use crate::server::{Cx, Principal, call::run::CallScope};
 
 /// The limit on synchronous handlers that run at the same time in a process: half of the threads that tokio has for blocking
 /// work by default, so that the other half is left for files and name resolution.
@@ -17,6 +25,67 @@ const MAX_BLOCKING: usize = 256;
 /// cancelled: otherwise a client that calls and cancels could fill the queue of the pool, which has no limit.
 static PERMITS: Semaphore = Semaphore::const_new(MAX_BLOCKING);
 
+/// The limit for one caller, so that one with many slow calls leaves threads to the others.
+const MAX_PER_CALLER: usize = 64;
+
+/// The permits of the callers whose synchronous handlers run or wait.
+static CALLERS: LazyLock<Mutex<CallerPermits>> = LazyLock::new(Mutex::default);
+
+#[derive(Default)]
+struct CallerPermits {
+    by_caller: HashMap<BlockingCaller, Weak<Semaphore>>,
+    /// The length at which callers without handlers are removed, so that adding one is cheap, however many there are.
+    cleanup_at: usize,
+}
+
+/// The caller that a synchronous handler is counted for.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub(crate) enum BlockingCaller {
+    Named(Box<str>),
+    /// An anonymous caller, by the address of its connection.
+    #[cfg(feature = "http-server")]
+    Address(AddressKey),
+    /// An anonymous caller, by its connection.
+    Connection(u64),
+    Unknown,
+}
+
+impl BlockingCaller {
+    /// Returns the caller of a call. `None` is the local user, who is not limited.
+    pub(super) fn of(cx: &Cx) -> Option<Self> {
+        match cx.identity() {
+            Principal::Local => None,
+            Principal::Named(name) => Some(Self::Named(name.into())),
+            Principal::Anonymous => {
+                #[cfg(feature = "http-server")]
+                if let Some(address) = cx.address() {
+                    return Some(Self::Address(AddressKey::of(address)));
+                }
+                let connection = cx.sink().session().and_then(Weak::upgrade);
+                Some(
+                    connection
+                        .map_or(Self::Unknown, |connection| Self::Connection(connection.facts().number)),
+                )
+            }
+        }
+    }
+
+    fn permits(self) -> Arc<Semaphore> {
+        let mut callers = CALLERS.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(permits) = callers.by_caller.get(&self).and_then(Weak::upgrade) {
+            return permits;
+        }
+        let CallerPermits { by_caller, cleanup_at } = &mut *callers;
+        if by_caller.len() >= *cleanup_at {
+            by_caller.retain(|_, permits| permits.strong_count() > 0);
+            *cleanup_at = 2 * by_caller.len() + 16;
+        }
+        let permits = Arc::new(Semaphore::new(MAX_PER_CALLER));
+        by_caller.insert(self, Arc::downgrade(&permits));
+        permits
+    }
+}
+
 /// A synchronous function as a handler, which runs on tokio's blocking pool.
 #[derive(Debug)]
 pub struct Blocking<F>(Arc<F>);
@@ -24,8 +93,8 @@ pub struct Blocking<F>(Arc<F>);
 /// Makes a handler of a synchronous function, for functions that wait or compute for long.
 ///
 /// The function runs on tokio's blocking pool, so that other calls of its connection go on meanwhile. In a process at most 256
-/// such functions run at the same time; the calls of further ones wait for their turn, and count as running for the limits of
-/// the server.
+/// such functions run at the same time, and at most 64 of one caller other than the local user: a principal, or else an address or
+/// a connection. The calls of further ones wait for their turn, and count as running for the limits of the server.
 ///
 /// A thread cannot be interrupted: if the call is cancelled or exceeds its timeout, the client gets no result, or the error, at
 /// once, but the function runs to its end and keeps its thread until then. A function with a loop takes [`Cx`] and asks
@@ -60,16 +129,25 @@ impl<F> Blocking<F> {
 }
 
 /// Runs a function on the blocking pool. Dropping the future removes the function from the queue, if it has not started.
-pub(super) async fn run<R: Send + 'static>(function: impl FnOnce() -> R + Send + 'static) -> R {
-    // Without a runtime there is no pool. The permits are never closed.
-    let (Ok(runtime), Ok(permit)) = (Handle::try_current(), PERMITS.acquire().await) else {
-        return function();
+pub(super) async fn run<R: Send + 'static>(
+    caller: Option<BlockingCaller>,
+    scope: CallScope,
+    function: impl FnOnce() -> R + Send + 'static,
+) -> R {
+    // Without a runtime there is no pool.
+    let Ok(runtime) = Handle::try_current() else { return function() };
+    let own_permit = match caller.map(BlockingCaller::permits) {
+        // The permits are never closed.
+        Some(permits) => permits.acquire_owned().await.ok(),
+        None => None,
     };
+    let Ok(permit) = PERMITS.acquire().await else { return function() };
     let span = tracing::Span::current();
     #[cfg(feature = "logging")]
     let call = current::current();
     let task = runtime.spawn_blocking(move || {
-        let _permit = permit;
+        let _permits = (own_permit, permit);
+        let _scope = scope.enter();
         let _entered = span.entered();
         #[cfg(feature = "logging")]
         let _here = call.map(current::Here::of);

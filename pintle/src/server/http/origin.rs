@@ -6,21 +6,6 @@ use http::{HeaderMap, HeaderName, header::FORWARDED};
 
 use crate::{Error, Result};
 
-/// An IPv4 address, or an IPv6 network of 64 bits, whose addresses usually belong to one subscriber.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub(super) struct AddressKey(std::num::NonZeroU64);
-
-impl AddressKey {
-    pub(super) fn of(address: IpAddr) -> Self {
-        let key = match address.to_canonical() {
-            // No IPv6 network in use has this prefix.
-            IpAddr::V4(address) => 0xffff << 32 | u64::from(address.to_bits()),
-            IpAddr::V6(address) => (address.to_bits() >> 64) as u64,
-        };
-        Self(std::num::NonZeroU64::new(key).unwrap_or(std::num::NonZeroU64::MIN))
-    }
-}
-
 /// The proxies whose headers determine the address of a client.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TrustedProxies(Vec<Network>);
@@ -149,6 +134,7 @@ fn address(text: &str) -> Option<IpAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::server::access::peer_address::AddressKey;
 
     fn ip(text: &str) -> IpAddr {
         text.parse().unwrap()

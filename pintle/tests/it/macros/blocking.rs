@@ -8,11 +8,14 @@ use std::{
 
 use pintle::{
     Server,
-    server::{Cx, State, blocking, prompt, resource},
+    server::{Caller, Cx, State, blocking, prompt, resource},
 };
 use serde_json::json;
 
-use crate::support::eras::{Client, R4, R5, each};
+use crate::support::{
+    eras::{Client, R4, R5, each},
+    line_client::Raw,
+};
 
 /// Something that a thread waits for.
 #[derive(Clone, Default)]
@@ -179,4 +182,56 @@ async fn what_a_function_logs_goes_to_its_client() {
         assert_eq!(heard[0]["params"]["data"]["msg"], "from a thread");
     })
     .await;
+}
+
+/// Something that many threads wait for.
+#[derive(Clone, Default)]
+struct Release(Arc<(Mutex<bool>, Condvar)>);
+
+impl Release {
+    fn wait(&self) {
+        let limit = Duration::from_secs(30);
+        let released = self.0.0.lock().unwrap();
+        drop(self.0.1.wait_timeout_while(released, limit, |released| !*released).unwrap());
+    }
+}
+
+impl Drop for ReleaseOnDrop {
+    fn drop(&mut self) {
+        *self.0.0.0.lock().unwrap() = true;
+        self.0.0.1.notify_all();
+    }
+}
+
+/// Lets the threads go even if the test fails, or its runtime would wait for them.
+struct ReleaseOnDrop(Release);
+
+#[pintle::tool]
+fn hang(State(release): State<Release>) {
+    release.wait();
+}
+
+#[pintle::tool]
+fn quick() -> &'static str {
+    "quick"
+}
+
+#[tokio::test]
+async fn one_caller_does_not_use_up_the_threads_of_the_others() {
+    let release = Release::default();
+    let _release = ReleaseOnDrop(release.clone());
+    let server = Server::new("s", "0").with_state(release).tools(pintle::tools![hang, quick]);
+    let client = async |name: &str| {
+        let raw = Raw::known(&server, Caller::new().principal(name));
+        Client::over(raw, R5, json!({})).await
+    };
+    // On several connections: it is the caller that counts.
+    let mut greedy = [client("greedy").await, client("greedy").await];
+    for at in 0..400 {
+        greedy[at % 2].send("tools/call", json!({"name": "hang"})).await;
+    }
+    greedy[0].send("ping", json!({})).await;
+    let mut other = client("other").await;
+    let answered = tokio::time::timeout(Duration::from_secs(10), other.tool("quick")).await;
+    assert_eq!(answered.as_deref(), Ok("quick"));
 }

@@ -23,13 +23,13 @@ use super::{
 use crate::{
     Ended,
     server::{
+        access::peer_address::AddressKey,
         call::{batch, context::RequestContext},
         dispatch,
         http::{
             Body, Http, deferred,
             edge::response::{accepted, json, overloaded, refused, store_failed},
             edge::time::MAX_DURATION,
-            origin::AddressKey,
             post::Admitted,
             request_cx::HttpRequestCx,
             rights,

@@ -35,11 +35,12 @@ use pintle_proto::{
 use pintle_types::{Frame, Message, RequestId, Response, RpcError, method};
 
 use self::{channel::Channel, id::SessionId, lost::LostStreams, record::RecordClock, table::KeptSession};
-use super::{edge::response::session_ended, frame::request_id, origin::AddressKey};
+use super::{edge::response::session_ended, frame::request_id};
 use crate::{
     Ended,
     server::{
         Caller, Cx, Server,
+        access::peer_address::AddressKey,
         call::{limit::WaitQueue, questions::OpenQuestions},
         changes::ChangeInbox,
         clock::{now, sealed_at},

@@ -4,7 +4,7 @@ use std::{
 };
 
 use super::{Session, id::SessionId};
-use crate::server::http::origin::AddressKey;
+use crate::server::access::peer_address::AddressKey;
 
 /// The sessions by id, and the number of sessions of each owner.
 ///
