@@ -41,6 +41,12 @@ impl Engine {
         done.map(|result| Performed::Outcome(Outcome::Complete(result.into())))
     }
 
+    /// Creates a `ping` whose answer only shows that the client is alive: nobody waits for it, and the next one replaces it. `None`
+    /// if there is no session.
+    pub fn keepalive(&mut self) -> Option<Vec<u8>> {
+        self.session.as_mut().map(session::ServerSession::keepalive)
+    }
+
     /// Ends the session, because the application refuses its client. The next `initialize` opens another one.
     pub fn close_session(&mut self) {
         self.session = None;

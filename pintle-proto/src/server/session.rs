@@ -33,6 +33,8 @@ pub(super) struct ServerSession {
     last_id: i64,
     /// The questions and pings that the client has not answered.
     asked: HashSet<i64>,
+    /// The last ping of [`keepalive`](Self::keepalive).
+    last_keepalive: Option<i64>,
 }
 
 /// The number of handshakes that a connection allows.
@@ -217,7 +219,7 @@ impl ServerSession {
         let mut charge = Charge::new(service);
         charge.force(bytes);
         let listener = Listener::new(wants, watched, None, peer.revision).charged(charge);
-        Self { peer, listener, described: 0, last_id, asked: HashSet::new() }
+        Self { peer, listener, described: 0, last_id, asked: HashSet::new(), last_keepalive: None }
     }
 
     /// Charges the memory of the client's description, if the limits allow it.
@@ -373,6 +375,17 @@ impl ServerSession {
         self.send(method::ROOTS_LIST, None)
     }
 
+    /// Creates a `ping` whose answer nobody waits for. An earlier one is forgotten: a client that never answers them must not make
+    /// the session grow.
+    pub(super) fn keepalive(&mut self) -> Vec<u8> {
+        if let Some(id) = self.last_keepalive.take() {
+            self.asked.remove(&id);
+        }
+        let (_, line) = self.ping();
+        self.last_keepalive = Some(self.last_id);
+        line
+    }
+
     fn send(&mut self, method: &str, params: Option<RawObject>) -> (RequestId, Vec<u8>) {
         self.asked.insert(self.last_id);
         let id = RequestId::Number(self.last_id);
@@ -479,10 +492,24 @@ mod tests {
     }
 
     #[test]
+    fn pings_that_are_never_answered_are_forgotten() {
+        let service = watchable(Limits::default());
+        let mut engine = Engine::new();
+        handshake(&mut engine, &service, &serde_json::json!({})).unwrap();
+        let (question, _) = engine.ping().unwrap();
+        for _ in 0..1000 {
+            engine.keepalive().unwrap();
+        }
+        let session = engine.session.as_mut().unwrap();
+        assert_eq!(session.asked.len(), 2, "the question, and the last ping");
+        assert!(session.answered(&Response::new(Some(question), Ok(RawObject::empty()))));
+    }
+
+    #[test]
     fn what_a_session_watches_is_bounded_in_bytes() {
         let service = watchable(Limits::default());
         let mut engine = Engine::new();
-        handshake(&mut engine, &service, &Value::Null).unwrap();
+        handshake(&mut engine, &service, &serde_json::json!({})).unwrap();
         let uri = |n: usize| format!("note://{n}/{}", "x".repeat(60 << 10));
         for n in 0..4 {
             subscribe(&mut engine, &service, &uri(n)).unwrap();

@@ -133,9 +133,11 @@ impl SessionHandle {
     /// It is sent as it is, whatever the client supports. For extensions, a [`Notice`](crate::server::Notice) respects what each
     /// client declared.
     ///
+    /// Over HTTP, a few short messages are kept for a client that has no open stream for messages that belong to no call.
+    ///
     /// # Errors
     ///
-    /// The session has ended, too many messages wait, or the params are not an object.
+    /// The session has ended, too many messages wait, the client has no stream for more of them, or the params are not an object.
     pub fn notify(&self, method: &str, params: &impl Serialize) -> Result<(), SessionError> {
         let params = RawObject::from_serialize(params)
             .map_err(|error| SessionError::InvalidParams { reason: error.to_string() })?;

@@ -17,7 +17,7 @@ impl StreamConnection {
                 Poll::Pending => break,
                 Poll::Ready(Silence::Dead) => return Poll::Ready(()),
                 Poll::Ready(Silence::Ask) => {
-                    if let Some((_, line)) = self.engine.ping() {
+                    if let Some(line) = self.engine.keepalive() {
                         keepalive.asked();
                         self.send(line.into());
                         cx.waker().wake_by_ref();

@@ -131,7 +131,7 @@ async fn a_ping_needs_a_stream_and_returns_when_it_is_answered() {
         assert_eq!(session.ping().await, Err(SessionError::NoStream));
         session.notify("notifications/early", &json!({})).unwrap();
         let long = json!({"text": "x".repeat(1 << 20)});
-        assert_eq!(session.notify("notifications/long", &long), Err(SessionError::Full));
+        assert_eq!(session.notify("notifications/long", &long), Err(SessionError::NoStream));
         let mut stream = wire.get().await;
         assert_eq!(stream.message().await.unwrap()["method"], "notifications/early", "kept for the stream");
         let handle = session.clone();
@@ -229,4 +229,19 @@ async fn the_rights_of_a_principals_tool_count_and_not_those_of_the_tool_that_it
             }
         }
     }
+}
+
+#[tokio::test]
+async fn little_is_kept_for_a_client_that_never_opens_a_stream() {
+    let server = Server::new("s", "0");
+    let wire = Wire::new(&server.http().unwrap());
+    let _session = wire.open(R4, json!({})).await;
+    let session = server.sessions().remove(0);
+    for text in ["x".to_owned(), "x".repeat(4 << 10), "x".repeat(100 << 10)] {
+        let sent =
+            (0..1000).take_while(|_| session.notify("notifications/x", &json!({"text": text})).is_ok());
+        let sent = sent.count();
+        assert!(sent * text.len() <= 16 << 10 && sent <= 16, "{sent} of {} bytes", text.len());
+    }
+    assert_eq!(session.notify("notifications/x", &json!({})), Err(SessionError::NoStream));
 }

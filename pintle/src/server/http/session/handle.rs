@@ -51,6 +51,10 @@ impl LiveSession for Session {
         if !self.has_get_stream() {
             return Err(SessionError::NoStream);
         }
+        // It would displace a message of a call.
+        if self.is_push_queue_full() {
+            return Err(SessionError::Full);
+        }
         // Requests that nobody waits for any more are withdrawn.
         self.give_up().into_iter().for_each(|line| self.push(line.into()));
         let line = {
@@ -90,13 +94,14 @@ impl Session {
         OwnSink::in_session(session)
     }
 
-    /// Sends a `ping` whose answer is only noted as a use of the session. Does nothing if the client has no GET stream.
+    /// Sends a `ping` whose answer is only noted as a use of the session. Does nothing if the client has no GET stream, or does not
+    /// read it.
     pub(super) fn send_keepalive(&self) {
-        if !self.has_get_stream() {
+        if !self.has_get_stream() || self.is_push_queue_full() {
             return;
         }
-        let ping = self.lock().engine.ping();
-        ping.into_iter().for_each(|(_, line)| self.push(line.into()));
+        let ping = self.lock().engine.keepalive();
+        ping.into_iter().for_each(|line| self.push(line.into()));
     }
 
     /// Returns whether the client has an open stream and has sent nothing for this long.

@@ -1,6 +1,9 @@
 //! The open GET streams of a session, and the queue of messages for them.
 
-use std::task::{Context, Poll, Waker};
+use std::{
+    collections::VecDeque,
+    task::{Context, Poll, Waker},
+};
 
 use bytes::Bytes;
 use http::Extensions;
@@ -11,6 +14,9 @@ use crate::server::{changes::Recipient, sessions::handle::SessionError};
 /// The capacity of the queue, and the bytes up to which handles of the session may fill it.
 const CAPACITY: usize = 256;
 const CAPACITY_BYTES: usize = 1 << 20;
+/// The limits while no stream is open: for a client that connects again. Some clients never open one.
+const CAPACITY_WITHOUT_STREAM: usize = 16;
+const CAPACITY_BYTES_WITHOUT_STREAM: usize = 16 << 10;
 
 impl Session {
     /// Adds a GET stream. As the newest one it sends the messages of the queue. An older stream with the same number, and
@@ -54,6 +60,10 @@ impl Session {
         self.lock().busy.as_ref().is_some_and(|busy| !busy.get_streams.is_empty())
     }
 
+    pub(super) fn is_push_queue_full(&self) -> bool {
+        self.lock().busy.as_ref().is_some_and(|busy| busy.push_queue.len() >= CAPACITY)
+    }
+
     /// Queues a message for the GET stream. The oldest one is dropped if the queue is full.
     pub(in crate::server::http) fn push(&self, line: Bytes) {
         let mut core = self.lock();
@@ -70,18 +80,23 @@ impl Session {
         self.inbox.notify();
     }
 
-    /// Queues a message for the GET stream, unless the queue is full.
+    /// Queues a message for the GET stream, unless the queue is full. It is a short one while no stream is open.
     pub(super) fn try_push(&self, line: Bytes) -> Result<(), SessionError> {
         let mut core = self.lock();
         if core.ended {
             return Err(SessionError::Ended);
         }
-        let queue = &mut core.busy().push_queue;
-        let bytes = queue.iter().map(Bytes::len).sum::<usize>() + line.len();
-        if !queue.is_empty() && (queue.len() >= CAPACITY || bytes > CAPACITY_BYTES) {
+        let has_stream = core.busy.as_ref().is_some_and(|busy| !busy.get_streams.is_empty());
+        let queued = core.busy.as_ref().map(|busy| &busy.push_queue);
+        let count = queued.map_or(0, VecDeque::len);
+        let bytes = queued.into_iter().flatten().map(Bytes::len).sum::<usize>() + line.len();
+        if !has_stream && (count >= CAPACITY_WITHOUT_STREAM || bytes > CAPACITY_BYTES_WITHOUT_STREAM) {
+            return Err(SessionError::NoStream);
+        }
+        if count > 0 && (count >= CAPACITY || bytes > CAPACITY_BYTES) {
             return Err(SessionError::Full);
         }
-        queue.push_back(line);
+        core.busy().push_queue.push_back(line);
         drop(core);
         self.inbox.notify();
         Ok(())
