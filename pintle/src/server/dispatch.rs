@@ -1,6 +1,9 @@
 use std::{borrow::Cow, sync::Arc};
 
-use pintle_proto::{http::Streams, server::Outcome};
+use pintle_proto::{
+    http::{Streams, name_in},
+    server::Outcome,
+};
 use pintle_types::{Frame, Message, Notification, RawObject, RawValue, RpcError, method};
 use pintle_uri::nearest;
 use tokio::sync::oneshot;
@@ -64,10 +67,39 @@ pub(crate) fn route(cx: &Cx) -> Start {
 
 /// Has the engine carry out a request, which the layers have seen.
 async fn perform(cx: Cx) -> Outcome {
+    if let Err(refused) = permit_subscription(&cx) {
+        return refused;
+    }
     let (reply, outcome) = oneshot::channel();
     cx.sink().send(CallEvent::Perform(cx.params().clone(), reply)).await;
     let closed = || Outcome::Failed(RpcError::internal("the connection is closing: send the request again"));
     outcome.await.unwrap_or_else(|_| closed())
+}
+
+/// Refuses a subscription to resources that a layer has put in place of those of the client, if the caller lacks the rights: those
+/// that the client named were checked before, over HTTP.
+fn permit_subscription(cx: &Cx) -> Result<(), Outcome> {
+    let subscribes = matches!(cx.method(), method::RESOURCES_SUBSCRIBE | method::SUBSCRIPTIONS_LISTEN);
+    if !subscribes || !cx.has_edited_params() || !cx.snapshot().catalogue.requires.any {
+        return Ok(());
+    }
+    let catalogue = &cx.snapshot().catalogue;
+    // A subscription to more is refused when it is carried out.
+    for target in cx.targets().iter().take(cx.snapshot().service.bounds().watched) {
+        let uri = target.name();
+        // A hidden resource is treated like one that does not exist: nothing is sent of it.
+        if let Some(route) = catalogue.resources.get(uri) {
+            if lists::sees(cx, route) {
+                lists::permit(cx, &route.options.required, uri)?;
+            }
+        } else if catalogue.sources.describe(uri).is_none()
+            && let Some((route, _)) = catalogue.template(uri)
+            && lists::sees(cx, route)
+        {
+            lists::permit(cx, &route.options.required, uri)?;
+        }
+    }
+    Ok(())
 }
 
 /// Returns the innermost part of the layers: the handler of a request or of a notification.
@@ -184,14 +216,30 @@ fn tool(cx: &Cx) -> Result<HandlerFuture, Outcome> {
     }
 }
 
-/// Checks that the headers that repeat arguments have their values, in revisions that define them.
+/// Returns the tool of this name: one of the session or the principal, or one of everybody.
+fn find_tool(cx: &Cx, name: &str) -> Option<Arc<ToolRoute>> {
+    let own = Overlay::of(cx).and_then(|overlay| overlay.tool(name));
+    own.or_else(|| cx.snapshot().catalogue.tools.get(name).cloned())
+}
+
+/// Checks that the headers that repeat arguments have their values, in revisions that define them. They repeat what the client
+/// sent, whatever a layer has made of it.
 fn mirrored(cx: &Cx, route: &ToolRoute) -> Result<(), Outcome> {
     let Some(head) = cx.http() else { return Ok(()) };
+    let params = cx.call().params();
+    let named = cx.has_edited_params().then(|| name_in(params, "name").and_then(|name| find_tool(cx, &name)));
+    let route = match &named {
+        None => route,
+        Some(Some(route)) => route,
+        // The client named a tool that does not exist: no header repeats anything.
+        Some(None) => return Ok(()),
+    };
     if route.ready.mirrored.is_empty() || !Streams::of(cx.peer().revision).mirrored {
         return Ok(());
     }
+    let arguments = params.get("arguments").filter(|text| *text != "null").unwrap_or("{}");
     // Text that is no JSON cannot have come this far.
-    let arguments: Option<&RawValue> = serde_json::from_str(cx.sent_arguments()).ok();
+    let arguments: Option<&RawValue> = serde_json::from_str(arguments).ok();
     route.ready.mirrored.check(&head.headers, arguments).map_err(|refusal| Outcome::Failed(refusal.error))
 }
 

@@ -5,7 +5,8 @@ use std::{sync::Arc, time::Duration};
 use http::{Request, StatusCode};
 use pintle::{
     Server,
-    server::{Args, Cx, Extension, HttpHead, ToolError, http::Http, resource, tool},
+    server::{Args, Arguments, Cx, Extension, HttpHead, Next, ToolError, around, http::Http, resource, tool},
+    types::RawObject,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -92,6 +93,30 @@ async fn a_header_that_disagrees_with_the_body_is_refused() {
     let mut answer = call(&wire.with("mcp-param-region", "west"), "find", json!({"region": "west"})).await;
     assert_eq!(answer.status, 200);
     assert_eq!(answer.json().await["result"]["content"][0]["text"], "found");
+}
+
+#[tokio::test]
+async fn headers_repeat_what_the_client_sent_whatever_a_layer_makes_of_it() {
+    let schema =
+        || json!({"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}});
+    let echo = |Arguments(arguments): Arguments| async move { arguments.as_str().to_owned() };
+    let north = |cx: Cx, next: Next| async move {
+        let params = json!({"name": "found", "arguments": {"region": "north"}});
+        next.run(cx.with_params(RawObject::from_serialize(&params).unwrap())).await
+    };
+    let server = Server::new("s", "0")
+        .tool(tool("find", echo).input_schema(schema()))
+        .tool(tool("found", echo).input_schema(schema()))
+        .layer(&around(north));
+    let wire = Wire::new(&server.http().unwrap());
+    let west = || json!({"region": "west"});
+    let mut answer = call(&wire.with("mcp-param-region", "west"), "find", west()).await;
+    let answer = answer.json().await;
+    assert_eq!(answer["result"]["content"][0]["text"], r#"{"region":"north"}"#, "{answer}");
+    for header in ["north", ""] {
+        let mut lie = call(&wire.with("mcp-param-region", header), "find", west()).await;
+        assert_eq!(lie.json().await["error"]["code"], -32020, "{header}");
+    }
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use std::{
 
 use pintle::{
     Connection, Server,
-    server::{Args, Cx, Extension, Next, Outcome, Target, around, resource, tool},
+    server::{Args, Caller, Cx, Extension, Next, Opened, Outcome, Target, around, resource, tool},
     types::{RawObject, RpcError, schema::LoggingLevel},
 };
 use schemars::JsonSchema;
@@ -16,7 +16,8 @@ use serde_json::json;
 use tokio::{net::TcpListener, sync::Notify};
 
 use crate::support::{
-    eras::{ALL, R1, R4, R5},
+    eras::{self, ALL, R1, R4, R5},
+    http_client::Wire,
     http_server::{client, remote, soon},
     line_client::{Raw, modern},
 };
@@ -304,9 +305,7 @@ async fn a_hook_may_refuse_a_connection_or_a_session() {
         for revision in ALL {
             let closed = server().on_open(move |_| refuse());
             let no_sessions = server().on_session(move |_| refuse());
-            for (server, refuses) in
-                [(closed, over == Over::Pipe || revision != R5), (no_sessions, revision != R5)]
-            {
+            for (server, refuses) in [(closed, true), (no_sessions, revision != R5)] {
                 let connected = soon(connect(&server, over, revision)).await;
                 let connected = match connected {
                     // A stateless client of a pipe is told with its first request.
@@ -318,5 +317,81 @@ async fn a_hook_may_refuse_a_connection_or_a_session() {
                 assert_eq!(reason, refuses, "{over:?} {revision}: {error}");
             }
         }
+    }
+}
+
+/// A request outside of a session belongs to no connection: who decides about it is asked, who only counts is not.
+#[tokio::test]
+async fn a_hook_that_decides_is_asked_about_requests_without_a_session() {
+    let counted = Arc::new(Mutex::new(Vec::new()));
+    let (opened, closed) = (counted.clone(), counted.clone());
+    let server = server()
+        .on_open(move |_| opened.lock().unwrap().push("open"))
+        .on_close(move |_, _| closed.lock().unwrap().push("close"))
+        .on_open(|opened: &Opened| match opened.principal() {
+            Some("ann") => Ok(()),
+            _ => Err(RpcError::invalid_request("log in first")),
+        });
+    let by_header = |head: &http::request::Parts| Some(head.headers.get("x-user")?.to_str().ok()?.to_owned());
+    let http = server.http().unwrap().sessionless().principal(by_header);
+    let wire = Wire::new(&http);
+    let greet = || json!({"name": "greet", "arguments": {"name": "Ann"}});
+    for (user, text) in [("ann", "Hello, Ann!"), ("eve", "log in first")] {
+        let modern = wire.with("x-user", user);
+        let mut answer = modern.modern(1, "tools/call", greet(), json!({})).await;
+        let answer = answer.result().await.to_string();
+        assert!(answer.contains(text), "{user}: {answer}");
+        let mut discovered = modern.modern(2, "server/discover", json!({}), json!({})).await;
+        assert_eq!(discovered.result().await.to_string().contains("log in first"), user == "eve");
+        let old = wire.with("x-user", user).with("mcp-protocol-version", R4);
+        let mut answer = old.call(3, "tools/call", greet()).await;
+        let answer = answer.result().await.to_string();
+        assert!(answer.contains(text), "{user}: {answer}");
+    }
+    assert!(counted.lock().unwrap().is_empty(), "{counted:?}");
+}
+
+#[tokio::test]
+async fn a_subscription_that_a_layer_redirects_needs_the_rights_of_its_new_resource() {
+    let redirect = |cx: Cx, next: Next| async move {
+        let cx = match cx.method() {
+            "resources/subscribe" => {
+                let params = RawObject::from_serialize(&json!({"uri": "vault://1"})).unwrap();
+                cx.with_params(params)
+            }
+            "subscriptions/listen" => {
+                let mut params: serde_json::Value = serde_json::from_str(cx.params().as_str()).unwrap();
+                if params["notifications"].get("resourceSubscriptions").is_some() {
+                    params["notifications"]["resourceSubscriptions"] = json!(["vault://1"]);
+                }
+                cx.with_params(RawObject::from_serialize(&params).unwrap())
+            }
+            _ => cx,
+        };
+        next.run(cx).await
+    };
+    let vault = resource("vault://1", "vault", || async { "gold" }).requires(["gold"]);
+    let server = server().resource(vault).layer(&around(redirect));
+    for revision in ALL {
+        let nobody = Raw::known(&server, Caller::new());
+        let mut nobody = eras::Client::over(nobody, revision, json!({})).await;
+        let mut user = eras::Client::over(Raw::known(&server, Caller::local()), revision, json!({})).await;
+        let (method, params) = match revision {
+            R5 => ("subscriptions/listen", json!({"notifications": {"resourceSubscriptions": ["note://1"]}})),
+            _ => ("resources/subscribe", json!({"uri": "note://1"})),
+        };
+        let refused = nobody.call(method, params.clone()).await;
+        let reason = refused["error"]["message"].as_str().unwrap_or_else(|| panic!("{revision}: {refused}"));
+        assert!(reason.contains("`vault://1` needs more than the caller may"), "{reason}");
+        if revision == R5 {
+            user.send(method, params).await;
+            assert_eq!(user.hear().await["method"], "notifications/subscriptions/acknowledged");
+        } else {
+            let accepted = user.call(method, params).await;
+            assert!(accepted["result"].is_object(), "{revision}: {accepted}");
+        }
+        let over_http = soon(connect(&server, Over::Http, revision)).await.unwrap();
+        let error = soon(over_http.subscribe("note://1")).await.unwrap_err().to_string();
+        assert!(error.contains("`vault://1` needs more than the caller may"), "{revision}: {error}");
     }
 }

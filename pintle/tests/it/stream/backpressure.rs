@@ -505,7 +505,8 @@ async fn notifications_are_handled_in_order_and_a_slow_handler_holds_few() {
 async fn a_refused_client_that_never_reads_is_made_to_wait() {
     use tokio::io::AsyncWriteExt;
     let reason = "not you ".repeat(1 << 10);
-    let refuse = move |_: &pintle::server::Opened| Err(pintle::types::RpcError::invalid_request(reason.clone()));
+    let refuse =
+        move |_: &pintle::server::Opened| Err(pintle::types::RpcError::invalid_request(reason.clone()));
     let (pipe, _serving) = Pipe::open(&echo().on_open(refuse), 64 << 10);
     let Pipe { mut reader, mut writer } = pipe;
     let mut written = 0;

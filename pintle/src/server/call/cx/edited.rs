@@ -65,6 +65,11 @@ impl Cx {
         self.1.as_ref()?.params.as_ref()
     }
 
+    /// Returns whether a layer has replaced the parameters.
+    pub(crate) fn has_edited_params(&self) -> bool {
+        self.edited_params().is_some()
+    }
+
     #[inline]
     pub(super) fn edited_extensions(&self) -> Option<&Extensions> {
         self.1.as_ref()?.extensions.as_ref()
