@@ -2,6 +2,8 @@
 
 #[cfg(feature = "client")]
 mod calls;
+#[cfg(all(feature = "http-client", feature = "http-server"))]
+mod changed_roots;
 #[cfg(feature = "client")]
 mod changes;
 #[cfg(all(unix, feature = "client", feature = "child"))]

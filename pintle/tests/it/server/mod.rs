@@ -36,7 +36,5 @@ mod question_timeouts;
 mod replay;
 #[cfg(feature = "server")]
 mod resources;
-#[cfg(all(feature = "http-client", feature = "http-server"))]
-mod roots;
 #[cfg(feature = "server")]
 mod sessions;
