@@ -55,7 +55,9 @@ impl UntrustedFile {
     /// Reads a file once: what is parsed is what is hashed.
     pub(crate) fn read(path: &Path) -> Result<(ConfigFile, Self), ConfigError> {
         let text = read_text(path)?;
-        let resolved = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        // A relative path would be the same everywhere.
+        let resolved = fs::canonicalize(path).or_else(|_| std::path::absolute(path));
+        let resolved = resolved.unwrap_or_else(|_| path.to_owned());
         let config = ConfigFile::parse(path, &text)?;
         // A file that nobody can review is not approved: it has no hash.
         let digest = if text.len() > MAX_BYTES { String::new() } else { digest(&resolved, &text) };

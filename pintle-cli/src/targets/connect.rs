@@ -6,7 +6,7 @@ use pintle::{
     transport::{Child, ChildCommand, Stderr},
     types::schema::LoggingLevel,
 };
-use pintle_host::config::{RemoteServer, ResolvedServer};
+use pintle_host::config::{EntryTransport, RemoteServer, ResolvedServer};
 
 use super::{Endpoint, Target, address::without_secrets};
 use crate::{
@@ -53,7 +53,7 @@ impl Endpoint {
                 Ok(transport) => client.connect(transport).await,
                 Err(error) => Err(error),
             },
-            Target::Url(url) => client.connect(self.authorized(self.http_of_url(url)?, url, false)?).await,
+            Target::Url(url) => client.connect(self.authorized(self.http_of_url(url)?, url)?).await,
             Target::Program { program, args } => {
                 client.connect(self.start(Child::command(program).args(args), output)?).await
             }
@@ -61,7 +61,7 @@ impl Endpoint {
                 ResolvedServer::Stdio(stdio) => client.connect(self.start(stdio.command(), output)?).await,
                 ResolvedServer::Remote(remote) => {
                     let http = self.http_of_entry(&remote)?;
-                    client.connect(self.authorized(http, &remote.url, has_token(&remote))?).await
+                    client.connect(self.authorized(http, &remote.url)?).await
                 }
                 _ => return Err(Failure::internal(&"an entry of an unknown kind")),
             },
@@ -105,8 +105,8 @@ impl Endpoint {
     }
 
     /// Adds the stored login for the URL, unless the options or the entry have a token.
-    fn authorized(&self, http: Http, url: &str, has_token: bool) -> Result<Http, Failure> {
-        if has_token || self.has_token() {
+    fn authorized(&self, http: Http, url: &str) -> Result<Http, Failure> {
+        if self.has_token() || self.has_configured_token() {
             return Ok(http);
         }
         match Logins::load().find(&without_secrets(url)) {
@@ -121,6 +121,17 @@ impl Endpoint {
             header.split(':').next().is_some_and(|name| name.trim().eq_ignore_ascii_case("authorization"))
         };
         self.options.token_env.is_some() || self.options.headers.iter().any(is_token)
+    }
+
+    /// Returns whether the entry of a configuration file has a token.
+    pub(super) fn has_configured_token(&self) -> bool {
+        let Target::Configured(server) = &self.target else { return false };
+        match &server.entry.transport {
+            EntryTransport::Remote(remote) => {
+                remote.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"))
+            }
+            _ => false,
+        }
     }
 
     /// Starts a program with the options of the connection.
@@ -192,10 +203,6 @@ impl Endpoint {
         }
         timeouts
     }
-}
-
-fn has_token(remote: &RemoteServer) -> bool {
-    remote.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"))
 }
 
 fn labelled(label: &str, text: &str) -> Text {

@@ -35,7 +35,7 @@ impl Endpoint {
         let typed = env.iter().map(name);
         Ok(match &self.target {
             Target::Demo => Destination::InProcess,
-            Target::Url(url) => self.at_url(url.clone(), false),
+            Target::Url(url) => self.at_url(url.clone()),
             Target::Program { program, .. } => Destination::Program {
                 program: program.clone(),
                 cwd: cwd.clone(),
@@ -50,21 +50,17 @@ impl Endpoint {
                         variables: set.chain(stdio.inherit_env).chain(typed).collect(),
                     }
                 }
-                ResolvedServer::Remote(remote) => {
-                    let has_token =
-                        remote.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
-                    self.at_url(remote.url, has_token)
-                }
+                ResolvedServer::Remote(remote) => self.at_url(remote.url),
                 _ => return Err(Failure::internal(&"an entry of an unknown kind")),
             },
         })
     }
 
-    fn at_url(&self, url: String, is_configured: bool) -> Destination {
+    fn at_url(&self, url: String) -> Destination {
         let has_login = || Logins::load().find(&super::address::without_secrets(&url)).is_some();
         let token = match () {
             () if self.has_token() => Some("the options"),
-            () if is_configured => Some("the configuration"),
+            () if self.has_configured_token() => Some("the configuration"),
             () if has_login() => Some("the login"),
             () => None,
         };

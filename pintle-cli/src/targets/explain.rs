@@ -13,7 +13,9 @@ impl Endpoint {
     pub(crate) fn explain(&self, error: &Error) -> Failure {
         let (exit, message) = describe(error);
         let next = match exit {
-            Exit::Authorization if self.has_token() || !self.target.has_url() => {
+            Exit::Authorization
+                if self.has_token() || self.has_configured_token() || !self.target.has_url() =>
+            {
                 self.line_with("info", "--token-env NAME")
             }
             Exit::Authorization => self.line("login", &[]),

@@ -24,6 +24,7 @@ const LINES: &[&str] = &[
     "prompt TARGET passage --json to=bergen",
     "complete TARGET passage to=be",
     "complete TARGET 'harbour://tides/{port}/{hour}' port= --json",
+    "lint TARGET --strict --json",
     "ping TARGET",
     "raw TARGET tools/list",
     "raw TARGET resources/read uri=harbour://notice --json",

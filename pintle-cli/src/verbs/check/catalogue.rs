@@ -22,7 +22,7 @@ impl ServerCatalogue {
     /// Fetches the lists that the server declares and has.
     pub(super) async fn fetch(connection: &Connection) -> pintle::Result<Self> {
         let declared = connection.capabilities();
-        let mut all = Self { instructions: connection.instructions().map(Into::into), ..Self::default() };
+        let mut all = Self { instructions: connection.instructions(), ..Self::default() };
         if declared.tools.is_some() {
             all.tools = offered(connection.tools().await)?;
         }

@@ -226,7 +226,7 @@ impl ConfigEdit {
 }
 
 /// The reason why a text was not changed.
-#[derive(Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum EditFault {
     Exists,
     Absent,
