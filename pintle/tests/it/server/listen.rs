@@ -58,7 +58,7 @@ async fn http_requests_for_listed_hosts_are_answered_and_others_refused() {
 async fn http_settings_are_changed_and_may_be_refused() {
     let listen = Listen::http("127.0.0.1:0").configure_http(|http| Ok(http.at("/elsewhere")));
     let serving = server().serve_on(listen).await.unwrap();
-    greet(Http::new(&format!("http://{}/elsewhere", serving.address().unwrap())).unwrap()).await;
+    greet(Http::new(format!("http://{}/elsewhere", serving.address().unwrap())).unwrap()).await;
     let listen = Listen::http("127.0.0.1:0").configure_http(|http| http.trusted_proxies(["nonsense"]));
     assert!(server().serve_on(listen).await.unwrap_err().to_string().contains("nonsense"));
 }
