@@ -102,7 +102,10 @@ impl Engine {
     }
 
     fn receive_notification(&mut self, mut notification: Notification) -> Inbound {
-        if let (Some(revision), Some(params)) = (self.revision(), notification.params.take()) {
+        // While opening there is no revision yet, and the params stay.
+        if let Some(revision) = self.revision()
+            && let Some(params) = notification.params.take()
+        {
             match shapes::raise(revision, Part::Params(&notification.method), params) {
                 Ok(params) => notification.params = Some(params),
                 Err(_) => return Inbound::Ignored(Ignored::Malformed(shown(&notification.method))),

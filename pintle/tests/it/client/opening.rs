@@ -288,3 +288,22 @@ async fn a_mode_is_kept_to() {
     let (error, ()) = tokio::join!(client.connect(transport), script);
     assert!(matches!(error.unwrap_err(), Error::Open { error: OpenError::TooOld { .. }, .. }));
 }
+
+#[tokio::test(start_paused = true)]
+async fn log_messages_that_come_before_the_handshake_are_not_lost() {
+    let (sender, mut logged) = mpsc::unbounded_channel();
+    let client = client().mode(Mode::Legacy).on_log(move |log| sender.send(log.data.clone()).unwrap());
+    let (mut peer, transport) = Peer::new();
+    let script = async {
+        let hello = peer.receives("initialize").await;
+        peer.notifies("notifications/message", json!({"level": "info", "data": "starting"})).await;
+        peer.notifies("notifications/progress", json!({"progressToken": 7, "progress": 1})).await;
+        peer.notifies("notifications/tools/list_changed", json!({})).await;
+        peer.answers(&hello, json!({"protocolVersion": SESSION, "capabilities": {}})).await;
+        peer.receives("notifications/initialized").await;
+    };
+    let (server, ()) = tokio::join!(client.connect(transport), script);
+    let _server = server.unwrap();
+    let data = tokio::time::timeout(Duration::from_secs(1), logged.recv()).await;
+    assert_eq!(data.expect("a log message").unwrap(), json!("starting"));
+}
