@@ -1,7 +1,8 @@
 //! Somebody who lies: in metadata, in redirects, in tokens. Nothing of a server runs, and no secret gets to anyone.
 
+use axum::Router;
 use bytes::Bytes;
-use http::Request;
+use http::{Request, StatusCode, header::LOCATION};
 use pintle::client::http::Body;
 use pintle_oauth::{
     server::Jwt,
@@ -181,6 +182,24 @@ async fn metadata_that_points_into_a_private_network_is_not_followed() {
         let log = notes.hosts.log();
         assert!(log.iter().all(|asked| !asked.as_str().contains(address)), "{log:#?}");
         assert!(!reached(&notes.asked(), Endpoint::Authorize), "the user is not bothered");
+    }
+}
+
+#[tokio::test]
+async fn redirects_of_metadata_lead_neither_into_a_private_network_nor_in_circles() {
+    for (location, said) in [
+        ("https://10.0.0.1/metadata", "requests to `https://10.0.0.1/metadata` are not allowed"),
+        ("//10.0.0.1/metadata", "//10.0.0.1/metadata"),
+        ("/again", "more than 3 redirects, the last to `https://login.test/again`"),
+    ] {
+        let notes = Notes::new();
+        let moved = move || async move { (StatusCode::FOUND, [(LOCATION, location)]) };
+        drop(notes.hosts.clone().host("https://login.test", Router::new().fallback(moved)));
+        let error = notes.connect(STATELESS).await.unwrap_err().to_string();
+        assert!(error.contains(said), "{error}");
+        let log = notes.hosts.log();
+        assert!(log.iter().all(|asked| !asked.as_str().contains("10.0.0.1")), "{log:#?}");
+        assert!(log.len() < 10, "{log:#?}");
     }
 }
 

@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use pintle::client::http::Proxy;
 use pintle_oauth::{
-    client::{Network, OAuth, Registered},
-    testing::{Endpoint, Fault},
+    client::{Network, OAuth, Paste, Registered, Visit as _},
+    testing::{Endpoint, Fault, User},
 };
 
 use crate::support::notes::{ERAS, Notes, STATELESS, URL, answered, not_authorized};
@@ -167,4 +167,23 @@ async fn a_program_is_let_in_as_itself() {
         error.ends_with("refused to issue a token: `invalid_client`: the client's secret is wrong"),
         "{error}"
     );
+}
+
+#[tokio::test]
+async fn an_address_that_the_user_pastes_is_a_login() {
+    let notes = Notes::new();
+    let hosts = notes.hosts.clone();
+    let browser = move |url: String| {
+        let user = User::on(hosts.clone());
+        async move { Ok(format!("  {}\n", user.ask(&url).await?)) }
+    };
+    let paste = Paste::new("http://127.0.0.1:7777/callback", browser);
+    let oauth = OAuth::login("App", paste).web(notes.hosts.clone());
+    let connection = notes.connect_as(&oauth, STATELESS).await.unwrap();
+    connection.call_tool("read", ()).await.unwrap();
+
+    let mistaken = Paste::new("http://127.0.0.1:7777/callback", |_| async { Ok("what now?".to_owned()) });
+    let oauth = OAuth::login("App", mistaken).web(notes.hosts.clone());
+    let error = notes.connect_as(&oauth, STATELESS).await.unwrap_err().to_string();
+    assert!(error.contains("authoriz"), "{error}");
 }

@@ -5,7 +5,10 @@ use std::sync::{Arc, Mutex};
 use http::{HeaderValue, Request};
 use pintle::{
     Client, Server,
-    server::{Authenticated, Caller, Cx, MissingRights, http::Http, resource, tool},
+    server::{
+        Arguments, Authenticated, Caller, Cx, MissingRights, Partial, http::Http, prompt, resource, template,
+        tool,
+    },
 };
 use serde_json::{Value, json};
 
@@ -221,4 +224,52 @@ async fn a_method_that_names_nothing_required_passes_and_judges_for_itself() {
     let mut refused = wire.send(request()).await;
     assert_eq!(refused.json().await["error"]["message"], "not for everybody");
     assert!(told.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_completion_requires_the_rights_of_what_it_completes() {
+    let values = |_: Partial| async { vec!["secret"] };
+    let server = Server::new("bank", "1")
+        .tool_completion()
+        .prompt(
+            prompt("vault", || async { "" })
+                .argument("key", "The key.")
+                .complete("key", values)
+                .requires(["gold"]),
+        )
+        .template(
+            template("vault://{key}", "vault", || async { "" }).complete("key", values).requires(["gold"]),
+        )
+        .tool(
+            tool("vault", |_: Arguments| async { "" })
+                .input_schema(json!({"type": "object", "properties": {"key": {"type": "string"}}}))
+                .complete("key", values)
+                .requires(["gold"]),
+        );
+    let (http, told) = (server.http().unwrap(), Challenged::default());
+    let wire = Wire::new(&http);
+    let open = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": R4,
+        "capabilities": {}, "clientInfo": {"name": "raw", "version": "0"}}});
+    let opened = wire.send(by(wire.request("POST", "/mcp", open.to_string()), &[], &told)).await;
+    let session = wire.with("mcp-session-id", opened.header("mcp-session-id").unwrap());
+    let stateless = wire.with("mcp-protocol-version", R5).with("mcp-method", "completion/complete");
+    for reference in [
+        json!({"type": "ref/prompt", "name": "vault"}),
+        json!({"type": "ref/resource", "uri": "vault://{key}"}),
+        json!({"type": "ref/resource", "uri": "vault://front"}),
+        json!({"type": "ref/tool", "name": "vault"}),
+    ] {
+        let params = json!({"ref": reference, "argument": {"name": "key", "value": ""}});
+        let stamped = crate::support::line_client::modern(params.clone(), json!({}));
+        for (wire, params) in [(&session, params), (&stateless, stamped)] {
+            let body = json!({"jsonrpc": "2.0", "id": 1, "method": "completion/complete", "params": params});
+            let request = || wire.request("POST", "/mcp", body.to_string());
+            let mut refused = wire.send(by(request(), &["safe"], &told)).await;
+            assert_eq!(refused.status, 403, "{reference}");
+            assert!(!refused.json().await.to_string().contains("secret"));
+            let mut allowed = wire.send(by(request(), &["gold"], &told)).await;
+            let values = allowed.json().await["result"]["completion"]["values"].clone();
+            assert_eq!(values, json!(["secret"]), "{reference}");
+        }
+    }
 }

@@ -4,7 +4,7 @@ use std::{
     io,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -13,7 +13,7 @@ use bytes::Bytes;
 use pintle::{
     Server, Timeouts,
     server::{
-        Cx,
+        Cx, Next, around,
         http::{
             Http,
             log::{EventId, EventLog, MemoryLog, Replay, Stored},
@@ -37,6 +37,9 @@ struct Shared {
     /// Removing a session fails.
     remove_fails: Arc<AtomicBool>,
     forgotten: Arc<Mutex<Vec<String>>>,
+    put_fails: Arc<AtomicBool>,
+    put_panics: Arc<AtomicBool>,
+    puts: Arc<AtomicUsize>,
 }
 
 fn broken<T: Send + 'static>() -> Stored<'static, T> {
@@ -76,7 +79,9 @@ impl EventLog for Shared {
 
 impl Sessions for Shared {
     fn put<'a>(&'a self, id: &'a str, session: StoredSession, idle: Duration) -> Stored<'a, ()> {
-        self.store.put(id, session, idle)
+        self.puts.fetch_add(1, Ordering::SeqCst);
+        assert!(!self.put_panics.load(Ordering::SeqCst), "it panics");
+        if self.put_fails.load(Ordering::SeqCst) { broken() } else { self.store.put(id, session, idle) }
     }
 
     fn get<'a>(&'a self, id: &'a str, idle: Duration) -> Stored<'a, Option<StoredSession>> {
@@ -263,4 +268,44 @@ async fn a_session_that_its_handle_closes_is_removed_from_the_store() {
         assert_eq!(wire.call(1, "ping", json!({})).await.status, 404);
     }
     assert_eq!(shared.forgot(&client), 2);
+}
+
+#[tokio::test]
+async fn a_change_that_layers_pass_on_is_stored_before_it_is_answered() {
+    let shared = Shared::default();
+    let pass = |cx: Cx, next: Next| next.run(cx);
+    let server = Server::new("s", "0").logging().layer(&around(pass));
+    let node = || server.http().unwrap().session_store(shared.clone()).event_log(shared.clone());
+    let (a, b) = (node(), node());
+    let client = Wire::new(&a).open(R4, json!({})).await;
+    let set = |level: &str| json!({"level": level});
+    shared.put_fails.store(true, Ordering::SeqCst);
+    let mut refused = client.call(1, "logging/setLevel", set("error")).await;
+    let said = refused.json().await;
+    assert_eq!(said["error"]["code"], -31503, "{said}");
+    assert!(said["error"]["message"].as_str().unwrap().contains("the session store is unavailable"));
+    shared.put_fails.store(false, Ordering::SeqCst);
+    let before = shared.puts.load(Ordering::SeqCst);
+    let mut done = client.call(2, "logging/setLevel", set("warning")).await;
+    assert_eq!(done.json().await["result"], json!({}));
+    assert_eq!(shared.puts.load(Ordering::SeqCst), before + 1);
+    // The other process goes on with it.
+    assert_eq!(at(&client, &b).call(3, "ping", json!({})).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_store_that_panics_is_an_error_of_the_request_and_of_no_other() {
+    let shared = Shared::default();
+    let server = Server::new("s", "0").logging();
+    let http = server.http().unwrap().session_store(shared.clone()).event_log(shared.clone());
+    let client = Wire::new(&http).open(R4, json!({})).await;
+    shared.put_panics.store(true, Ordering::SeqCst);
+    let mut failed = client.call(1, "logging/setLevel", json!({"level": "error"})).await;
+    assert_eq!(failed.status, 500);
+    let said = failed.json().await;
+    assert!(said["error"]["message"].as_str().unwrap().contains("could not be stored"), "{said}");
+    shared.put_panics.store(false, Ordering::SeqCst);
+    assert_eq!(client.call(1, "ping", json!({})).await.status, 200);
+    let again = client.call(2, "logging/setLevel", json!({"level": "error"})).await;
+    assert_eq!(again.status, 200);
 }

@@ -188,3 +188,21 @@ async fn a_request_that_stands_alone_can_ask_here_too() {
     let done = old.stream.message().await.unwrap();
     assert_eq!(done["result"]["content"][0]["text"], "Done.", "{done}");
 }
+
+#[tokio::test]
+async fn a_subscription_of_the_stateless_era_is_refused_on_the_stream() {
+    let (_, http) = http();
+    let mut old = Old::open(&http, R1).await;
+    let params = modern(json!({"notifications": {"toolsListChanged": true}}), json!({}));
+    let listen = json!({"jsonrpc": "2.0", "id": 5, "method": "subscriptions/listen", "params": params});
+    assert_eq!(old.post(listen).await, 202);
+    let refused = old.stream.message().await.unwrap();
+    assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!(5), &json!(-32600)), "{refused}");
+    let greet = json!({"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": {"name": "greet"}});
+    assert_eq!(old.post(greet).await, 202);
+    assert_eq!(
+        old.stream.message().await.unwrap()["result"]["content"][0]["text"],
+        "Hello!",
+        "the id is free"
+    );
+}

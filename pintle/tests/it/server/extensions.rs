@@ -7,6 +7,7 @@ use std::sync::{
 
 use pintle::{
     Server,
+    proto::Limits,
     server::{Caller, Cx, Installation, IntoToolResult, Notice, Outcome, ProtocolExtension, tool},
     types::{JsonObject, RawObject, RpcError, schema::CallToolResult},
 };
@@ -157,6 +158,19 @@ async fn a_notice_for_those_who_listen() {
         assert!(client.heard().is_empty());
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_filter_of_an_extension_is_limited() {
+    let mut limits = Limits::default();
+    limits.watched = 3;
+    let server = server(Clock::default()).limits(limits);
+    let mut client = Client::open(&server, R5, declared()).await;
+    let filter = json!({"notifications": {"clockHours": [1, 2, 3, 4]}});
+    let refused = client.call("subscriptions/listen", filter).await;
+    assert_eq!(refused["error"]["code"], -32602);
+    let message = refused["error"]["message"].as_str().unwrap();
+    assert_eq!(message, "`clockHours` has more than 3 entries: open several subscriptions");
 }
 
 #[tokio::test]

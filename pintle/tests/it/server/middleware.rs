@@ -7,8 +7,14 @@ use std::{
 
 use pintle::{
     Connection, Server,
-    server::{Args, Caller, Cx, Extension, Next, Opened, Outcome, Target, around, resource, tool},
-    types::{RawObject, RpcError, schema::LoggingLevel},
+    server::{
+        Args, Caller, Cx, Extension, Next, Opened, Outcome, Partial, Target, around, prompt, resource,
+        template, tool,
+    },
+    types::{
+        RawObject, RpcError,
+        schema::{CompletionReference, LoggingLevel, PromptReference, ResourceReference},
+    },
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -393,5 +399,42 @@ async fn a_subscription_that_a_layer_redirects_needs_the_rights_of_its_new_resou
         let over_http = soon(connect(&server, Over::Http, revision)).await.unwrap();
         let error = soon(over_http.subscribe("note://1")).await.unwrap_err().to_string();
         assert!(error.contains("`vault://1` needs more than the caller may"), "{revision}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn a_layer_learns_what_a_completion_and_a_prompt_address() {
+    let log = Log::default();
+    let typed = |_: Partial| async { vec!["x"] };
+    let server = server()
+        .tool_completion()
+        .prompt(prompt("plan", || async { "" }).optional("from", "Where.").complete("from", typed))
+        .template(template("note://{id}", "note", || async { "" }).complete("id", typed));
+    let server = noting(server, &log);
+    for revision in [R4, R5] {
+        let client = connect(&server, Over::Pipe, revision).await.unwrap();
+        client.get_prompt("plan", ()).await.unwrap();
+        let tool = json!({"type": "ref/tool", "name": "greet"});
+        let unknown: CompletionReference = serde_json::from_value(json!({"type": "ref/later"})).unwrap();
+        for (reference, argument) in [
+            (CompletionReference::Prompt(PromptReference::new("plan")), "from"),
+            (CompletionReference::Resource(ResourceReference::new("note://{id}")), "id"),
+            (serde_json::from_value(tool).unwrap(), "name"),
+        ] {
+            client.complete(reference, argument, "", []).await.unwrap();
+        }
+        client.complete(unknown, "x", "", []).await.unwrap_err();
+        let seen = std::mem::take(&mut *log.lock().unwrap());
+        let seen: Vec<_> = seen.iter().filter(|line| !line.starts_with("notifications/")).skip(1).collect();
+        assert_eq!(
+            seen,
+            [
+                "prompts/get plan",
+                "completion/complete plan",
+                "completion/complete note://{id}",
+                "completion/complete greet",
+                "completion/complete",
+            ]
+        );
     }
 }

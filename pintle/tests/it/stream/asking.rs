@@ -7,6 +7,7 @@ use std::sync::{
 
 use pintle::{
     Server,
+    proto::Limits,
     server::{AskError, Cx, ToolError, tool},
 };
 use serde_json::{Value, json};
@@ -218,4 +219,30 @@ async fn words_for_the_next_round_arrive() {
     let server = Server::new("s", "0").tool(tool("note", note));
     let (rounds, answer) = rounds(&server, "note").await;
     assert_eq!((rounds, text(&answer)), (3, "!!"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_is_too_long_fails_its_question_at_once() {
+    let mut limits = Limits::default();
+    limits.message_bytes = 10_000;
+    let ask = |cx: Cx| async move {
+        let error = asked(&cx, "q").await.unwrap_err().to_string();
+        Ok::<_, ToolError>(error)
+    };
+    let server = Server::new("s", "0").limits(limits).tool(tool("ask", ask));
+    let mut pipe = session(&server).await;
+    pipe.say(session_call(1, "ask", json!({}))).await;
+    let question = pipe.hear().await;
+    let long = format!(
+        r#"{{"jsonrpc":"2.0","id":{},"result":{{"action":"accept","content":{{"yes":"{}"}}}}}}"#,
+        question["id"],
+        "x".repeat(20_000)
+    );
+    pipe.write(&format!("{long}\n")).await;
+    let answer = pipe.hear().await;
+    assert_eq!(answer["id"], 1);
+    assert!(
+        text(&answer).contains("the client's answer has more than 10000 bytes: ask for less"),
+        "{answer}"
+    );
 }
