@@ -41,8 +41,8 @@ impl Engine {
         done.map(|result| Performed::Outcome(Outcome::Complete(result.into())))
     }
 
-    /// Creates a `ping` whose answer only shows that the client is alive: nobody waits for it, and the next one replaces it. `None`
-    /// if there is no session.
+    /// Creates a `ping` whose answer only shows that the client is alive: nobody waits for it. `None` if there
+    /// is no session.
     pub fn keepalive(&mut self) -> Option<Vec<u8>> {
         self.session.as_mut().map(session::ServerSession::keepalive)
     }
