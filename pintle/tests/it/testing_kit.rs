@@ -90,7 +90,7 @@ async fn failure(test: impl Future<Output = ()>) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_holds_all_that_was_said_in_both_eras() {
+async fn a_call_records_all_messages_in_both_eras() {
     // The order of the answers is not that of the questions.
     let client = TestClient::new().form("dish", Answer::accept(json!({"dish": "cod"}))).form("row", seat());
     client
@@ -279,7 +279,7 @@ async fn a_call_that_is_refused_fails_the_test() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn changes_are_heard_in_both_eras() {
+async fn changes_are_received_in_both_eras() {
     let server = server();
     TestClient::new()
         .both_eras(&server, async |client| {
@@ -308,7 +308,7 @@ struct Trip {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_catalogue_is_a_text_that_says_everything() {
+async fn a_catalogue_snapshot_contains_everything() {
     let travel = |Args(trip): Args<Trip>| async move { format!("{} {:?}", trip.to, trip.days) };
     let server = Server::new("travel", "2.0.0")
         .title("Travel")

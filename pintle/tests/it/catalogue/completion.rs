@@ -100,7 +100,7 @@ async fn arguments_of_prompts_and_variables_of_templates() {
 }
 
 #[tokio::test]
-async fn arguments_of_tools_where_the_server_says_so() {
+async fn arguments_of_tools_are_completed_where_it_is_enabled() {
     each(&server().tool_completion(), &ALL, json!({}), async |client: &mut Client| {
         for (name, value, values) in [
             ("size", "", json!(["small", "large"])),

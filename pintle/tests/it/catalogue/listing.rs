@@ -24,7 +24,7 @@ async fn names(client: &mut Client, method: &str, list: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn several_changes_are_told_once_and_never_half() {
+async fn several_changes_are_notified_once_and_never_in_part() {
     let server = Server::new("s", "0").may_change();
     each(&server, &ALL, json!({}), async |client: &mut Client| {
         server.replace_tools([named("a")]).unwrap();
@@ -168,7 +168,7 @@ async fn tools_are_found_by_what_they_say_of_themselves() {
 }
 
 #[test]
-fn what_contradicts_itself_is_refused_and_what_could_be_better_is_said() {
+fn contradictions_are_refused_and_improvements_suggested() {
     let server = Server::new("s", "0").tool(named("odd").read_only().destructive(true));
     assert_eq!(
         server.check().unwrap_err().to_string(),

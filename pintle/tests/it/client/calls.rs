@@ -324,7 +324,7 @@ async fn a_call_that_is_dropped_before_it_is_sent_is_not_sent() {
 }
 
 #[tokio::test]
-async fn a_call_is_sent_by_whoever_makes_it() {
+async fn a_call_is_sent_by_its_caller() {
     let (server, mut peer) = open(&client(), SESSION, json!({})).await;
     // One poll sends it; the driver has had no turn yet.
     polled_once(Box::pin(server.call_tool("dropped", json!({}))).as_mut()).await;
@@ -434,7 +434,7 @@ async fn a_server_that_dies_in_the_middle_ends_all_calls() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn closing_cancels_and_says_so() {
+async fn closing_cancels_calls_and_reports_it() {
     let (server, mut peer) = open(&client(), SESSION, json!({})).await;
     let script = async {
         let call = peer.receives("tools/call").await;

@@ -144,7 +144,7 @@ async fn a_subscription_ends_with_the_last_resource_that_is_watched() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_server_does_not_grant_is_said() {
+async fn a_subscription_that_is_not_granted_is_reported() {
     let (server, mut peer) = open(&client(), STATELESS, everything()).await;
     let script = async {
         let listen = peer.receives("subscriptions/listen").await;
@@ -164,7 +164,7 @@ async fn what_a_server_does_not_grant_is_said() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_tells_of_nothing_is_not_asked() {
+async fn a_server_without_change_notifications_gets_no_subscription() {
     let (server, mut peer) = open(&client(), STATELESS, json!({"tools": {}})).await;
     let _changes = server.changes().await.unwrap();
     settle().await;
@@ -220,7 +220,7 @@ async fn wishes_outlive_a_lost_connection() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_callback_for_changes_is_enough_to_be_told() {
+async fn a_callback_for_changes_subscribes_by_itself() {
     for revision in BOTH {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let client = client().on_change({

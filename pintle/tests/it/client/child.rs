@@ -151,7 +151,7 @@ fn temporary() -> std::path::PathBuf {
 }
 
 #[tokio::test]
-async fn a_server_that_dies_in_the_middle_says_how() {
+async fn the_exit_of_a_server_during_a_call_is_reported() {
     let script = format!("{SESSION} read -r line; exit 4");
     let client = client().mode(Mode::Legacy).reconnects(0);
     let server = client.connect(sh(&script).spawn().unwrap()).await.unwrap();

@@ -14,7 +14,7 @@ use tokio::{sync::mpsc, time::Instant};
 use crate::support::scripted_server::{BOTH, SESSION, STATELESS, accept, client, open, text};
 
 #[tokio::test(start_paused = true)]
-async fn a_server_of_either_era_says_what_it_is() {
+async fn a_server_of_either_era_describes_itself() {
     for revision in BOTH {
         let (server, _peer) = open(&client(), revision, json!({"tools": {"listChanged": true}})).await;
         assert_eq!(server.revision().as_str(), revision);

@@ -122,7 +122,7 @@ async fn a_question_that_is_too_long_is_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_opening_whose_answer_is_too_long_says_so() {
+async fn an_opening_whose_answer_is_too_long_is_reported() {
     let (mut peer, transport) = Peer::new();
     let opening = tokio::spawn(async move { client().connect(transport).await });
     let id = peer.receives().await["id"].clone();

@@ -27,7 +27,7 @@ async fn listed(server: &Connection, peer: &mut Peer) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_sees_what_the_server_said_and_assumes_the_worst_otherwise() {
+async fn a_policy_sees_declared_hints_and_assumes_the_worst_otherwise() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let client = client().policy({
         let seen = seen.clone();
@@ -151,7 +151,7 @@ async fn a_tool_that_cannot_be_looked_up_is_taken_for_the_worst() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_anybody_who_tells_of_changes_the_tools_are_listed_before_each_call() {
+async fn without_change_notifications_the_tools_are_listed_before_each_call() {
     let (server, mut peer) = open(&reads_only(), STATELESS, CHANGING()).await;
     let calls = async {
         server.call_tool("t", ()).await.unwrap();

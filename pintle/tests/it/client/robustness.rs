@@ -288,7 +288,7 @@ async fn a_server_that_never_stops_talking_is_still_silent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_last_words_of_a_server_are_heard() {
+async fn the_last_messages_of_a_server_are_received() {
     for revision in BOTH {
         let (server, mut peer) = open(&client(), revision, json!({})).await;
         let script = async {
@@ -443,7 +443,7 @@ async fn a_sign_of_life_can_be_asked_for_in_both_eras() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_revision_lacks_is_said_before_anything_is_sent() {
+async fn what_a_revision_lacks_is_reported_before_anything_is_sent() {
     let (server, mut peer) = open(&client(), "2024-11-05", json!({})).await;
     let error = server.call_raw("subscriptions/listen", RawObject::empty()).await.unwrap_err();
     assert!(

@@ -269,7 +269,7 @@ async fn a_long_call_reports_and_is_stopped_by_dropping_it() {
 }
 
 #[tokio::test]
-async fn a_catalogue_grows_and_those_who_listen_are_told() {
+async fn clients_are_notified_when_the_catalogue_changes() {
     both(client(), "dynamic_catalogue", async |server| {
         let mut changes = server.changes().await.unwrap();
         let learn = async || said(&server, "learn", json!({"language": "welsh"})).await;
@@ -330,7 +330,7 @@ async fn middleware_counts_refuses_and_writes_a_line_for_each_call() {
 }
 
 #[tokio::test]
-async fn a_transport_of_ones_own_carries_a_call_and_passes_the_kit() {
+async fn a_custom_transport_carries_a_call_and_passes_the_kit() {
     assert_eq!(printed("custom_transport", [""; 0]).await, "hello\nthe kit finds nothing wrong\n");
 }
 

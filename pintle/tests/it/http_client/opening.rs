@@ -75,7 +75,7 @@ async fn an_error_of_the_stateless_era_is_no_reason_to_fall_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_says_nothing_about_the_era_is_an_error() {
+async fn an_answer_that_does_not_identify_the_era_is_an_error() {
     for (status, said) in [
         (401, "answered `server/discover` with status 401; authorize with `Http::bearer` or `Http::auth`"),
         (500, "answered `server/discover` with status 500; look at the server's log"),
@@ -137,7 +137,7 @@ async fn what_is_remembered_saves_the_probe() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_endpoint_of_another_kind_is_said_to_be_one() {
+async fn an_endpoint_of_another_kind_is_reported_as_one() {
     let (mut server, http) = script();
     let opening = tokio::spawn(async move { client().connect(http).await });
     server.receives("server/discover").await.status(404);

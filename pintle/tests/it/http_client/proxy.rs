@@ -49,7 +49,7 @@ async fn a_host_that_is_excepted_is_spoken_to_directly() {
 }
 
 #[tokio::test]
-async fn a_proxy_of_another_kind_is_an_error_that_says_so() {
+async fn a_proxy_of_another_kind_is_an_error_that_names_it() {
     let mut retry = Retry::default();
     retry.requests = 0;
     let http =

@@ -123,7 +123,7 @@ async fn questions_are_answered_by_post() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancelled_call_is_told_of() {
+async fn a_cancelled_call_is_reported_to_the_server() {
     let (mut server, http) = script();
     let connection = server.shakes("2025-11-25", client(), http).await;
     server.line(GET).await.status(405);

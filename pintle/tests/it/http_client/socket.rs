@@ -172,7 +172,7 @@ async fn a_dropped_call_closes_its_connection() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_said_not_to_be() {
+async fn a_server_that_cannot_be_reached_is_reported() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp?key=s3cret", listener.local_addr().unwrap());
     drop(listener);

@@ -149,7 +149,7 @@ async fn a_call_whose_client_has_left_has_ten_minutes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn how_long_that_is_can_be_said_and_the_reason_is_kept() {
+async fn the_time_limit_is_configurable_and_the_reason_is_kept() {
     let test = Test::new(|server| {
         let mut timeouts = Timeouts::default();
         timeouts.detached_call = Duration::from_secs(5);

@@ -36,7 +36,7 @@ fn server() -> Server {
 }
 
 #[tokio::test]
-async fn without_sessions_each_request_stands_alone() {
+async fn without_sessions_each_request_is_independent() {
     let http = server().http().unwrap().sessionless();
     let wire = Wire::new(&http);
     for revision in HTTP_SESSIONS {

@@ -187,7 +187,7 @@ async fn in_bare_hyper() {
 }
 
 #[tokio::test]
-async fn where_a_request_came_from_is_told_to_whoever_asks() {
+async fn handlers_read_the_address_of_the_client() {
     let from = |cx: Cx, Extension(PeerAddress(from)): Extension<PeerAddress>| async move {
         format!("{}, {}", from.ip(), cx.principal().unwrap_or("nobody"))
     };

@@ -83,7 +83,7 @@ async fn anonymous_subscriptions_are_counted_by_connection() {
 }
 
 #[tokio::test]
-async fn connections_that_cannot_be_told_apart_share_only_the_bound_of_all() {
+async fn connections_without_an_address_share_only_the_total_limit() {
     let server = Server::new("s", "1").may_change().limits(limits(|limits| limits.subscriptions = 1));
     let http = server.http().unwrap().max_anonymous_subscriptions(2);
     let wire = Wire::new(&http);

@@ -231,7 +231,7 @@ async fn arguments_that_are_no_object_are_bad_params() {
 }
 
 #[tokio::test]
-async fn what_leads_nowhere_is_not_told_back_at_length() {
+async fn a_long_unknown_path_is_not_echoed_in_full() {
     let server = Server::new("s", "0").resource(pintle::server::resource("a://b", "b", || async { "" }));
     let http = server.http().unwrap();
     let uri = format!("a://{}", "x".repeat(100_000));

@@ -222,7 +222,7 @@ async fn the_first_event_of_a_stream_leaves_with_its_head_and_later_ones_at_once
 }
 
 #[tokio::test]
-async fn a_service_is_told_where_a_request_comes_from() {
+async fn a_service_reads_the_address_of_the_client() {
     let serving = serving(
         |request| async move {
             let PeerAddress(address) = request.extensions().get().unwrap();

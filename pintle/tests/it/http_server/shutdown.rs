@@ -135,7 +135,7 @@ async fn calls_that_come_to_their_end_in_time_are_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_that_do_not_are_told_why() {
+async fn calls_that_do_not_complete_get_the_reason() {
     let test = Test::new();
     let wire = test.wire().open(R4, json!({})).await;
     let mut calls = vec![begin(&wire, 1, "silent"), begin(&wire, 2, "talking")];
@@ -210,7 +210,7 @@ async fn streams_that_only_wait_are_ended() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_oldest_transport_is_told_on_its_stream() {
+async fn clients_of_the_oldest_transport_get_the_reason_on_their_stream() {
     let test = Test::new();
     let wire = test.wire();
     let mut stream = wire.send(wire.request("GET", "/sse", "")).await;

@@ -277,7 +277,7 @@ async fn what_layers_leave_reaches_the_handler() {
 }
 
 #[tokio::test]
-async fn a_subscription_hears_what_it_asked_for_and_ends_with_a_result() {
+async fn a_subscription_receives_what_it_requested_and_ends_with_a_result() {
     let server = adder().resource(resource("note://1", "one", || async { "" }));
     let http: Http = server.http().unwrap();
     let wire = Wire::new(&http);

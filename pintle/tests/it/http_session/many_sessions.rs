@@ -240,7 +240,7 @@ async fn a_reader_that_sleeps_holds_up_nobody_and_finds_the_newest_state() {
 }
 
 #[tokio::test]
-async fn a_session_without_a_stream_hears_later_of_what_it_watches_and_of_nothing_else() {
+async fn a_session_without_a_stream_is_notified_later_of_its_subscriptions_only() {
     let server = Server::new("s", "0").tool(tool("t", || async { "" })).resource(resource(
         "note://1",
         "one",

@@ -89,7 +89,7 @@ async fn a_reader_that_was_replaced_takes_no_wake_up_with_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_get_stream_that_takes_over_hears_at_once() {
+async fn a_get_stream_that_takes_over_is_notified_at_once() {
     let server = Server::new("s", "0").tool(tool("one", || async { "" }));
     let client = Wire::new(&server.http().unwrap()).open(R4, json!({})).await;
     let (_, first) = listen(client.get().await).await;

@@ -116,7 +116,7 @@ async fn a_principal_and_an_address_have_so_many_sessions() {
 }
 
 #[tokio::test]
-async fn who_uses_all_its_sessions_is_told_to_wait() {
+async fn a_principal_at_its_session_limit_gets_a_retry_time() {
     let http = principals(server().http().unwrap().max_sessions_per_principal(1));
     let ann = Wire::new(&http).with("user", "ann");
     let session = opened(&ann, "192.0.2.1:1").await;

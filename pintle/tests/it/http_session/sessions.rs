@@ -217,7 +217,7 @@ async fn the_get_stream_tells_of_changes_once() {
 }
 
 #[tokio::test]
-async fn of_two_get_streams_the_newest_is_told_and_the_other_takes_over() {
+async fn the_newest_of_two_get_streams_is_notified_and_the_other_takes_over() {
     let server = server();
     let client = Wire::new(&server.http().unwrap()).open(R4, json!({})).await;
     let mut first = client.get().await;
@@ -381,7 +381,7 @@ async fn one_session_from_many_connections_at_once() {
 }
 
 #[tokio::test]
-async fn an_endpoint_of_ones_own_needs_no_tower() {
+async fn a_custom_endpoint_needs_no_tower() {
     let http = server().http().unwrap();
     let wire = Wire::new(&http).open(R4, json!({})).await;
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}).to_string();

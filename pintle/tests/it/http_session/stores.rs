@@ -207,7 +207,7 @@ async fn a_node_that_is_full_does_not_say_that_there_is_no_such_session() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_used_a_session_last_forgets_its_events() {
+async fn the_process_that_used_a_session_last_deletes_its_events() {
     let shared = Shared::default();
     let (a, b) = (shared.node(), shared.node());
     let client = Wire::new(&a).open(R4, json!({})).await;

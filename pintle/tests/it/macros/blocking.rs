@@ -93,7 +93,7 @@ fn here() -> String {
 }
 
 #[tokio::test]
-async fn a_function_runs_in_place_if_it_is_said_to() {
+async fn an_inline_function_runs_in_place() {
     let server = Server::new("s", "0").tools(pintle::tools![here, elsewhere]);
     let mut client = Client::open(&server, R5, json!({})).await;
     let this = format!("{:?}", thread::current().id());

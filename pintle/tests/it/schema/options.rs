@@ -119,7 +119,7 @@ async fn options_reach_every_place_and_that_place_alone() {
 }
 
 #[tokio::test]
-async fn what_was_said_is_asked_for() {
+async fn declared_constraints_are_checked() {
     let route = search().input(|schema| {
         schema
             .property("count", |count| count.minimum(1).default(10))
@@ -148,7 +148,7 @@ async fn what_was_said_is_asked_for() {
 }
 
 #[test]
-fn mistakes_are_told_when_the_tool_is_added() {
+fn mistakes_are_reported_when_the_tool_is_added() {
     let nothing = |part: SchemaPart| part;
     for (route, said) in [
         (

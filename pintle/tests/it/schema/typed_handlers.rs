@@ -53,7 +53,7 @@ async fn the_schema_is_that_of_the_types() {
 }
 
 #[tokio::test]
-async fn integers_keep_their_64_bits_and_errors_are_told_to_the_model() {
+async fn integers_keep_64_bits_and_the_model_reads_the_errors() {
     let server = Server::new("s", "0").with_state(Offset(1)).tool(tool("add", add));
     let mut client = Raw::new(&server);
     let mut call = async |arguments: serde_json::Value| {
@@ -75,7 +75,7 @@ async fn integers_keep_their_64_bits_and_errors_are_told_to_the_model() {
 }
 
 #[tokio::test]
-async fn what_is_missing_is_said_before_anybody_calls() {
+async fn missing_state_is_reported_before_the_first_call() {
     let server = Server::new("s", "0").tool(tool("add", add));
     let said = server.check().unwrap_err().to_string();
     assert!(said.starts_with("the tool `add` wants `State<"), "{said}");

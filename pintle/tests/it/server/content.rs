@@ -68,7 +68,7 @@ async fn each_is_a_result_alone_and_with_others() {
 }
 
 #[tokio::test]
-async fn a_wrong_one_is_told_to_the_model() {
+async fn invalid_content_is_reported_to_the_model() {
     let called = result("tools/call", json!({"name": "wrong"})).await;
     assert_eq!(called["isError"], true);
     assert_eq!(

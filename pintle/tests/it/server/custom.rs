@@ -23,7 +23,7 @@ struct Total {
 }
 
 #[tokio::test]
-async fn a_method_of_ones_own_in_every_revision() {
+async fn a_custom_method_works_in_every_revision() {
     let sum = |cx: Cx, Sum { numbers }: Sum| async move {
         assert_eq!(cx.method(), "example/sum");
         match numbers.iter().try_fold(0_i64, |sum, number| sum.checked_add(*number)) {
@@ -46,7 +46,7 @@ async fn a_method_of_ones_own_in_every_revision() {
 }
 
 #[tokio::test]
-async fn a_notification_is_heard_in_every_revision() {
+async fn a_notification_is_handled_in_every_revision() {
     let (count, heard) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
     let (counted, notify) = (count.clone(), heard.clone());
     let server =

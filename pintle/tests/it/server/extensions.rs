@@ -206,7 +206,7 @@ async fn it_is_announced_where_it_can_be_used() {
 }
 
 #[test]
-fn what_is_wrong_with_an_extension_is_said() {
+fn invalid_extensions_are_reported() {
     struct Named(&'static str);
     impl ProtocolExtension for Named {
         fn name(&self) -> &str {
@@ -265,7 +265,7 @@ async fn reader(server: &Server, revision: &'static str, name: &str) -> Client {
 }
 
 #[tokio::test]
-async fn a_notice_for_one_principal_is_heard_by_nobody_else() {
+async fn a_notice_for_one_principal_reaches_nobody_else() {
     let server = Server::new("post", "0").with(Mail);
     for revision in ALL {
         let mut ann = reader(&server, revision, "ann").await;

@@ -422,7 +422,7 @@ async fn who_is_calling_is_known_in_every_revision() {
 }
 
 #[tokio::test]
-async fn who_wants_to_hear_no_more_hears_no_more() {
+async fn an_unsubscribed_client_receives_nothing_more() {
     let server = Server::new("s", "0")
         .resource(resource("r://1", "one", || async { "1" }))
         .resource(resource("r://2", "two", || async { "2" }));

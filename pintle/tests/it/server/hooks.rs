@@ -19,7 +19,7 @@ use crate::support::{
 };
 
 #[tokio::test]
-async fn every_connection_is_told_of_when_it_comes_and_when_it_goes() {
+async fn hooks_observe_the_start_and_end_of_every_connection() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let note = |what: &'static str| {
         let seen = seen.clone();

@@ -52,7 +52,7 @@ async fn a_call_that_takes_too_long_is_ended_and_dropped() {
 }
 
 #[tokio::test]
-async fn a_result_that_is_too_large_is_said_to_be() {
+async fn a_result_that_is_too_large_is_reported() {
     let server = Server::new("s", "0")
         .max_content_bytes(1000)
         .tool(tool("large", || async { "x".repeat(1000) }))

@@ -127,7 +127,7 @@ async fn two_calls_are_not_mixed_up() {
 }
 
 #[tokio::test]
-async fn a_flood_is_cut_and_the_cut_is_told() {
+async fn a_flood_of_log_messages_is_cut_and_the_cut_is_reported() {
     let _listening = listening();
     let flood = || async {
         for n in 0..10_000 {

@@ -209,7 +209,7 @@ async fn every_kind_of_result() {
 }
 
 #[test]
-fn what_cannot_work_is_said_before_anybody_gets_it() {
+fn invalid_prompts_are_reported_before_the_first_request() {
     #[derive(Deserialize, JsonSchema)]
     #[expect(dead_code, reason = "nobody reads it")]
     struct Deep {

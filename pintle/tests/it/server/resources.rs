@@ -72,7 +72,7 @@ async fn variables_become_what_the_fields_are() {
 }
 
 #[tokio::test]
-async fn a_uri_that_does_not_fit_is_told_why() {
+async fn a_uri_that_does_not_match_gets_the_reason() {
     each(&issues(), &ALL, json!({}), async |client: &mut Client| {
         for (uri, said) in [
             ("issue://x/open", "variable `id`: `x` is not a whole number of 32 bits, from 0"),
@@ -171,7 +171,7 @@ async fn every_kind_of_result() {
 }
 
 #[test]
-fn what_cannot_work_is_said_before_anybody_reads_it() {
+fn invalid_resources_are_reported_before_the_first_read() {
     let of_template = |route| Server::new("s", "0").template(route).check().unwrap_err().to_string();
     let of_resource = |route| Server::new("s", "0").resource(route).check().unwrap_err().to_string();
     assert_eq!(

@@ -151,7 +151,7 @@ async fn one_who_asks_and_reads_nothing_cannot_fill_the_memory() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancellation_is_heard_although_the_output_is_full() {
+async fn a_cancellation_is_handled_although_the_output_is_full() {
     let gone = Arc::new(());
     let held = gone.clone();
     let stuck = move || {
@@ -191,7 +191,7 @@ async fn a_handler_that_waits_for_an_answer_gets_it_although_the_output_is_full(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_says_more_than_there_is_room_for_in_its_first_steps() {
+async fn a_handler_sends_more_than_fits_in_its_first_poll() {
     let chatty = |cx: Cx| async move {
         for n in 0..1000 {
             cx.progress(f64::from(n), None).await;
@@ -223,7 +223,7 @@ async fn a_handler_says_more_than_there_is_room_for_in_its_first_steps() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_another_task_still_says_never_follows_the_result() {
+async fn messages_of_other_tasks_never_follow_the_result() {
     let chatty = |cx: Cx| async move {
         for at in 0..300 {
             let cx = cx.clone();
@@ -257,7 +257,7 @@ async fn what_another_task_still_says_never_follows_the_result() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_cancelled_call_said_and_nobody_has_read_yet_is_not_sent() {
+async fn unread_messages_of_a_cancelled_call_are_not_sent() {
     let go = Arc::new(Notify::new());
     let gate = go.clone();
     let chatty = move |cx: Cx| {
@@ -293,7 +293,7 @@ async fn what_a_cancelled_call_said_and_nobody_has_read_yet_is_not_sent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_call_said_comes_before_its_end_although_it_never_waited() {
+async fn messages_of_a_call_precede_its_result_although_it_never_waited() {
     let quick = |cx: Cx| async move {
         for n in 0..3 {
             cx.progress(f64::from(n), None).await;

@@ -73,7 +73,7 @@ async fn ten_thousand_changes_for_a_slow_listener_are_few_messages() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn more_changes_than_are_counted_reach_whoever_watches() {
+async fn more_changes_than_are_counted_reach_all_subscribers() {
     let server = server();
     let (mut pipe, _serving) = Pipe::open(&server, 1 << 16);
     pipe.say(listen(1, json!({"resourceSubscriptions": ["r://1"]}))).await;
@@ -88,7 +88,7 @@ async fn more_changes_than_are_counted_reach_whoever_watches() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_thousand_subscriptions_each_hear_once() {
+async fn a_thousand_subscriptions_are_each_notified_once() {
     let server = server();
     let (mut pipe, _serving) = Pipe::open(&server, 4096);
     for id in 0..1000 {

@@ -70,7 +70,7 @@ async fn a_notification_that_was_piped_in_is_handled_after_the_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_for_an_answer_hears_at_once_that_there_will_be_none() {
+async fn a_handler_that_waits_for_an_answer_fails_at_once_when_the_client_leaves() {
     let (mut pipe, serving) =
         Pipe::session(&server(), 1 << 16, "2025-11-25", json!({"elicitation": {}})).await;
     pipe.say(session_call(1, "ask", json!({}))).await;
@@ -125,7 +125,7 @@ async fn a_peer_that_does_not_read_cannot_keep_it_open() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_told_to_stop_after_the_other_side_hung_up_stops_as_soon_as_it_is_told() {
+async fn a_stop_after_the_client_left_takes_effect_at_once() {
     let (mut pipe, serving) = Pipe::open(&server(), 1 << 16);
     pipe.say(call(1, "stuck", json!({}))).await;
     pipe.hang_up().await;

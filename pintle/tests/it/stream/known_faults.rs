@@ -80,7 +80,7 @@ async fn the_name_is_the_authors() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_level_may_be_set_before_the_client_says_that_it_is_ready() {
+async fn a_level_may_be_set_before_the_client_is_initialized() {
     let (mut pipe, _serving) = Pipe::open(&server(), 1 << 16);
     let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "p", "version": "0"}});
     pipe.say(json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})).await;

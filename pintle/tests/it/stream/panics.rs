@@ -189,7 +189,7 @@ async fn a_server_whose_locks_are_poisoned_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_filter_that_panics_while_a_change_is_told_hides_it() {
+async fn a_filter_that_panics_during_a_notification_hides_the_change() {
     let server = server();
     let (mut pipe, _serving) = Pipe::open(&server, 1 << 16);
     let wanted = json!({"notifications": {"resourceSubscriptions": ["r://1"]}});

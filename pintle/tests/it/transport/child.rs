@@ -143,7 +143,7 @@ async fn noise_before_the_first_message_is_passed_on_as_it_came() {
 }
 
 #[tokio::test]
-async fn a_server_that_dies_in_a_call_ends_the_connection_and_tells_why() {
+async fn a_server_that_dies_in_a_call_ends_the_connection_with_the_reason() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let log = seen.clone();
     let command = sh(r#"read line; echo "half an ans"; echo "first" >&2; echo "disk full" >&2; exit 3"#);
@@ -178,7 +178,7 @@ async fn a_server_that_died_of_the_first_question_is_started_again() {
 }
 
 #[tokio::test]
-async fn only_harmless_variables_are_passed_on_unless_told() {
+async fn only_harmless_variables_are_inherited_by_default() {
     // Cargo sets some for its tests: those stand for the secrets.
     let named = "CARGO_MANIFEST_DIR";
     if env::var_os(named).is_none() {
