@@ -58,6 +58,14 @@ impl Arg {
             "default" if !meta.input.peek(syn::Token![=]) => quote!(#[serde(default)]),
             "default" => {
                 let value: Expr = meta.value()?.parse()?;
+                if let Some(write) = instead_of(&value, ty) {
+                    let message = format!(
+                        "the default of `{}` should be of type `{}`: write `#[arg(default = {write})]`",
+                        name.unraw(),
+                        quote!(#ty).to_string().replace(' ', ""),
+                    );
+                    return Err(syn::Error::new(value.span(), message));
+                }
                 let function = format_ident!("default_of_{}", name.unraw());
                 let path = function.to_string();
                 let value = match is_text(&value) {
@@ -94,6 +102,36 @@ impl Arg {
         };
         self.attrs.extend(attr);
         Ok(())
+    }
+}
+
+/// Returns what to write instead of a literal that cannot be a value of the type, as far as their spelling tells. The compiler
+/// reports other mismatches, with less advice.
+fn instead_of(value: &Expr, ty: &Type) -> Option<String> {
+    let literal = match value {
+        Expr::Unary(negative) => &negative.expr,
+        other => other,
+    };
+    let (Expr::Lit(literal), Type::Path(ty)) = (literal, ty) else { return None };
+    let name = ty.path.segments.last()?.ident.to_string();
+    let shown = quote!(#value).to_string().replace(' ', "");
+    let is_integer_type = matches!(
+        &*name,
+        "i8" | "i16" | "i32" | "i64" | "i128" | "isize" | "u8" | "u16" | "u32" | "u64" | "u128" | "usize"
+    );
+    match (&literal.lit, &*name) {
+        (Lit::Str(_), _) => None,
+        (_, "Option") => Some(format!("Some({shown})")),
+        (_, "Vec") => Some(format!("vec![{shown}]")),
+        (Lit::Int(_) | Lit::Float(_) | Lit::Bool(_), "String") => Some(format!("\"{shown}\"")),
+        (Lit::Char(character), "String") => Some(format!("{:?}", character.value().to_string())),
+        (Lit::Int(integer), "f32" | "f64") if integer.suffix().is_empty() => Some(format!("{shown}.0")),
+        (Lit::Float(float), _) if is_integer_type => {
+            Some(shown.split('.').next().unwrap_or(float.base10_digits()).to_owned())
+        }
+        (Lit::Int(_) | Lit::Float(_) | Lit::Char(_), "bool") => Some("true".to_owned()),
+        (Lit::Bool(_) | Lit::Char(_), _) if is_integer_type => Some("1".to_owned()),
+        _ => None,
     }
 }
 

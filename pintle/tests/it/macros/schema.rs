@@ -50,6 +50,27 @@ async fn count(tree: Tree, weights: BTreeMap<String, u8>) -> usize {
     names(&tree) + weights.len()
 }
 
+/// Defaults whose types are inferred from those of the parameters.
+#[pintle::tool]
+async fn inferred(
+    #[arg(default = -1)] number: i8,
+    #[arg(default = 1.5)] float: f32,
+    #[arg(default = usize::MAX.min(3))] limit: usize,
+    #[arg(default = Vec::new())] list: Vec<u8>,
+    #[arg(default = "x".into())] text: String,
+    #[arg(default = Some(3))] option: Option<u32>,
+    #[arg(default = Default::default())] map: BTreeMap<String, u8>,
+    #[arg(default = [1, 2])] array: [u8; 2],
+) -> String {
+    format!("{number} {float} {limit} {list:?} {text} {option:?} {map:?} {array:?}")
+}
+
+#[tokio::test]
+async fn a_default_may_be_any_expression_of_the_type() {
+    let server = Server::new("s", "0").tools(pintle::tools![inferred]);
+    assert_eq!(said(&server, "inferred", json!({})).await, "-1 1.5 3 [] x Some(3) {} [1, 2]");
+}
+
 #[tokio::test]
 async fn parameters_say_what_they_accept() {
     let tools = listed(&Server::new("s", "0").tools(pintle::tools![find])).await;
