@@ -22,8 +22,6 @@ mod hooks;
 mod layers;
 #[cfg(feature = "server")]
 mod limits;
-#[cfg(all(feature = "http-client", feature = "http-server", feature = "net", unix))]
-mod listen;
 #[cfg(feature = "logging")]
 mod logging;
 #[cfg(all(feature = "http-client", feature = "http-server"))]

@@ -12,6 +12,8 @@ mod closing;
 mod keepalive;
 #[cfg(feature = "server")]
 mod known_faults;
+#[cfg(all(feature = "http-client", feature = "http-server", feature = "net", unix))]
+mod listen;
 #[cfg(feature = "server")]
 mod load;
 #[cfg(feature = "server")]
