@@ -4,6 +4,7 @@ mod args;
 mod arguments;
 mod auth;
 mod cli;
+mod completion;
 mod content;
 pub mod demo;
 mod failure;
@@ -25,9 +26,25 @@ use failure::{Exit, Failure};
 use output::{Output, OutputSettings};
 use verbs::Verb;
 
+/// The first word of a command line that a shell runs to complete another one.
+const COMPLETE: &str = "__complete";
+
 /// Runs a command with the given arguments, without the name of the program.
 pub fn run(arguments: impl IntoIterator<Item = impl Into<OsString>>) -> ExitCode {
     let typed: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
+    if let Some((COMPLETE, words)) =
+        typed.split_first().map(|(first, words)| (first.to_str().unwrap_or_default(), words))
+    {
+        let words: Vec<_> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        let output = Output::new(OutputSettings::default());
+        let found = completion::candidates(&Cli::command(), &words);
+        let printed = output.text(|text| {
+            for word in &found {
+                text.line(word);
+            }
+        });
+        return finish(&output, printed);
+    }
     let name = OsString::from("pintle");
     let words = args::mark_flags(&Cli::command(), &typed);
     match Cli::try_parse_from(std::iter::once(&name).chain(&words)) {

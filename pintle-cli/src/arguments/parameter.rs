@@ -1,7 +1,7 @@
 use pintle::types::JsonObject;
 use serde_json::Value;
 
-use super::shape::Shape;
+use super::shape::{Shape, bare};
 
 /// A parameter of a tool, from its schema.
 #[derive(Clone, Debug)]
@@ -11,6 +11,22 @@ pub(crate) struct Parameter<'a> {
     pub(crate) required: bool,
     pub(crate) description: Option<&'a str>,
     pub(crate) default: Option<&'a Value>,
+}
+
+impl Parameter<'_> {
+    /// Returns the values that the parameter, or an item of it, can have, if they are known.
+    pub(crate) fn values(&self) -> Vec<String> {
+        fn of(shape: &Shape) -> Vec<String> {
+            match shape {
+                Shape::Choice(values) => values.iter().map(bare).collect(),
+                Shape::Boolean => vec!["true".to_owned(), "false".to_owned()],
+                Shape::List(item) => of(item),
+                Shape::OneOf(shapes) => shapes.iter().flat_map(of).collect(),
+                _ => Vec::new(),
+            }
+        }
+        of(&self.shape)
+    }
 }
 
 /// Returns the parameters of a schema: required ones first, otherwise in its order.

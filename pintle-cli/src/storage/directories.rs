@@ -7,6 +7,11 @@ pub(crate) fn state_directory() -> Option<PathBuf> {
     find(Platform::current(), &variable, &STATE)
 }
 
+/// Returns the directory of what can be fetched again: `PINTLE_CACHE_DIR`, or that of the platform. `None` if there is no home.
+pub(crate) fn cache_directory() -> Option<PathBuf> {
+    find(Platform::current(), &variable, &CACHE)
+}
+
 /// Where a kind of files is kept.
 struct StorageKind {
     /// The variable that overrides the platform.
@@ -26,7 +31,6 @@ const STATE: StorageKind = StorageKind {
     windows: "pintle",
 };
 
-#[cfg(test)]
 const CACHE: StorageKind = StorageKind {
     own: "PINTLE_CACHE_DIR",
     xdg: ("XDG_CACHE_HOME", ".cache"),

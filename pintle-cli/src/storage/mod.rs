@@ -11,7 +11,7 @@ use std::{
 
 use crate::failure::Failure;
 
-pub(crate) use directories::state_directory as path;
+pub(crate) use directories::{cache_directory, state_directory as path};
 pub(crate) use private_file::{read_private, write_private};
 pub(crate) use unique::{is_unique_name, unique_name};
 

@@ -94,6 +94,11 @@ impl Endpoint {
         }
     }
 
+    /// Returns the word of the target, if it is one that can be stored: a URL with a query may have a secret.
+    pub(crate) fn plain_word(&self) -> Option<&str> {
+        self.typed.as_deref().filter(|typed| !typed.contains(['?', '@', '#']))
+    }
+
     /// Returns whether the server is started by the command: nothing of it is left from an earlier one.
     pub(crate) fn starts_server(&self) -> bool {
         self.target.has_program() || matches!(self.target, Target::Demo)

@@ -14,6 +14,7 @@ use serde_json::Value;
 use crate::{
     args::{HELP, QuestionArgs, TargetArgs, examples, flag_of, help_of, near},
     arguments::{self, read_words, signature},
+    completion::cache_tool,
     content,
     failure::{Exit, Failure},
     forms::{Questions, Typed},
@@ -83,6 +84,7 @@ pub(super) async fn run(args: CallArgs, output: &Output) -> Result<(), Failure> 
     let connection = endpoint.connect(&client, output).await?;
     questions.connected(&connection);
     let tool = find(&connection, &name, &endpoint).await?;
+    cache_tool(endpoint.plain_word(), &tool);
     if help {
         output.result(&tool, |text| arguments::help(&tool, &endpoint, text))?;
         connection.close().await;

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use crate::{
     args::{HELP, TargetArgs, examples, near},
     arguments::{prompt_signature, signature},
+    completion::cache_tools,
     failure::Failure,
     output::{Output, Text, Tone},
     targets::Endpoint,
@@ -68,6 +69,9 @@ pub(super) async fn run(args: LsArgs, output: &Output) -> Result<(), Failure> {
     let connection = endpoint.connect(&endpoint.client(output), output).await?;
     let listed = Listing::fetch(&connection, &kinds).await;
     let mut listing = listed.map_err(|error| endpoint.explain(&error))?;
+    if let Some(tools) = &listing.tools {
+        cache_tools(endpoint.plain_word(), tools);
+    }
     if let Some(tools) = &mut listing.tools {
         tools.retain(|tool| endpoint.allows_tool(&tool.name));
     }

@@ -4,6 +4,7 @@ mod auth;
 mod call;
 mod check;
 mod complete;
+mod completions;
 mod demo;
 mod hosts;
 mod info;
@@ -49,6 +50,7 @@ pub(crate) enum Verb {
     Rm(rm::RmArgs),
     Approve(approve::ApproveArgs),
     Demo(demo::DemoArgs),
+    Completions(completions::CompletionsArgs),
     #[default]
     /// Show every message between a server and a client
     Tour,
@@ -83,6 +85,7 @@ pub(crate) async fn run(verb: Verb, output: &Output) -> Result<(), Failure> {
         Verb::Rm(args) => rm::run(args, output),
         Verb::Approve(args) => approve::run(args, output).await,
         Verb::Demo(args) => demo::run(args, output).await,
+        Verb::Completions(args) => completions::run(&args, output),
         Verb::Tour => tour::run().await,
         Verb::Version => output.text(|text| {
             text.line(concat!("pintle ", env!("CARGO_PKG_VERSION")));

@@ -6,22 +6,21 @@
 )]
 
 mod approval;
+mod asking;
 mod bad_targets;
 mod command;
+mod completions;
 mod configured;
 mod demo;
 mod doctor;
 mod edit;
 mod everywhere;
 #[cfg(target_os = "linux")]
-mod forms;
-#[cfg(target_os = "linux")]
 mod hostile;
 #[cfg(unix)]
 mod interrupt;
 mod lint;
 mod login;
-mod questions;
 mod servers;
 mod support;
 mod tour;

@@ -31,6 +31,7 @@ pub(crate) fn pintle() -> Command {
     }
     // What it keeps is below the directory of the build.
     command.env("PINTLE_STATE_DIR", state_directory()).env_remove("BROWSER").env_remove("DISPLAY");
+    command.env("PINTLE_CACHE_DIR", state_directory().join("cache"));
     command.env_remove("WAYLAND_DISPLAY");
     // Nor the servers that the user has configured.
     command.env("HOME", "/no/such/home").env("USERPROFILE", "/no/such/home").env_remove("XDG_CONFIG_HOME");

@@ -1,0 +1,5 @@
+//! Questions of servers.
+
+#[cfg(target_os = "linux")]
+mod forms;
+mod questions;
