@@ -165,6 +165,30 @@ async fn a_client_is_registered_once() {
 }
 
 #[tokio::test]
+async fn of_two_simultaneous_registrations_both_use_the_one_that_is_stored_first() {
+    let world = World::new();
+    let store = Arc::new(Memory::new());
+    let settings = [(); 2].map(|()| world.login().store(store.clone()));
+    // Neither is registered before both have found that they are not.
+    let gate = world.login.hold(Endpoint::Register);
+    let open = async {
+        gate.reached(2).await;
+        gate.open();
+    };
+    let (one, other, ()) = tokio::join!(world.connect(&settings[0]), world.connect(&settings[1]), open);
+    one.unwrap();
+    other.unwrap();
+    let log = world.log();
+    let with = |start: &str| log.iter().filter(|line| line.starts_with(start)).collect::<Vec<_>>();
+    assert_eq!(with("register").len(), 2, "{log:#?}");
+    let logins = with("login as.test/authorize client=");
+    assert_eq!(logins.len(), 2, "{log:#?}");
+    assert_eq!(logins[0], logins[1]);
+    let tokens = with("token at as.test by ");
+    assert!(tokens.len() >= 2 && tokens.iter().all(|line| *line == tokens[0]), "{log:#?}");
+}
+
+#[tokio::test]
 async fn another_client_does_not_use_what_this_one_was_given() {
     let world = World::new();
     let store = Arc::new(Memory::new());
