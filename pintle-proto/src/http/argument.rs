@@ -24,8 +24,8 @@ pub(super) fn read<'de, D: Deserializer<'de>>(
 /// The value of a mirrored argument.
 #[derive(Clone, Debug)]
 pub(super) enum Scalar<'de> {
+    /// Missing or `null`.
     Absent,
-    Null,
     Bool(bool),
     Number(Number),
     Text(Cow<'de, str>),
@@ -38,7 +38,7 @@ impl Scalar<'_> {
     pub(super) fn to_text(&self, param: &HeaderParam) -> Result<Option<Cow<'_, str>>, BadArgument> {
         let argument = || param.path.join(".");
         match self {
-            Self::Absent | Self::Null => Ok(None),
+            Self::Absent => Ok(None),
             Self::Bool(value) => Ok(Some(if *value { "true" } else { "false" }.into())),
             Self::Text(text) => Ok(Some(Cow::Borrowed(text))),
             Self::Number(number) => match exact(number) {
@@ -60,7 +60,7 @@ impl Scalar<'_> {
                     _ => sent == *number,
                 })
             }
-            Self::Absent | Self::Null | Self::Other => false,
+            Self::Absent | Self::Other => false,
         }
     }
 }
@@ -68,7 +68,7 @@ impl Scalar<'_> {
 impl fmt::Display for Scalar<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Absent | Self::Null => f.write_str("null"),
+            Self::Absent => f.write_str("null"),
             Self::Bool(value) => value.fmt(f),
             Self::Number(number) => number.fmt(f),
             Self::Text(text) => f.write_str(text),
@@ -127,7 +127,7 @@ impl<'de> Visitor<'de> for Wanted<'_, 'de> {
     }
 
     fn visit_unit<E>(self) -> Result<(), E> {
-        self.set(Scalar::Null)
+        Ok(())
     }
 
     fn visit_bool<E>(self, value: bool) -> Result<(), E> {

@@ -35,10 +35,10 @@ impl HeaderParams {
     /// ```
     pub fn mirror(&self, arguments: Option<&RawValue>, headers: &mut HeaderMap) -> Result<(), BadArgument> {
         match arguments {
-            Some(arguments) if !self.is_empty() => {
+            Some(arguments) => {
                 self.mirror_any(&mut serde_json::Deserializer::from_str(arguments.get()), headers)
             }
-            _ => Ok(()),
+            None => Ok(()),
         }
     }
 
@@ -134,7 +134,7 @@ fn check_one(headers: &HeaderMap, param: &HeaderParam, value: &Scalar<'_>) -> Re
         return Err(Refusal::header_mismatch(format!("the `{}` header is repeated; send it once", name())));
     }
     let header = match (header, value) {
-        (None, Scalar::Absent | Scalar::Null) => return Ok(()),
+        (None, Scalar::Absent) => return Ok(()),
         (None, value) => return Err(missing(&name(), &value.to_string())),
         (Some(header), _) => header,
     };
@@ -151,7 +151,7 @@ fn check_one(headers: &HeaderMap, param: &HeaderParam, value: &Scalar<'_>) -> Re
     let member = format!("params.arguments.{}", param.path.join("."));
     Err(match value {
         // A proxy would route by a value that the tool never receives.
-        Scalar::Absent | Scalar::Null => Refusal::header_mismatch(format!(
+        Scalar::Absent => Refusal::header_mismatch(format!(
             "the `{}` header is `{}` and the body has no `{member}`; send the same value in both",
             name(),
             shown(&text)

@@ -5,7 +5,7 @@
 /// No tree is built: it would round numbers, and two calls that differ only there would be equal. Each byte is read
 /// once whatever the nesting, and nothing recurses. Invalid JSON is copied unchanged.
 pub(super) fn canonical(text: &str, out: &mut String) {
-    let mut reader = Reader { text, at: 0, flat: String::with_capacity(text.len()), ..Reader::default() };
+    let mut reader = Reader { text, flat: String::with_capacity(text.len()), ..Reader::default() };
     if reader.read().is_none() {
         out.push_str(text);
     } else if reader.unsorted.is_empty() {
@@ -250,6 +250,7 @@ mod tests {
             ),
             (r#"{"\u0061":"\u0062\n","A":"\ud800"}"#, r#"{"A":"\ud800","a":"b\n"}"#),
             (r#"{"a\"b":1,"a":2}"#, r#"{"a":2,"a\"b":1}"#),
+            (r#"{"a\"c":1,"a\"b":2}"#, r#"{"a\"b":2,"a\"c":1}"#),
             (r#"{"a":2,"a":1}"#, r#"{"a":2,"a":1}"#),
             (r#"{"b":0,"a":2,"a":1}"#, r#"{"a":2,"a":1,"b":0}"#),
             ("123456789012345678901234567890", "123456789012345678901234567890"),
