@@ -134,6 +134,9 @@ mod tests {
             (&["application/json;Q = 0"], (false, false)),
             (&["application/json;q=0.001"], (true, false)),
             (&["application/json;charset=utf-8"], (true, false)),
+            // Of two ranges for the same type, the one that accepts it counts, in either order.
+            (&["application/json;q=0, application/json"], (true, false)),
+            (&["application/json, application/json;q=0"], (true, false)),
         ] {
             assert_eq!(accepts(lines), expected, "{lines:?}");
         }
@@ -154,7 +157,7 @@ mod tests {
             let headers =
                 value.map(|value| (http::header::CONTENT_TYPE, value.parse().unwrap())).into_iter().collect();
             let uri = Uri::from_static("/");
-            let checked = check_content_type(&Head::new(&Method::POST, &uri, &headers));
+            let checked = Head::new(&Method::POST, &uri, &headers).check_content_type();
             assert_eq!(checked.is_ok(), fine, "{value:?}");
             if let Err(refusal) = checked {
                 assert_eq!(refusal.status, 415);

@@ -286,10 +286,8 @@ impl<'s> Walk<'s> {
         if label.is_empty() {
             return Err(AnnotationFault::Empty);
         }
-        let header = Some(label)
-            .filter(|label| label.bytes().all(is_token_char))
-            .and_then(|label| HeaderName::from_bytes(format!("{MCP_PARAM_PREFIX}{label}").as_bytes()).ok())
-            .ok_or_else(|| AnnotationFault::NotAToken(label.to_owned()))?;
+        let header = HeaderName::from_bytes(format!("{MCP_PARAM_PREFIX}{label}").as_bytes())
+            .map_err(|_| AnnotationFault::NotAToken(label.to_owned()))?;
         let kind = match schema.get("type").and_then(Value::as_str) {
             Some("string") => ParamKind::String,
             Some("integer") => ParamKind::Integer,
@@ -337,11 +335,6 @@ impl fmt::Display for PathStep<'_> {
     }
 }
 
-/// `tchar` of RFC 9110.
-fn is_token_char(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -384,6 +377,8 @@ mod tests {
                     "shard":{"$ref":"#/$defs/x","type":"integer","x-mcp-header":"Shard"}}}},"$defs":{"x":{"minimum":0}}}),
                 vec!["mcp-param-shard db.shard Integer"],
             ),
+            // A definition of that name.
+            (json!({"$defs":{"x-mcp-header":{"type":"string"}}}), vec![]),
             // A property of that name, and values that only look like annotations.
             (
                 json!({"properties":{"x-mcp-header":{"type":"string"},"properties":{"type":"object","properties":{
@@ -470,6 +465,7 @@ mod tests {
             (json!({"then":inside}), "/then/properties/a"),
             (json!({"else":inside}), "/else/properties/a"),
             (json!({"$defs":{"d":annotated}}), "/$defs/d"),
+            (json!({"$defs":{"const":annotated}}), "/$defs/const"),
             (json!({"definitions":{"d":inside}}), "/definitions/d/properties/a"),
             (json!({"patternProperties":{"^a":annotated}}), "/patternProperties/^a"),
             (json!({"additionalProperties":annotated}), "/additionalProperties"),
@@ -496,6 +492,8 @@ mod tests {
         let raw: Box<RawValue> =
             serde_json::from_str(r#"{"properties":{"a":{"type":"string","x-mcp-\u0068eader":"A"}}}"#)
                 .unwrap();
-        assert_eq!(HeaderParams::from_raw_schema(&raw).unwrap().params.len(), 1);
+        let params = HeaderParams::from_raw_schema(&raw).unwrap();
+        assert_eq!(params.iter().count(), 1);
+        assert!(!params.is_empty() && HeaderParams::default().is_empty());
     }
 }

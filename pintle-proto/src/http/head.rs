@@ -179,6 +179,19 @@ mod tests {
     }
 
     #[test]
+    fn white_space_on_one_side_of_a_text_is_not_part_of_it_either() {
+        let uri = Uri::from_static("/mcp");
+        for raw in ["9f", " 9f", "9f\t", "\t9f "] {
+            let headers = HeaderMap::from_iter([(
+                http::HeaderName::from_static("mcp-session-id"),
+                HeaderValue::from_static(raw),
+            )]);
+            let head = Head::new(&Method::GET, &uri, &headers);
+            assert_eq!(head.session().unwrap(), Some("9f"), "{raw:?}");
+        }
+    }
+
+    #[test]
     fn a_value_that_two_readers_could_take_differently_is_refused() {
         let uri = Uri::from_static("/mcp");
         let mut headers = HeaderMap::new();

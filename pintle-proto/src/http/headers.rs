@@ -312,5 +312,10 @@ mod tests {
             let message = bad.unwrap_err().to_string();
             assert!(message.contains("is not a valid header value"), "{message}");
         }
+        let posts = PostHeaders::new(Some(Revision::LATEST), None).unwrap();
+        let unsendable =
+            Message::Notification(pintle_types::Notification::new("notifications/x\r\ny: z", None));
+        let message = posts.of(&[unsendable], &[]).unwrap_err().to_string();
+        assert!(message.contains("is not a valid header value"), "{message}");
     }
 }

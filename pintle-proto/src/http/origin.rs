@@ -328,8 +328,28 @@ mod tests {
         ] {
             assert_eq!(status(&any_host, Some("anything"), origin), expected, "{origin:?}");
         }
+        // Each scheme has its own default port, and most have none.
+        let ports = Guard::any_host().origins(["http://a:80", "https://b:443", "http://c:443", "app://d"]);
+        for (origin, expected) in [
+            ("http://a", 200),
+            ("http://a:80", 200),
+            ("https://b", 200),
+            ("http://c", 403),
+            ("app://d:80", 403),
+            ("app://d:443", 403),
+        ] {
+            assert_eq!(status(&ports, Some("anything"), Some(origin)), expected, "{origin:?}");
+        }
         assert_eq!(status(&Guard::any_host().any_origin(), Some("a"), Some("http://b")), 200);
         assert_eq!(status(&Guard::loopback().any_origin(), Some("a"), Some("http://b")), 403);
+    }
+
+    #[test]
+    fn an_empty_host_and_one_with_other_characters_have_no_parts() {
+        for authority in ["", ":80", ".", "a/b", "a@b", "é", "[::1]x", "[g]"] {
+            assert_eq!(split_port(authority), None, "{authority:?}");
+        }
+        assert_eq!(split_port("a_b-c.d.:80"), Some(("a_b-c.d", "80")));
     }
 
     #[test]

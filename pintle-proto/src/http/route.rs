@@ -311,6 +311,7 @@ mod tests {
             (&MODERN, "v=2026-07-28 m=notifications/cancelled", PostBody::Notification, "ignored"),
             (&BOTH, "v=2026-07-28", PostBody::Response, "400 -32600"),
             (&BOTH, "v=v999.0.0", PostBody::Notification, "400 -32022"),
+            (&BOTH, "v=v999.0.0", PostBody::Response, "400 -32022"),
         ] {
             assert_eq!(routed(endpoint, headers, body), expected, "{headers} {body:?}");
         }

@@ -157,6 +157,11 @@ mod tests {
             ("https://H/sse", "HTTPS://h:443/m", Ok("https://h:443/m")),
             ("http://u:p@h/sse", "/m", Ok("http://u:p@h/m")),
             ("http://u:p@h/sse", "http://h/m", Ok("http://h/m")),
+            // A colon after a slash or a digit ends no scheme.
+            ("http://h/sse", "a/b:c", Ok("http://h/a/b:c")),
+            ("http://h/sse", "1:2", Ok("http://h/1:2")),
+            ("ws://h/sse", "ws://h/m", Ok("ws://h/m")),
+            ("ws://h/sse", "ws://h:443/m", Err(BadLocation::OtherOrigin)),
             ("http://h/sse", "http://h:81/m", Err(BadLocation::OtherOrigin)),
             ("http://h/sse", "https://h/m", Err(BadLocation::OtherOrigin)),
             ("http://h/sse", "//evil.com/m", Err(BadLocation::OtherOrigin)),

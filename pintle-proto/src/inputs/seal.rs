@@ -290,6 +290,7 @@ pub(crate) mod tests {
             forged[at] = if forged[at] == 'A' { 'B' } else { 'A' };
             assert_eq!(refusal(binding(), &Clear(1), &String::from_iter(forged), 0), foreign, "byte {at}");
         }
+        assert_eq!(binding().open(&Clear(1), &state, state.len(), 0).unwrap().plain, b"secret");
         let expired = "`requestState` has expired: start the call again";
         assert_eq!(refusal(binding(), &Clear(1), &state, 1000), expired);
         let long = "x".repeat(5000);

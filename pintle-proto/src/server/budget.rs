@@ -162,6 +162,7 @@ mod tests {
         assert_eq!(second.set(10, &service), Ok(()));
         assert_eq!(used(&service), 0);
         second.force(100 * ALLOWANCE);
+        assert_eq!(second.set(100 * ALLOWANCE, &service), Ok(()), "as much as before is never too much");
         assert_eq!(second.set(99 * ALLOWANCE, &service), Ok(()), "less is never too much");
         drop(second);
         assert_eq!(used(&service), 0);

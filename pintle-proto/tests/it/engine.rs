@@ -149,3 +149,33 @@ fn a_log_message_that_cannot_be_serialized_has_the_reason_in_its_place() {
             "data": "a log message that cannot be serialized: the disk is gone"})
     );
 }
+
+#[test]
+fn what_a_request_says_of_its_sender_is_known_before_it_is_admitted() {
+    let service = service();
+    let stamped = |params: &Value| service.stamped(&request("tools/list", params)).unwrap();
+    let good = stamped(&json!({"_meta": meta()}));
+    assert_eq!((good.version(), good.has_capabilities()), (Some("2026-07-28"), true));
+    assert_eq!(good.peer().unwrap().info.as_ref().unwrap().name, "c");
+    let unknown = stamped(&json!({"_meta": {"io.modelcontextprotocol/protocolVersion": "v999.0.0"}}));
+    assert_eq!((unknown.version(), unknown.has_capabilities()), (Some("v999.0.0"), false));
+    assert!(unknown.peer().is_none());
+    let silent = stamped(&json!({}));
+    assert_eq!((silent.version(), silent.has_capabilities()), (None, false));
+    assert!(silent.peer().is_none());
+}
+
+#[test]
+fn a_session_takes_over_what_another_process_has_recorded() {
+    let mut capabilities = ServerCapabilities::default();
+    capabilities.resources.insert(Default::default()).subscribe = Some(true);
+    let service = Service::new(Implementation::new("s", "0"), capabilities);
+    let mut engine = Engine::new_session();
+    engine.receive(&service, initialize(1, "c"), &Arrival::at(0));
+    let mut record = engine.record().unwrap();
+    record.watched.push("file:///a".into());
+    record.log_level = Some(LoggingLevel::Error);
+    engine.adopt(&service, &record);
+    assert_eq!(engine.record().unwrap(), record);
+    assert_eq!(engine.peer().unwrap().log_level, Some(LoggingLevel::Error));
+}

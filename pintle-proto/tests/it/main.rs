@@ -5,10 +5,13 @@
 mod any_order;
 #[path = "../support/asking.rs"]
 mod asking;
+mod calls;
 #[path = "../support/conversation/mod.rs"]
 mod conversation;
+mod deferred;
 mod demo;
 mod engine;
+mod extensions;
 mod fields;
 mod head;
 mod late_discovery;
