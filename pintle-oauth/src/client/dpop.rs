@@ -133,5 +133,22 @@ mod tests {
         };
         assert_eq!(nonce(&one), "n1");
         assert_eq!(nonce(&other), Value::Null);
+        assert!(dpop.note(&other, &headers));
+        let newer = [(NONCE, HeaderValue::from_static("n2"))].into_iter().collect();
+        assert!(dpop.note(&one, &newer));
+        assert_eq!((nonce(&one), nonce(&other)), ("n2".into(), "n1".into()));
+    }
+
+    #[test]
+    fn a_stored_key_signs_as_the_same_client() {
+        let dpop = Dpop::new().unwrap();
+        let url = "https://h/mcp".parse().unwrap();
+        let key = |dpop: &Dpop| {
+            read(&dpop.proof(&ProofRequest { method: "GET", url: &url, with: None }).unwrap()).0["jwk"]
+                .clone()
+        };
+        assert_eq!(key(&Dpop::restore(&dpop.kept).unwrap()), key(&dpop));
+        assert_ne!(key(&Dpop::new().unwrap()), key(&dpop));
+        assert!(Dpop::restore(&Secret::new("no key")).is_none());
     }
 }

@@ -451,6 +451,21 @@ mod tests {
         assert_eq!(web.count("/jwks"), 2);
     }
 
+    #[tokio::test]
+    async fn tokens_that_were_verified_with_former_keys_are_forgotten_with_them() {
+        let (former, current) = (Arc::new(KeySet::default()), Arc::new(KeySet::default()));
+        let known = VerifiedTokens::default();
+        let keep = |keys: &Arc<KeySet>, token: u8| {
+            known.keep(keys, [token; 32], &Principal::new(ISSUER, "ann"), Duration::from_secs(60));
+        };
+        let finds = |keys: &Arc<KeySet>, token: u8| known.find(keys, &[token; 32]).is_some();
+        keep(&former, 1);
+        assert!(finds(&former, 1) && !finds(&current, 1));
+        (2..9).for_each(|token| keep(&current, token));
+        assert!((2..9).all(|token| finds(&current, token)));
+        assert!(!finds(&current, 1), "the current keys have not verified it");
+    }
+
     #[test]
     fn what_is_no_issuer_is_found_at_once() {
         for issuer in ["", "login", "http://login.example.com", "https://login.example.com/?x", "https://a b"]

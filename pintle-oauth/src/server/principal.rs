@@ -178,6 +178,13 @@ mod tests {
     }
 
     #[test]
+    fn a_scope_is_granted_by_its_whole_name() {
+        let ann = Principal::new("https://a", "ann").granted(["read", "write"]);
+        let has = ["read", "write", "rea", "", "read write"].map(|scope| ann.has_scope(scope));
+        assert_eq!(has, [true, true, false, false, false]);
+    }
+
+    #[test]
     fn claims_are_not_printed() {
         let claims = JsonObject::from_iter([("email".to_owned(), Value::from("ann@example.com"))]);
         let shown = format!("{:?}", Principal::new("https://a", "ann").claims(claims).granted(["x", "y"]));

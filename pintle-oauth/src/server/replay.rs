@@ -149,6 +149,11 @@ mod tests {
         // The others have expired by then, and are not kept.
         note(&replay, "ann", "x", NOW + 5 * WINDOW, NOW + 5 * WINDOW);
         assert_eq!(replay.seen.lock().unwrap().total, 1);
+        // Those that are still good are counted again.
+        let later = NOW + 5 * WINDOW + SWEEP;
+        note(&replay, "ann", "y", later, later);
+        note(&replay, "bob", "y", later, later);
+        assert_eq!(replay.seen.lock().unwrap().total, 3);
     }
 
     #[test]

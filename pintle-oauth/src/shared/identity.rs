@@ -155,6 +155,7 @@ mod tests {
             (&["client_secret_post"], Method::Post),
             (&["client_secret_post", "client_secret_basic", "none"], Method::None),
             (&["tls_client_auth", "client_secret_post"], Method::Post),
+            (&["private_key_jwt"], Method::Basic),
         ];
         for (methods, expected) in table {
             assert_eq!(Method::to_register(&server(methods)), *expected, "{methods:?}");
@@ -179,6 +180,13 @@ mod tests {
         assert_eq!(proven(secret(), Method::Basic), (basic, String::new()));
         let posted = "client_id=a%20b%3Ac&client_secret=s%26%2B";
         assert_eq!(proven(secret(), Method::Post), (String::new(), posted.to_owned()));
+        let by = &ring::signature::ECDSA_P256_SHA256_FIXED_SIGNING;
+        let random = ring::rand::SystemRandom::new();
+        let key = STANDARD.encode(ring::signature::EcdsaKeyPair::generate_pkcs8(by, &random).unwrap());
+        let key = format!("-----BEGIN PRIVATE KEY-----\n{key}\n-----END PRIVATE KEY-----\n");
+        let client = Registered::new("https://as", "c").key(&key).unwrap();
+        let (header, asserted) = proven(client.proof, Method::Jwt);
+        assert!(header.is_empty() && asserted.contains("jwt-bearer&client_assertion=ey"), "{asserted}");
         // A secret is shown only in a way that takes one.
         let named = (String::new(), "client_id=a%20b%3Ac".to_owned());
         for (proof, method) in [

@@ -85,3 +85,16 @@ impl fmt::Debug for Paste {
         f.debug_struct("Paste").field("redirect_uri", &self.redirect_uri).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_user_is_shown_the_login_page_and_pastes_the_redirect() {
+        let paste = Paste::new("http://localhost/callback", |url| async move { Ok(format!("from {url}")) });
+        let visit = paste.begin(None).await.unwrap();
+        assert_eq!(visit.redirect_uri(), "http://localhost/callback");
+        assert_eq!(visit.ask("https://as/authorize").await.unwrap(), "from https://as/authorize");
+    }
+}

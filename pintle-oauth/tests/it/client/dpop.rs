@@ -1,4 +1,9 @@
-use pintle_oauth::testing::{Endpoint, Fault};
+use std::sync::Arc;
+
+use pintle_oauth::{
+    client::Memory,
+    testing::{Endpoint, Fault},
+};
 use serde_json::json;
 
 use crate::support::world::World;
@@ -23,6 +28,21 @@ async fn a_bound_token_goes_with_a_proof_and_the_nonce_that_is_asked_for() {
     assert_eq!(log.iter().filter(|line| line.contains("without the nonce")).count(), 1, "{log:#?}");
     assert_eq!(log.iter().filter(|line| line.starts_with("token")).count(), 2, "{log:#?}");
     assert_eq!(log.iter().filter(|line| line.starts_with("login")).count(), 1, "{log:#?}");
+    assert_eq!(log.last().unwrap(), "tools/call with access-3 and a proof");
+}
+
+#[tokio::test]
+async fn the_next_run_uses_a_bound_token_with_the_key_that_is_stored_with_it() {
+    let world = World::new();
+    world.login.bind_tokens("n0nce");
+    world.change(|state| state.nonce = Some("n0nce".into()));
+    let store = Arc::new(Memory::new());
+    world.connect(&world.login().dpop().store(store.clone())).await.unwrap();
+    world.log();
+    let server = world.connect(&world.login().dpop().store(store)).await.unwrap();
+    server.call_tool("t", ()).await.unwrap();
+    let log = world.log();
+    assert!(!log.iter().any(|line| line.starts_with("login") || line.starts_with("token")), "{log:#?}");
     assert_eq!(log.last().unwrap(), "tools/call with access-3 and a proof");
 }
 

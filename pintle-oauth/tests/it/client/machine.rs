@@ -1,7 +1,9 @@
+use std::sync::Arc;
+
 use base64::{Engine, engine::general_purpose::STANDARD};
 use pintle_oauth::{
-    client::{Assertion, IdentityProvider, OAuth, Registered},
-    testing::AuthorizationServer,
+    client::{Assertion, IdentityProvider, Memory, OAuth, Registered},
+    testing::{AuthorizationServer, Endpoint, Fault},
 };
 use ring::{rand::SystemRandom, signature::EcdsaKeyPair};
 
@@ -26,6 +28,22 @@ async fn a_program_is_let_in_by_its_secret() {
     world.login.revoke_access();
     server.call_tool("t", ()).await.unwrap();
     assert!(world.log().iter().any(|line| line == asked));
+}
+
+#[tokio::test]
+async fn a_stale_token_of_a_program_is_replaced_before_it_is_sent() {
+    let world = World::new();
+    world.login.add_client_with_secret("bot", "s3cret");
+    world.login.fault(Fault::answer(Endpoint::Token, "expires_in", 0));
+    let oauth =
+        OAuth::machine(Registered::new("https://as.test", "bot").secret("s3cret")).web(world.hosts.clone());
+    let server = world.connect(&oauth).await.unwrap();
+    world.login.clear_faults();
+    world.log();
+    server.call_tool("t", ()).await.unwrap();
+    let log = world.log();
+    assert_eq!(log[0], "token at as.test by bot: client_credentials");
+    assert_eq!(log.len(), 2, "{log:#?}");
 }
 
 #[tokio::test]
@@ -71,6 +89,23 @@ async fn a_workload_shows_what_its_platform_says_about_it() {
     let oauth = OAuth::workload("https://as.test", Assertion::fixed("platform.jwt")).web(world.hosts.clone());
     world.connect(&oauth).await.unwrap();
     assert_eq!(world.log()[3], "token at as.test by -: jwt-bearer");
+}
+
+#[tokio::test]
+async fn the_next_run_of_a_workload_uses_the_stored_token() {
+    let world = World::new();
+    world.login.trust("platform.jwt");
+    let store = Arc::new(Memory::new());
+    let oauth = || {
+        OAuth::workload("https://as.test", Assertion::fixed("platform.jwt"))
+            .web(world.hosts.clone())
+            .store(store.clone())
+    };
+    world.connect(&oauth()).await.unwrap();
+    world.log();
+    world.connect(&oauth()).await.unwrap();
+    let log = world.log();
+    assert!(!log.iter().any(|line| line.starts_with("token")), "{log:#?}");
 }
 
 #[tokio::test]
