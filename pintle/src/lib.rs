@@ -56,7 +56,7 @@
 //! | other task | item |
 //! |---|---|
 //! | write a transport | [`transport::channels`], [`transport::Transport`], [`transport::kit`] |
-//! | record the messages of a connection | [`transport::Record`] |
+//! | log all messages | [`message_log::MessageLog`], `Server::message_log`, `Client::message_log` |
 //! | match and expand URI templates | [`uri`] |
 //! | validate values with JSON Schema | [`schema`] |
 //! | use the message types of the protocol | [`types`] |
@@ -107,6 +107,7 @@ mod excerpt;
     feature = "stdio"
 ))]
 mod guide;
+pub mod message_log;
 mod properties;
 pub mod proto;
 #[cfg(any(feature = "client", feature = "server"))]
@@ -127,9 +128,11 @@ mod sync;
 mod target;
 pub mod testing;
 mod timeouts;
+mod timestamp;
 mod tool_query;
 mod tool_traits;
 pub mod transport;
+mod transport_kind;
 pub mod types;
 pub mod uri;
 

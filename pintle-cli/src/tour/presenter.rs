@@ -8,7 +8,7 @@ use std::{
 use pintle::{
     Client, Connection, Server,
     client::Mode,
-    transport::{Direction, Record},
+    message_log::{Direction, MessageLog, Payload, Redactor},
     types::{Message, RawObject},
 };
 
@@ -67,15 +67,19 @@ impl<'a> Presenter<'a> {
     /// Connects a client in an era, and records its messages.
     pub(super) async fn connect(&self, client: Client, era: Era) -> pintle::Result<Connection> {
         let recording = self.recording.clone();
-        let transport = Record::new(self.server.in_process()?, move |record| {
-            let message = record.message.unwrap_or_default().to_vec();
-            recording.lock().unwrap_or_else(PoisonError::into_inner).push((record.direction, message));
+        let log = MessageLog::new(move |record| {
+            if let Payload::Message(message) = record.payload {
+                let message = message.as_bytes().to_vec();
+                recording.lock().unwrap_or_else(PoisonError::into_inner).push((record.direction, message));
+            }
         });
+        // The tour shows answers, and there are no secrets in it.
+        let client = client.message_log(log.redactor(Redactor::disabled()));
         let mode = match era {
             Era::Stateless => Mode::Modern,
             Era::Session => Mode::Legacy,
         };
-        client.mode(mode).connect(transport).await
+        client.mode(mode).connect(self.server.in_process()?).await
     }
 
     /// Connects a client in an era, and discards the messages of the opening.

@@ -55,9 +55,10 @@ use tower_layer::Layer;
 use crate::{
     Result, Timeouts,
     error::BoxError,
-    transport::{DrivenTransport, Transport, driven},
+    message_log::{MessageLog, Side},
+    transport::{DrivenTransport, LoggedTransport, Transport, driven},
 };
-pub use crate::{target::Target, transport::Direction};
+pub use crate::{message_log::Direction, target::Target};
 
 pub use crate::suspended_call::{SuspendedCall, SuspendedQuestion};
 pub use asking::{Answer, ElicitUrl, IntoReply, IntoRoot, IntoRoots, Question, Report, Roots};
@@ -379,6 +380,18 @@ impl Client {
         self
     }
 
+    /// Logs every message of all connections, over HTTP with headers.
+    ///
+    /// ```
+    /// use pintle::{Client, message_log::MessageLog};
+    ///
+    /// let client = Client::new("demo", "1.0.0").message_log(MessageLog::to_writer(std::io::stderr()));
+    /// ```
+    pub fn message_log(mut self, log: MessageLog) -> Self {
+        self.settings.message_log = Some(log);
+        self
+    }
+
     /// Opens a connection and negotiates the revision.
     ///
     /// # Errors
@@ -437,6 +450,9 @@ impl Client {
     ) -> Result<Connection> {
         let settings = Arc::new(self.settings.clone());
         let profile = settings.profile()?;
+        if let Some(log) = &settings.message_log {
+            transport = Box::new(LoggedTransport::new(log, Side::Client, transport));
+        }
         transport.limit_messages(settings.limits.message_bytes);
         let shared = Arc::new(ConnectionState::new(settings, name, &*transport));
         let (commands, obeyed) = mpsc::channel(driver::COMMANDS);

@@ -8,7 +8,7 @@ use std::{
 
 use bytes::Bytes;
 
-use crate::transport::{Driven, DrivenTransport, Incoming, Transport, driven};
+use crate::transport::{Driven, DrivenTransport, Incoming, Transport, TransportKind, driven};
 
 /// A source of connections to one server.
 ///
@@ -133,6 +133,13 @@ impl<C: Connector> Transport for Reconnect<C> {
 }
 
 impl<C: Connector> DrivenTransport for Reconnect<C> {
+    fn kind(&self) -> TransportKind {
+        match &self.state {
+            ReconnectState::Connected(transport) => transport.kind(),
+            ReconnectState::Connecting(..) | ReconnectState::Failed => TransportKind::Other,
+        }
+    }
+
     fn ended_unread(&self) -> bool {
         matches!(&self.state, ReconnectState::Connected(transport) if transport.ended_unread())
     }

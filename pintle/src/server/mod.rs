@@ -52,8 +52,10 @@ use tower_layer::Layer;
 
 pub use access::authenticated::{Authenticated, MissingRights};
 pub use access::caller::Caller;
+pub use access::peer_address::PeerAddress;
 pub use access::principal::Principal;
 pub use access::scope::{Entry, Scope};
+pub use access::tls_facts::TlsFacts;
 pub use call::context::HttpHead;
 pub use call::cx::{Cx, Target};
 pub use call::elicit::Elicited;

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::{Timeouts, server::Server};
+use crate::{Timeouts, message_log::MessageLog, server::Server};
 
 /// How long things may take, and how many of them at the same time.
 impl Server {
@@ -41,6 +41,19 @@ impl Server {
             settings.idle_session = idle_session;
             settings.uninitialized_session = uninitialized_session;
         })
+    }
+
+    /// Logs every message on every transport, over HTTP with headers. Applies to connections that are opened, and to HTTP requests
+    /// that arrive, from now on. What layers in front of the HTTP service answer themselves is not logged.
+    ///
+    /// ```
+    /// use pintle::{Server, message_log::MessageLog};
+    ///
+    /// let server = Server::new("notes", "1.0.0").message_log(MessageLog::to_writer(std::io::stderr()));
+    /// ```
+    #[must_use]
+    pub fn message_log(self, log: MessageLog) -> Self {
+        self.setting(|settings| settings.message_log = Some(log))
     }
 
     /// Sets how many calls of one connection or session run at the same time. Default: 1,024; more are queued. A call that

@@ -15,6 +15,7 @@ use pintle_types::{
 
 use crate::{
     Timeouts,
+    message_log::MessageLog,
     server::{
         Cx, ListKind, MemoryReplayGuard, Next, ReplayGuard,
         access::scope::Filter,
@@ -70,6 +71,7 @@ pub(crate) struct ServerSettings {
     pub(crate) replay: Arc<dyn ReplayGuard>,
     /// The limit of bytes of one result.
     pub(crate) result_bytes: usize,
+    pub(crate) message_log: Option<MessageLog>,
     pub(crate) logging: bool,
     pub(crate) tool_completion: bool,
     pub(crate) extensions: JsonObject,
@@ -96,6 +98,7 @@ impl Default for ServerSettings {
             replay: Arc::new(MemoryReplayGuard::new()),
             running: 1024,
             result_bytes: 16 << 20,
+            message_log: None,
             logging: false,
             tool_completion: false,
             extensions: JsonObject::new(),

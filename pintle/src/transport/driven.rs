@@ -5,6 +5,7 @@
 
 use std::{
     io,
+    net::SocketAddr,
     task::{Context, Poll, ready},
 };
 
@@ -13,7 +14,10 @@ use http::HeaderMap;
 use pintle_proto::Revision;
 use pintle_types::{Message, RequestId};
 
-use super::{Failed, Incoming, Transport, deadline_pauses::DeadlinePauses, push_state::PushState};
+use super::{
+    Failed, Incoming, Transport, TransportKind, deadline_pauses::DeadlinePauses, push_state::PushState,
+};
+use crate::message_log::ConnectionLog;
 
 /// A [`Transport`] as the driver of a connection uses it, with what only the transports of this crate implement.
 ///
@@ -22,6 +26,21 @@ pub(crate) trait DrivenTransport: Transport {
     /// Limits incoming messages to this many bytes, unless the transport was created with a limit. Called before anything
     /// is read; larger messages are [`Incoming::Oversized`].
     fn limit_messages(&mut self, bytes: usize);
+
+    /// The kind of the transport.
+    fn kind(&self) -> TransportKind {
+        TransportKind::Other
+    }
+
+    /// The address of the peer, if the transport is a socket and knows it.
+    fn peer_address(&self) -> Option<SocketAddr> {
+        None
+    }
+
+    /// Logs the messages from now on, if the transport knows more about them than their text. Returns whether it does.
+    fn log_messages(&mut self, _log: &ConnectionLog) -> bool {
+        false
+    }
 
     /// Whether only the user who runs this process can be at the other end: a pipe, a socket in a file of theirs, memory.
     ///

@@ -7,7 +7,7 @@ use std::{
 
 use bytes::Bytes;
 
-use super::{Driven, DrivenTransport, Incoming, Transport};
+use super::{Driven, DrivenTransport, Incoming, Transport, TransportKind};
 
 /// Two transports that are connected to each other in memory.
 ///
@@ -120,6 +120,10 @@ impl Transport for Memory {
 }
 
 impl DrivenTransport for Memory {
+    fn kind(&self) -> TransportKind {
+        TransportKind::Memory
+    }
+
     fn limit_messages(&mut self, bytes: usize) {
         self.limit = bytes;
     }

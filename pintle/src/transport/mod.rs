@@ -2,7 +2,7 @@
 //!
 //! A [`Transport`] moves whole messages and does not look inside them. Most are made from a byte stream ([`Stream`]). A custom
 //! one implements three methods, or is made from two queues with [`channels`] and `async` code. The [`kit`] checks a custom
-//! transport; [`Record`] logs the messages of any transport.
+//! transport; a [`MessageLog`](crate::message_log::MessageLog) logs the messages of any transport.
 
 mod channels;
 #[cfg(feature = "child")]
@@ -11,10 +11,10 @@ mod deadline_pauses;
 mod driven;
 mod failed;
 pub mod kit;
+mod logged;
 mod memory;
 mod oversized;
 mod push_state;
-mod record;
 #[cfg(feature = "net")]
 mod socket;
 #[cfg(feature = "stdio")]
@@ -34,9 +34,9 @@ pub use channels::{Channels, channels};
 #[cfg(feature = "child")]
 pub use child::{Child, ChildCommand, Exit, Stage, Stderr};
 pub use failed::{Delivery, Failed};
+pub use logged::LoggedTransport;
 pub use memory::{Memory, memory};
 pub use oversized::{Oversized, Skipped};
-pub use record::{Direction, Record, Recorded};
 #[cfg(feature = "net")]
 pub use socket::{Listener, listen_tcp, tcp};
 #[cfg(all(feature = "net", unix))]
@@ -45,16 +45,12 @@ pub use socket::{listen_unix, unix};
 pub use stdio::Stdio;
 pub use stream::Stream;
 
+pub use crate::transport_kind::TransportKind;
+
 #[cfg(feature = "http-client")]
 pub(crate) use deadline_pauses::DeadlinePause;
-#[cfg(feature = "client")]
 pub(crate) use deadline_pauses::DeadlinePauses;
-#[cfg(feature = "client")]
-pub(crate) use driven::MessageContext;
-#[cfg(any(feature = "client", feature = "server"))]
-pub(crate) use driven::driven;
-pub(crate) use driven::{Driven, DrivenTransport};
-#[cfg(feature = "client")]
+pub(crate) use driven::{Driven, DrivenTransport, MessageContext, driven};
 pub(crate) use push_state::PushState;
 
 /// A bidirectional connection that carries whole messages.

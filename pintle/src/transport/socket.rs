@@ -2,7 +2,7 @@ use std::{fmt::Display, io, net::SocketAddr};
 
 use tokio::net::{TcpListener, TcpStream};
 
-use super::Stream;
+use super::{Stream, TransportKind};
 
 /// Connects to a server that listens on TCP, at an address like `localhost:8080` or a [`SocketAddr`].
 ///
@@ -101,15 +101,21 @@ impl Listener {
 fn over_tcp(socket: TcpStream) -> io::Result<Stream> {
     // Messages are written whole: there is nothing to wait for that would fill the packet.
     socket.set_nodelay(true)?;
+    let address = socket.peer_addr();
     let (reader, writer) = socket.into_split();
-    Ok(Stream::new(reader, writer))
+    let stream = Stream::new(reader, writer).of_kind(TransportKind::Tcp);
+    // A socket whose peer has disconnected already has no address.
+    Ok(match address {
+        Ok(address) => stream.peer_address(address),
+        Err(_) => stream,
+    })
 }
 
 #[cfg(unix)]
 #[expect(clippy::unnecessary_wraps, reason = "as `over_tcp`")]
 fn over_unix(socket: tokio::net::UnixStream) -> io::Result<Stream> {
     let (reader, writer) = socket.into_split();
-    Ok(Stream::new(reader, writer).local())
+    Ok(Stream::new(reader, writer).of_kind(TransportKind::Unix).local())
 }
 
 #[cfg(unix)]

@@ -7,7 +7,7 @@ use std::{
 use bytes::Bytes;
 use tokio::runtime::Handle;
 
-use super::{Driven, DrivenTransport, Incoming, Stream, Transport};
+use super::{Driven, DrivenTransport, Incoming, Stream, Transport, TransportKind};
 
 /// The process's own standard streams: how a server talks to the host that started it.
 ///
@@ -90,6 +90,10 @@ impl Transport for Stdio {
 }
 
 impl DrivenTransport for Stdio {
+    fn kind(&self) -> TransportKind {
+        TransportKind::Stdio
+    }
+
     fn is_local(&self) -> bool {
         true
     }

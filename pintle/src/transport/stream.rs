@@ -1,6 +1,7 @@
 use std::{
     collections::VecDeque,
     fmt, io,
+    net::SocketAddr,
     pin::{Pin, pin},
     task::{Context, Poll, ready},
 };
@@ -8,7 +9,7 @@ use std::{
 use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
-use super::{Driven, DrivenTransport, Incoming, Transport, oversized::Ends};
+use super::{Driven, DrivenTransport, Incoming, Transport, TransportKind, oversized::Ends};
 
 /// Messages on a byte stream, one a line.
 ///
@@ -41,6 +42,8 @@ pub struct Stream {
     /// Whether only the same user can be the peer.
     #[cfg_attr(not(feature = "server"), allow(dead_code, reason = "servers ask"))]
     local: bool,
+    kind: TransportKind,
+    peer: Option<SocketAddr>,
     /// Small messages, gathered for one write.
     gathered: BytesMut,
     /// Messages to be written before `gathered`. Large ones are not copied.
@@ -81,6 +84,8 @@ impl Stream {
             limit: pintle_proto::Limits::default().message_bytes,
             has_own_limit: false,
             local: false,
+            kind: TransportKind::Other,
+            peer: None,
             gathered: BytesMut::new(),
             output: VecDeque::new(),
             dirty: false,
@@ -94,6 +99,21 @@ impl Stream {
     pub fn limit(mut self, bytes: usize) -> Self {
         self.limit = bytes;
         self.has_own_limit = true;
+        self
+    }
+
+    /// Sets the address of the peer, for a socket that was accepted by other code, such as a TLS library. Handlers read it with
+    /// `Cx::peer_address`.
+    #[must_use]
+    pub fn peer_address(mut self, address: SocketAddr) -> Self {
+        self.peer = Some(address);
+        self
+    }
+
+    /// Sets the kind of the transport.
+    #[cfg(feature = "net")]
+    pub(super) fn of_kind(mut self, kind: TransportKind) -> Self {
+        self.kind = kind;
         self
     }
 
@@ -242,6 +262,14 @@ impl Transport for Stream {
 }
 
 impl DrivenTransport for Stream {
+    fn kind(&self) -> TransportKind {
+        self.kind
+    }
+
+    fn peer_address(&self) -> Option<SocketAddr> {
+        self.peer
+    }
+
     fn is_local(&self) -> bool {
         self.local
     }

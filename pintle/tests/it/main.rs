@@ -15,6 +15,7 @@ mod http_server;
 #[cfg(feature = "http-server")]
 mod http_session;
 mod macros;
+mod message_log;
 #[cfg(all(feature = "next-revision", feature = "http-client", feature = "http-server"))]
 mod next_revision;
 #[cfg(all(feature = "http-client", feature = "http-server"))]

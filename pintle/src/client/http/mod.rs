@@ -23,8 +23,10 @@ pub use fetch::{Auth, Bearer, Challenge, Outgoing, Requests, Retry};
 
 use crate::{
     Result,
+    message_log::ConnectionLog,
     transport::{
         DeadlinePauses, Driven, DrivenTransport, Failed, Incoming, MessageContext, PushState, Transport,
+        TransportKind,
     },
 };
 use connect::{Address, Erased, Fetch, HttpSender};
@@ -60,6 +62,7 @@ pub struct Http {
     push_state: PushState,
     /// The message limit of the client that uses this transport.
     message_bytes: usize,
+    message_log: Option<ConnectionLog>,
     live: Option<HttpConnection>,
 }
 
@@ -82,6 +85,7 @@ impl Http {
             deadline_pauses: DeadlinePauses::new(),
             push_state: PushState::closed(),
             message_bytes: pintle_proto::Limits::default().message_bytes,
+            message_log: None,
             live: None,
         })
     }
@@ -218,6 +222,7 @@ impl Http {
             deadline_pauses: self.deadline_pauses.clone(),
             push_state: self.push_state.clone(),
             fault: self.fault.take(),
+            message_log: self.message_log.take(),
         }
     }
 }
@@ -260,6 +265,15 @@ impl Transport for Http {
 }
 
 impl DrivenTransport for Http {
+    fn kind(&self) -> TransportKind {
+        TransportKind::Http
+    }
+
+    fn log_messages(&mut self, log: &ConnectionLog) -> bool {
+        self.message_log = Some(log.clone());
+        true
+    }
+
     fn limit_messages(&mut self, bytes: usize) {
         self.message_bytes = bytes;
     }

@@ -19,6 +19,7 @@ use crate::{
         layer::Next,
         tools::{OutputCheck, PolicyHook, output},
     },
+    message_log::MessageLog,
 };
 
 /// A synchronous callback.
@@ -37,6 +38,7 @@ pub(in crate::client) struct ClientSettings {
     pub(in crate::client) policy: Option<PolicyHook>,
     pub(in crate::client) output: Arc<dyn OutputCheck>,
     pub(in crate::client) meta: Option<Meta>,
+    pub(in crate::client) message_log: Option<MessageLog>,
     pub(in crate::client) on_log: Option<Callback<LoggingMessageParams>>,
     pub(in crate::client) on_noise: Option<NoiseCallback>,
     pub(in crate::client) on_change: Option<Callback<Change>>,
@@ -67,6 +69,7 @@ impl ClientSettings {
             policy: None,
             output: output::usual(),
             meta: None,
+            message_log: None,
             on_log: None,
             on_noise: None,
             on_change: None,

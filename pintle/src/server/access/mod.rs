@@ -2,8 +2,8 @@
 
 pub(crate) mod authenticated;
 pub(crate) mod caller;
-#[cfg(feature = "http-server")]
 pub(crate) mod peer_address;
 pub(crate) mod principal;
 pub(crate) mod required;
 pub(crate) mod scope;
+pub(crate) mod tls_facts;

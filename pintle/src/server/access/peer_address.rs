@@ -3,13 +3,12 @@ use std::{
     num::NonZeroU64,
 };
 
-/// The address of the client: an extension of every request received by an
-/// [`HttpServer`](crate::server::http::HttpServer).
+/// The address of the client: an extension of every request that an `HttpServer` receives, and of the calls of a TCP connection.
 ///
 /// Behind a proxy, this is the address of the proxy.
 ///
 /// ```
-/// use pintle::server::{Extension, http::PeerAddress, tool};
+/// use pintle::server::{Extension, PeerAddress, tool};
 ///
 /// let whence = tool("whence", |Extension(PeerAddress(address)): Extension<PeerAddress>| async move {
 ///     format!("You connected from {}.", address.ip())

@@ -1,10 +1,12 @@
+use std::fmt;
 #[cfg(feature = "http-server")]
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use http::{Extensions, HeaderMap, Method, Uri};
 
 #[cfg(feature = "http-server")]
-use crate::server::access::peer_address::PeerAddress;
+use crate::message_log::{ConnectionLog, Direction, HttpExchangeLog, MessageLog};
+use crate::{message_log::Redactor, server::access::peer_address::PeerAddress, transport::TransportKind};
 
 /// The context of a request: its extensions, and its head if it came over HTTP.
 #[derive(Debug, Default)]
@@ -18,6 +20,9 @@ pub(crate) struct RequestContext {
     /// The extensions with the peer address, once they were asked for.
     #[cfg(feature = "http-server")]
     with_address: OnceLock<Extensions>,
+    /// The message log of the HTTP request.
+    #[cfg(feature = "http-server")]
+    pub(crate) log: Option<Arc<HttpExchangeLog>>,
 }
 
 impl RequestContext {
@@ -28,7 +33,17 @@ impl RequestContext {
     /// Creates the context of a request over HTTP. The address is added to the extensions when they are first asked for.
     #[cfg(feature = "http-server")]
     pub(crate) fn over_http(left: Extensions, head: HttpHead, address: Option<PeerAddress>) -> Self {
-        Self { left, head: Some(head), address, with_address: OnceLock::new() }
+        Self { left, head: Some(head), address, with_address: OnceLock::new(), log: None }
+    }
+
+    /// Logs the HTTP request and its response.
+    #[cfg(feature = "http-server")]
+    pub(crate) fn log_messages(&mut self, log: &MessageLog) {
+        let Some(head) = &self.head else { return };
+        let connection = ConnectionLog::of_http_server(log, self.address().map(|peer| peer.0));
+        let (method, uri) = (head.method.clone(), head.uri.to_string());
+        let exchange = HttpExchangeLog::new(connection, Direction::In, method, &uri, &head.headers);
+        self.log = Some(Arc::new(exchange));
     }
 
     /// Returns the extensions that layers have inserted, and the peer address.
@@ -45,9 +60,20 @@ impl RequestContext {
     }
 
     /// Returns the peer address, if it is known.
-    #[cfg(feature = "http-server")]
     pub(crate) fn address(&self) -> Option<PeerAddress> {
-        self.address.or_else(|| self.left.get::<PeerAddress>().copied())
+        #[cfg(feature = "http-server")]
+        if self.address.is_some() {
+            return self.address;
+        }
+        self.left.get::<PeerAddress>().copied()
+    }
+
+    /// Returns the kind of the transport.
+    pub(crate) fn transport(&self) -> TransportKind {
+        match &self.head {
+            Some(_) => TransportKind::Http,
+            None => self.left.get().copied().unwrap_or(TransportKind::Other),
+        }
     }
 
     /// Returns the extensions without the peer address.
@@ -68,8 +94,10 @@ impl RequestContext {
 ///     format!("You use {}.", agent.unwrap_or("something"))
 /// });
 /// ```
+///
+/// `Debug` prints it [redacted](crate::message_log::Redactor).
 #[non_exhaustive]
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct HttpHead {
     /// The method.
     pub method: Method,
@@ -83,5 +111,16 @@ impl HttpHead {
     /// Creates a head, for tests of handlers that read one.
     pub fn new(method: Method, uri: Uri, headers: HeaderMap) -> Self {
         Self { method, uri, headers }
+    }
+}
+
+impl fmt::Debug for HttpHead {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (redactor, uri) = (Redactor::new(), self.uri.to_string());
+        f.debug_struct("HttpHead")
+            .field("method", &self.method)
+            .field("uri", &redactor.url(&uri))
+            .field("headers", &redactor.headers(&self.headers))
+            .finish()
     }
 }

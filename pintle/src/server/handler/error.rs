@@ -6,7 +6,7 @@ use pintle_types::{
     schema::{CallToolResult, ContentBlock, TextContent},
 };
 
-use crate::error::BoxError;
+use crate::{error::BoxError, message_log::Redactor};
 
 /// An error of a tool handler.
 ///
@@ -160,7 +160,9 @@ impl RequestError {
             (Reason::Message(text), _) => RpcError::internal(text),
             (Reason::Error(error), _) => {
                 if let Some(sources) = sources(&*error) {
-                    tracing::warn!(method, uri, %error, sources, "a handler failed");
+                    let redactor = Redactor::new();
+                    let uri = uri.map(|uri| redactor.url(uri));
+                    tracing::warn!(method, uri = uri.as_deref(), %error, sources, "a handler failed");
                 }
                 RpcError::internal(error.to_string())
             }

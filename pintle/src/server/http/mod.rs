@@ -25,7 +25,7 @@ pub use self::edge::incoming::{BodyError, RequestBody};
 pub use self::edge::response::Body;
 pub use self::edge::server::{HttpServer, HttpServing, PlainTcp};
 pub use self::edge::shutdown_signal::ShutdownSignal;
+pub use self::edge::tls_socket::TlsSocket;
 pub use self::service::Http;
 pub use self::session::{log, store};
 pub use self::shutdown::Drained;
-pub use crate::server::access::peer_address::PeerAddress;

@@ -5,7 +5,7 @@ use pintle_proto::http::{Accepts, Endpoint, EndpointRequest, Head, Refusal, open
 use pintle_types::RpcError;
 
 use super::{
-    Body, BodyLimits, Http, PeerAddress, ReadBodyError,
+    Body, BodyLimits, Http, ReadBodyError,
     choice::{self, Choice},
     edge::{
         body::{Budget, read_content},
@@ -22,7 +22,9 @@ use super::{
 };
 use crate::{
     Ended, Result,
-    server::{Authenticated, HttpHead, Server, call::context::RequestContext, snapshot::Snapshot},
+    server::{
+        Authenticated, HttpHead, PeerAddress, Server, call::context::RequestContext, snapshot::Snapshot,
+    },
 };
 
 /// The context of one HTTP request: the service and the server that answer it, its principal, and its head.
@@ -43,6 +45,9 @@ pub(super) enum Prepared {
     Refused(Refusal),
     Pending(Pin<Box<dyn Future<Output = Result<HttpRequestCx, Refusal>> + Send>>),
 }
+
+/// The future of a response.
+pub(super) type ResponseFuture = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
 
 /// The body of a request.
 pub(super) enum Source<B> {
@@ -120,7 +125,10 @@ impl HttpRequestCx {
         };
         let snapshot = server.snapshot();
         let Parts { method, uri, headers, extensions, .. } = parts;
-        let context = RequestContext::over_http(extensions, HttpHead::new(method, uri, headers), address);
+        let mut context = RequestContext::over_http(extensions, HttpHead::new(method, uri, headers), address);
+        if let Some(log) = &snapshot.settings.message_log {
+            context.log_messages(log);
+        }
         Self {
             http: http.clone(),
             settings,
@@ -129,6 +137,34 @@ impl HttpRequestCx {
             principal,
             context: Arc::new(context),
             needs_host: false,
+        }
+    }
+
+    /// Answers the request in a future, and logs its messages if the server has a message log.
+    pub(super) fn start<B>(self, body: Source<B>) -> ResponseFuture
+    where
+        B: http_body::Body + Send + 'static,
+        B::Data: Send,
+    {
+        let Some(log) = self.context.log.clone() else { return Box::pin(self.respond(body)) };
+        Box::pin(async move {
+            let Ok(response) = self.respond(body).await;
+            // The head alone, if the body was not read.
+            log.request(b"");
+            let log = log.response(response.status(), response.headers());
+            Ok(response.map(|body| body.logged(log)))
+        })
+    }
+
+    /// Logs the request with its body. Takes the body and returns it: a borrow would make the future of every request larger.
+    fn logged(&self, content: Content) -> Content {
+        self.log_request(content.bytes());
+        content
+    }
+
+    fn log_request(&self, body: &[u8]) {
+        if let Some(log) = &self.context.log {
+            log.request(body);
         }
     }
 
@@ -146,16 +182,19 @@ impl HttpRequestCx {
         }
         let route = match self.route(&head) {
             Ok(HttpRoute::Body(route)) => route,
-            Ok(HttpRoute::Bodyless(route)) => return Ok(Box::pin(self.answer_bodyless(&head, route)).await),
+            Ok(HttpRoute::Bodyless(route)) => {
+                self.log_request(b"");
+                return Ok(Box::pin(self.answer_bodyless(&head, route)).await);
+            }
             Err(refusal) => return Ok(turned_away(&refusal)),
         };
         let content = match body {
             Source::Read(content) if content.bytes().len() > self.body_limit() => {
                 return Ok(refused(&Refusal::too_large(self.body_limit()), None));
             }
-            Source::Read(content) => content,
+            Source::Read(content) => self.logged(content),
             Source::Unread(body) => match read_content(body, &self.body_limits(), self.budget()).await {
-                Ok(content) => content,
+                Ok(content) => self.logged(content),
                 Err(error) => return Ok(not_read(error)),
             },
         };

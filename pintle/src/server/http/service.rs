@@ -1,10 +1,7 @@
 use std::{
     any::Any,
     convert::Infallible,
-    fmt,
-    future::Future,
-    io,
-    pin::Pin,
+    fmt, io,
     sync::{Arc, PoisonError},
     task::{Context, Poll},
 };
@@ -15,7 +12,7 @@ use http::{Request, Response, Version, request::Parts};
 use super::{
     Body, RequestBody,
     edge::{content::Content, response::refused},
-    request_cx::{Prepared, Source},
+    request_cx::{Prepared, ResponseFuture, Source},
     session::id::SessionId,
     settings::HttpSettings,
     shared::HttpShared,
@@ -125,7 +122,7 @@ impl Http {
         };
         match cx {
             Ok(cx) => {
-                let Ok(response) = cx.respond(Source::<Body>::Read(Content::Bytes(body))).await;
+                let Ok(response) = cx.start(Source::<Body>::Read(Content::Bytes(body))).await;
                 response
             }
             Err(refusal) => refused(&refusal, None),
@@ -140,7 +137,7 @@ where
 {
     type Response = Response<Body>;
     type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+    type Future = ResponseFuture;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))
@@ -155,14 +152,14 @@ where
         match self.request_cx(parts, address) {
             Prepared::Ready(mut cx) => {
                 cx.needs_host = on_wire;
-                Box::pin(cx.respond(Source::Unread(body)))
+                cx.start(Source::Unread(body))
             }
             Prepared::Refused(refusal) => Box::pin(std::future::ready(Ok(refused(&refusal, None)))),
             Prepared::Pending(pending) => Box::pin(async move {
                 match pending.await {
                     Ok(mut cx) => {
                         cx.needs_host = on_wire;
-                        cx.respond(Source::Unread(body)).await
+                        cx.start(Source::Unread(body)).await
                     }
                     Err(refusal) => Ok(refused(&refusal, None)),
                 }

@@ -202,7 +202,7 @@ impl Http {
     ///
     /// All addresses of an IPv6 network of 64 bits count as one. Behind a proxy, set its addresses with
     /// [`trusted_proxies`](Self::trusted_proxies), or all its clients count as one address. If the service is mounted in a
-    /// framework, insert a [`PeerAddress`](super::PeerAddress) into the extensions of each request: without an address this
+    /// framework, insert a [`PeerAddress`](crate::server::PeerAddress) into the extensions of each request: without an address this
     /// limit does not apply.
     #[must_use]
     pub fn max_sessions_per_address(self, limit: usize) -> Self {

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use super::StreamConnection;
 use crate::{
     Result,
-    server::{Caller, Server, Serving, ServingHandle, serving::Stop},
-    transport::{DrivenTransport, Memory, Transport, driven, memory},
+    message_log::Side,
+    server::{Caller, PeerAddress, Server, Serving, ServingHandle, serving::Stop},
+    transport::{DrivenTransport, LoggedTransport, Memory, Transport, driven, memory},
 };
 
 impl Server {
@@ -26,9 +27,17 @@ impl Server {
         self.serve_driven(driven(transport), caller)
     }
 
-    fn serve_driven(&self, mut transport: Box<dyn DrivenTransport>, caller: Caller) -> Result<Serving> {
+    fn serve_driven(&self, mut transport: Box<dyn DrivenTransport>, mut caller: Caller) -> Result<Serving> {
         self.start()?;
-        transport.limit_messages(self.snapshot().service.bounds().message_bytes);
+        caller.extensions.insert(transport.kind());
+        if let (Some(address), None) = (transport.peer_address(), caller.extensions.get::<PeerAddress>()) {
+            caller.extensions.insert(PeerAddress(address));
+        }
+        let snapshot = self.snapshot();
+        if let Some(log) = &snapshot.settings.message_log {
+            transport = Box::new(LoggedTransport::new(log, Side::Server, transport));
+        }
+        transport.limit_messages(snapshot.service.bounds().message_bytes);
         let stop = Arc::new(Stop::default());
         let connection = StreamConnection::new(self.clone(), transport, stop.clone()).known(caller);
         Ok(Serving::spawn(connection, ServingHandle::new(stop)))

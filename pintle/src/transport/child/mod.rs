@@ -20,7 +20,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::{Driven, DrivenTransport, Incoming, Stream, Transport};
+use super::{Driven, DrivenTransport, Incoming, Stream, Transport, TransportKind};
 use keeper::Kept;
 
 pub use command::ChildCommand;
@@ -241,6 +241,10 @@ impl Transport for Child {
 }
 
 impl DrivenTransport for Child {
+    fn kind(&self) -> TransportKind {
+        TransportKind::Child
+    }
+
     fn ended_unread(&self) -> bool {
         let Some(stream) = &self.stream else { return false };
         self.kept.exit().is_some() && self.kept.unread() == Some(stream.written())

@@ -11,7 +11,8 @@ use std::{
 use pintle::{
     Client, Ended, Error, Timeouts,
     client::{Mode, OpenError},
-    transport::{Child, ChildCommand, Direction, Record, Recorded},
+    message_log::{Direction, MessageLog},
+    transport::{Child, ChildCommand},
 };
 use serde_json::json;
 
@@ -113,16 +114,17 @@ async fn a_server_that_starts_slowly_and_that_the_probe_kills_is_started_again()
     timeouts.probe = Duration::from_millis(50);
     let sent = Arc::new(AtomicUsize::new(0));
     let go = directory.join("mark.go");
-    let child = Record::new(sh(script).env("MARK", &mark).spawn().unwrap(), {
+    let log = MessageLog::new({
         let sent = sent.clone();
-        move |recorded: Recorded<'_>| {
+        move |record| {
             // The handshake is about to be written: the server may begin to read.
-            if recorded.direction == Direction::Out && sent.fetch_add(1, Ordering::Relaxed) == 1 {
+            if record.direction == Direction::Out && sent.fetch_add(1, Ordering::Relaxed) == 1 {
                 std::fs::write(&go, "").unwrap();
             }
         }
     });
-    let server = client().timeouts(timeouts).connect(child).await.unwrap();
+    let child = sh(script).env("MARK", &mark).spawn().unwrap();
+    let server = client().timeouts(timeouts).message_log(log).connect(child).await.unwrap();
     assert_eq!(server.revision().as_str(), "2025-06-18");
     // The probe and the handshake for the first process, the handshake and its end for the second.
     assert_eq!(sent.load(Ordering::Relaxed), 4);

@@ -8,8 +8,8 @@ use pintle::{
     Server,
     proto::http::Guard,
     server::{
-        Cx, Extension,
-        http::{BodyLimits, Cors, Http, HttpServer, PeerAddress},
+        Cx, Extension, PeerAddress,
+        http::{BodyLimits, Cors, Http, HttpServer},
         tool,
     },
 };

@@ -19,11 +19,7 @@ use http_body::Frame;
 use pintle::{
     Server,
     proto::Limits,
-    server::{
-        Authenticated, Cx, Next, Outcome, around,
-        http::{Http, PeerAddress},
-        tool,
-    },
+    server::{Authenticated, Cx, Next, Outcome, PeerAddress, around, http::Http, tool},
     transport::{Incoming, Stream, Transport, listen_tcp, tcp},
     types::RpcError,
 };

@@ -17,9 +17,11 @@ use std::{
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::{Body, Frame};
-use pintle::server::http::{
-    BodyLimits, HttpServer, HttpServing, PeerAddress, ReadBodyError, RequestBody, Shutdown, ShutdownSignal,
-    read_body,
+use pintle::server::{
+    PeerAddress,
+    http::{
+        BodyLimits, HttpServer, HttpServing, ReadBodyError, RequestBody, Shutdown, ShutdownSignal, read_body,
+    },
 };
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf},

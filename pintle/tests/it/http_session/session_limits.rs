@@ -5,8 +5,8 @@ use std::{net::SocketAddr, time::Duration};
 use http::Request;
 use pintle::{
     Server, Timeouts,
-    server::http::{Http, PeerAddress},
     server::tool,
+    server::{PeerAddress, http::Http},
 };
 use serde_json::{Value, json};
 

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex};
 use pintle::{
     Client, Server,
     client::Answer,
+    message_log::{Direction, MessageLog, Payload, Redactor},
     proto::Revision,
     server::{Args, Cx, Field, Form, ToolError, prompt, tool},
-    transport::{Direction, Record, Recorded},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -107,13 +107,13 @@ async fn what_an_author_put_in_order_stays_so_in_every_revision() {
     for revision in Revision::all() {
         let lines = Arc::new(Mutex::new(Vec::new()));
         let questions = Arc::new(Mutex::new(Vec::new()));
-        let record = {
+        let log = MessageLog::new({
             let lines = lines.clone();
-            move |recorded: Recorded<'_>| {
-                let text = String::from_utf8_lossy(recorded.message.unwrap()).into_owned();
-                lines.lock().unwrap().push((recorded.direction, text));
+            move |record| {
+                let Payload::Message(text) = record.payload else { panic!("{record}") };
+                lines.lock().unwrap().push((record.direction, text.to_owned()));
             }
-        };
+        });
         let client = Client::new("order", "1").revisions([revision]).on_elicit({
             let questions = questions.clone();
             move |question| {
@@ -122,8 +122,8 @@ async fn what_an_author_put_in_order_stays_so_in_every_revision() {
                 async { Answer::Decline }
             }
         });
-        let transport = Record::new(server().in_process().unwrap(), record);
-        let connection = client.connect(transport).await.unwrap();
+        let client = client.message_log(log.redactor(Redactor::disabled()));
+        let connection = client.connect(server().in_process().unwrap()).await.unwrap();
 
         let tools = connection.tools().await.unwrap();
         for name in ["typed", "written", "edited"] {

@@ -42,6 +42,8 @@ fn helper() {
                 let serving = super::load_server::server().serve(stdio).unwrap();
                 serving.wait().await.unwrap();
             }
+            #[cfg(feature = "server")]
+            Some(("log", path)) => logged(stdio, path).await,
             None => echo(stdio).await,
             Some((_, address)) => relay(stdio, address.parse().unwrap()).await,
         }
@@ -49,6 +51,22 @@ fn helper() {
     // A thread that still reads a terminal or a file does not keep us.
     drop(runtime);
     std::process::exit(0);
+}
+
+/// A server that writes its messages to a file.
+#[cfg(feature = "server")]
+async fn logged(stdio: Stdio, path: &str) {
+    use pintle::{
+        Server,
+        message_log::{MessageFile, MessageLog},
+        server::{Cx, tool},
+    };
+    let file = MessageFile::open(path).unwrap();
+    let server = Server::new("s", "1")
+        .tool(tool("transport", |cx: Cx| async move { cx.transport().to_string() }))
+        .message_log(MessageLog::to_file(&file));
+    server.serve(stdio).unwrap().wait().await.unwrap();
+    file.flush().await;
 }
 
 /// Sends back what it gets, and prints and reads wherever it should not.

@@ -5,7 +5,10 @@ use std::{
 };
 
 use bytes::Bytes;
-use pintle::transport::{Incoming, Memory, Record, Stream, Transport, channels, kit, memory};
+use pintle::{
+    message_log::{MessageLog, Side},
+    transport::{Incoming, Memory, Stream, Transport, channels, kit, memory},
+};
 use tokio::{io::duplex, sync::mpsc};
 
 #[tokio::test]
@@ -19,10 +22,10 @@ async fn in_memory_on_two_threads() {
 }
 
 #[tokio::test]
-async fn recorded() {
+async fn logged() {
     let check = kit::check(|| async {
         let (left, right) = memory();
-        Ok((Record::new(left, |_| {}), right))
+        Ok((MessageLog::new(|_| {}).wrap(Side::Client, left), right))
     });
     assert_eq!(check.await, Ok(()));
 }

@@ -3,7 +3,6 @@
 #[cfg(all(unix, feature = "child"))]
 mod child;
 mod kit;
-mod record;
 #[cfg(feature = "net")]
 mod socket;
 #[cfg(all(unix, feature = "child", feature = "stdio"))]

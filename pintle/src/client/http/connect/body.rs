@@ -14,6 +14,7 @@ use tokio::time::timeout;
 use super::pool::ConnectionLease;
 
 pub(in crate::client::http) use crate::error::BoxError;
+use crate::message_log::BodyLog;
 
 /// The body of a request, completely in memory, so that head and body are sent in one write.
 #[derive(Clone, Debug, Default)]
@@ -58,6 +59,8 @@ pub(in crate::client::http) enum ResponseBody {
     /// A body from the connection pool.
     Ours(Incoming, ConnectionLease),
     Theirs(Pin<Box<dyn http_body::Body<Data = Bytes, Error = BoxError> + Send>>),
+    /// A body that is logged as it is read.
+    Logged(Box<(ResponseBody, BodyLog)>),
 }
 
 /// Why a body could not be collected.
@@ -74,16 +77,32 @@ impl ResponseBody {
         Self::Theirs(Box::pin(ErasedBody(Box::pin(body))))
     }
 
+    /// Returns this body, logged as it is read.
+    pub(in crate::client::http) fn logged(self, log: BodyLog) -> Self {
+        Self::Logged(Box::new((self, log)))
+    }
+
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        match self {
+            Self::Ours(body, kept) => {
+                kept.poll_frame(body, cx).map(|piece| piece.map(|piece| piece.map_err(Into::into)))
+            }
+            Self::Theirs(body) => body.as_mut().poll_frame(cx),
+            Self::Logged(logged) => {
+                let (body, log) = &mut **logged;
+                let frame = ready!(body.poll_frame(cx));
+                if let Some(data) = frame.as_ref().and_then(|frame| frame.as_ref().ok()?.data_ref()) {
+                    log.data(data);
+                }
+                Poll::Ready(frame)
+            }
+        }
+    }
+
     /// Returns the next chunk; `None` at the end.
     pub(in crate::client::http) async fn next(&mut self) -> Option<Result<Bytes, BoxError>> {
         loop {
-            let frame = std::future::poll_fn(|cx| match self {
-                Self::Ours(body, kept) => {
-                    kept.poll_frame(body, cx).map(|piece| piece.map(|piece| piece.map_err(Into::into)))
-                }
-                Self::Theirs(body) => body.as_mut().poll_frame(cx),
-            })
-            .await?;
+            let frame = std::future::poll_fn(|cx| self.poll_frame(cx)).await?;
             match frame.map(Frame::into_data) {
                 Ok(Ok(data)) if data.is_empty() => {}
                 Ok(Ok(data)) => return Some(Ok(data)),
@@ -99,17 +118,22 @@ impl ResponseBody {
         match self {
             Self::Ours(body, _) => body.is_end_stream(),
             Self::Theirs(body) => body.is_end_stream(),
+            Self::Logged(logged) => logged.0.is_over(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Ours(body, _) => body.size_hint(),
+            Self::Theirs(body) => body.size_hint(),
+            Self::Logged(logged) => logged.0.size_hint(),
         }
     }
 
     /// Reads the whole body, up to a limit.
     pub(in crate::client::http) async fn collect(mut self, limit: usize) -> Result<Bytes, CollectError> {
         // What is announced is not allocated: it need not come.
-        let announced = match &self {
-            Self::Ours(body, _) => body.size_hint(),
-            Self::Theirs(body) => body.size_hint(),
-        };
-        if announced.lower() > limit as u64 {
+        if self.size_hint().lower() > limit as u64 {
             return Err(CollectError::TooLong);
         }
         let mut all = BytesMut::new();

@@ -6,7 +6,7 @@ use http::{
     header::{AUTHORIZATION, WWW_AUTHENTICATE},
 };
 
-use crate::{Error, Result};
+use crate::{Error, Result, message_log::Redactor};
 
 /// Authorization of requests.
 ///
@@ -52,9 +52,9 @@ pub trait Auth: Send + Sync + 'static {
     }
 }
 
-/// A request that is about to be sent.
+/// A request that is about to be sent. `Debug` prints it [redacted](crate::message_log::Redactor).
 #[non_exhaustive]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Outgoing<'a> {
     /// The HTTP method.
     pub method: &'a Method,
@@ -64,9 +64,9 @@ pub struct Outgoing<'a> {
     pub body: &'a Bytes,
 }
 
-/// A request that was refused.
+/// A request that was refused. `Debug` prints it [redacted](crate::message_log::Redactor).
 #[non_exhaustive]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Challenge<'a> {
     /// The HTTP method.
     pub method: &'a Method,
@@ -86,6 +86,32 @@ impl Challenge<'_> {
     /// Returns the `WWW-Authenticate` headers.
     pub fn wanted(&self) -> impl Iterator<Item = &str> {
         self.headers.get_all(WWW_AUTHENTICATE).iter().filter_map(|value| value.to_str().ok())
+    }
+}
+
+impl fmt::Debug for Outgoing<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (redactor, url) = (Redactor::new().arguments(), self.url.to_string());
+        let body = redactor.message(self.body, true).unwrap_or_else(|withheld| withheld);
+        f.debug_struct("Outgoing")
+            .field("method", &self.method)
+            .field("url", &redactor.url(&url))
+            .field("body", &body)
+            .finish()
+    }
+}
+
+impl fmt::Debug for Challenge<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (redactor, url) = (Redactor::new(), self.url.to_string());
+        f.debug_struct("Challenge")
+            .field("method", &self.method)
+            .field("url", &redactor.url(&url))
+            .field("status", &self.status)
+            .field("headers", &redactor.headers(self.headers))
+            .field("sent", &redactor.headers(self.sent))
+            .field("tries", &self.tries)
+            .finish()
     }
 }
 
@@ -137,5 +163,31 @@ impl<A: Auth> AnyAuth for A {
 
     fn challenged<'a>(&'a self, challenge: Challenge<'a>) -> Thinking<'a, bool> {
         Box::pin(Auth::challenged(self, challenge))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_are_not_printed() {
+        let headers = |name: &'static str| {
+            [(http::HeaderName::from_static(name), HeaderValue::from_static("canary"))].into_iter().collect()
+        };
+        let (answered, sent): (HeaderMap, HeaderMap) = (headers("set-cookie"), headers("dpop"));
+        let url = Uri::from_static("http://canary@localhost/mcp?canary");
+        let challenge = Challenge {
+            method: &Method::POST,
+            url: &url,
+            status: 401,
+            headers: &answered,
+            sent: &sent,
+            tries: 1,
+        };
+        let body = Bytes::from_static(br#"{"params":{"arguments":"canary","requestState":"canary"}}"#);
+        let outgoing = Outgoing { method: &Method::POST, url: &url, body: &body };
+        let printed = format!("{challenge:?} {outgoing:?}");
+        assert!(printed.contains("localhost") && !printed.contains("canary"), "{printed}");
     }
 }

@@ -21,6 +21,7 @@ use crate::{
         Address, AnswerLimit, Body, BoxError, ConnectError, HttpSender, Limits, ResponseBody,
     },
     excerpt::excerpt,
+    message_log::{ConnectionLog, Direction, HttpExchangeLog},
     transport::{DeadlinePause, DeadlinePauses, Delivery, Failed, PushState},
 };
 
@@ -47,6 +48,7 @@ pub(in crate::client::http) struct HttpClient {
     pub(in crate::client::http) push_state: PushState,
     /// The error of an invalid setting.
     pub(in crate::client::http) fault: Option<String>,
+    pub(in crate::client::http) message_log: Option<ConnectionLog>,
 }
 
 /// An HTTP request to be sent.
@@ -132,6 +134,33 @@ impl HttpClient {
     ) -> Result<Response<ResponseBody>, BoxError> {
         // The request is built where it is sent: it is large, and would be moved all the way.
         let make = || self.request(ask, to, authorization);
+        if let Some(log) = &self.message_log {
+            return Box::pin(self.send_logged(log, to, make())).await;
+        }
+        self.send_request(to, make).await
+    }
+
+    /// Sends a request once, and logs it and its response.
+    async fn send_logged(
+        &self,
+        log: &ConnectionLog,
+        to: &Address,
+        request: Request<Body>,
+    ) -> Result<Response<ResponseBody>, BoxError> {
+        let (method, uri) = (request.method().clone(), to.uri.to_string());
+        let exchange =
+            Arc::new(HttpExchangeLog::new(log.clone(), Direction::Out, method, &uri, request.headers()));
+        exchange.request(request.body().bytes());
+        let (head, body) = self.send_request(to, || request.clone()).await?.into_parts();
+        let log = exchange.response(head.status, &head.headers);
+        Ok(Response::from_parts(head, body.logged(log)))
+    }
+
+    async fn send_request(
+        &self,
+        to: &Address,
+        make: impl Fn() -> Request<Body>,
+    ) -> Result<Response<ResponseBody>, BoxError> {
         match &self.sender {
             HttpSender::Ours(pool) => pool.fetch(to, make).await,
             HttpSender::Theirs(client) => {

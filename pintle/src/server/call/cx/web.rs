@@ -1,15 +1,47 @@
-use std::time::Duration;
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use super::Cx;
-use crate::server::HttpHead;
 #[cfg(feature = "http-server")]
 use crate::server::call::{
     own_sink::OwnSink,
     sink::{CallEvent, CallSink},
 };
+use crate::{
+    server::{HttpHead, TlsFacts},
+    transport::TransportKind,
+};
 
-/// For calls that came over HTTP.
+/// For the transport of a call.
 impl Cx {
+    /// Returns the kind of the transport that the call came over.
+    pub fn transport(&self) -> TransportKind {
+        self.0.context.transport()
+    }
+
+    /// Returns the address of the client, if the transport is a TCP socket and knows it: on TCP, and over HTTP with an
+    /// `HttpServer`. Behind a proxy, this is the address of the proxy.
+    ///
+    /// A service that is mounted in a framework knows it if the framework inserts a [`PeerAddress`](crate::server::PeerAddress).
+    ///
+    /// ```
+    /// use pintle::server::{Cx, tool};
+    ///
+    /// let whence = tool("whence", |cx: Cx| async move {
+    ///     let address = cx.peer_address().map_or("nowhere".to_owned(), |address| address.ip().to_string());
+    ///     format!("You use {} from {address}.", cx.transport())
+    /// });
+    /// ```
+    pub fn peer_address(&self) -> Option<SocketAddr> {
+        self.0.context.address().map(|address| address.0)
+    }
+
+    /// Returns the facts of the TLS connection, if the code that accepted it has reported them: see
+    /// [`TlsFacts`].
+    pub fn tls(&self) -> Option<&TlsFacts> {
+        let left = self.0.context.left();
+        left.get::<Arc<TlsFacts>>().map(|facts| &**facts).or_else(|| left.get())
+    }
+
     /// Returns the head of the HTTP request, if the call came over HTTP.
     pub fn http(&self) -> Option<&HttpHead> {
         self.0.context.head.as_ref()

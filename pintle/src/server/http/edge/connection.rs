@@ -1,6 +1,7 @@
 //! One connection of an HTTP server, from its first byte to its last.
 
 use std::{
+    any::Any,
     future::{Future, poll_fn},
     io,
     net::SocketAddr,
@@ -25,6 +26,7 @@ use super::{
     activity_io::ActivityIo,
     idle::{IdleClock, IdleLimits, TrackedBody},
     incoming::RequestBody,
+    tls_socket::TlsSocket,
 };
 use crate::{error::BoxError, server::access::peer_address::PeerAddress};
 
@@ -70,6 +72,7 @@ pub(in crate::server::http) async fn serve<IO, S, B>(
         // Frames between requests, such as pings, do not start a head.
         supervisor.clock = IdleClock::new(IdleLimits { head: limits.idle, ..limits }, lazy_peer_address);
     }
+    let tls = (&io as &dyn Any).downcast_ref().map(TlsSocket::shared_facts);
     let io = TokioIo::new(ActivityIo::new(io, prefix, supervisor.clock.clone()));
     let clock = supervisor.clock.clone();
     let service = service_fn(move |request: Request<Incoming>| {
@@ -78,6 +81,9 @@ pub(in crate::server::http) async fn serve<IO, S, B>(
         let mut request = request.map(|body| RequestBody::new(body, clock.clone()));
         if !owns_service {
             request.extensions_mut().insert(PeerAddress(address));
+        }
+        if let Some(tls) = &tls {
+            request.extensions_mut().insert(tls.clone());
         }
         async move {
             poll_fn(|cx| service.poll_ready(cx)).await?;

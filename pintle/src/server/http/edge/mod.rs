@@ -15,3 +15,4 @@ pub(super) mod shutdown_signal;
 #[cfg(feature = "http2")]
 pub(super) mod tasks;
 pub(super) mod time;
+pub(super) mod tls_socket;

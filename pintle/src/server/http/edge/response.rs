@@ -23,6 +23,7 @@ use serde::Deserialize;
 use tokio::time::Sleep;
 
 use super::keep_alive::KeepAlive;
+use crate::message_log::BodyLog;
 
 /// The body of a response: either complete, or a stream of events.
 ///
@@ -48,6 +49,7 @@ struct Events {
     ended: bool,
     /// The end of the caller's authentication.
     expiry: Option<Pin<Box<Sleep>>>,
+    log: Option<Box<BodyLog>>,
 }
 
 /// A source of events for a stream.
@@ -73,8 +75,17 @@ impl Body {
 
     pub(in crate::server::http) fn events(source: impl EventSource + 'static, keep_alive: Duration) -> Self {
         let keep_alive = KeepAlive::new(keep_alive);
-        let events = Events { source: Box::new(source), keep_alive, ended: false, expiry: None };
+        let events = Events { source: Box::new(source), keep_alive, ended: false, expiry: None, log: None };
         Self(BodyKind::Events(Box::new(events)))
+    }
+
+    /// Returns this body, with a log of what is sent of it.
+    pub(in crate::server::http) fn logged(mut self, mut log: BodyLog) -> Self {
+        match &mut self.0 {
+            BodyKind::Full(bytes) => log.data(bytes),
+            BodyKind::Events(events) => events.log = Some(Box::new(log)),
+        }
+        self
     }
 }
 
@@ -136,6 +147,9 @@ impl Events {
         match (out.is_empty(), self.ended) {
             (false, _) => {
                 self.keep_alive.restart();
+                if let Some(log) = &mut self.log {
+                    log.data(&out);
+                }
                 Poll::Ready(Some(out.into()))
             }
             (true, true) => Poll::Ready(None),

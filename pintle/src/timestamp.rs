@@ -1,12 +1,23 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Formats a time as ISO 8601 in UTC, with seconds. Returns `None` before 1970 and after 9999.
-pub(super) fn iso8601(time: SystemTime) -> Option<String> {
+#[cfg(feature = "server")]
+pub(crate) fn iso8601(time: SystemTime) -> Option<String> {
+    Some(seconds(time)? + "Z")
+}
+
+/// Formats a time as ISO 8601 in UTC, with microseconds. Returns `None` before 1970 and after 9999.
+pub(crate) fn iso8601_micros(time: SystemTime) -> Option<String> {
+    let micros = time.duration_since(UNIX_EPOCH).ok()?.subsec_micros();
+    Some(format!("{}.{micros:06}Z", seconds(time)?))
+}
+
+fn seconds(time: SystemTime) -> Option<String> {
     let seconds = time.duration_since(UNIX_EPOCH).ok()?.as_secs();
     let (days, second) = (seconds / 86_400, seconds % 86_400);
     let (year, month, day) = civil(days)?;
     let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    Some(format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z"))
+    Some(format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}"))
 }
 
 /// Returns the date that is `days` days after 1 January 1970.
@@ -42,9 +53,12 @@ mod tests {
             (253_402_300_799, Some("9999-12-31T23:59:59Z")),
             (253_402_300_800, None),
         ] {
-            assert_eq!(iso8601(UNIX_EPOCH + Duration::from_secs(seconds)).as_deref(), text);
+            let time = UNIX_EPOCH + Duration::from_secs(seconds);
+            assert_eq!(super::seconds(time).map(|text| text + "Z").as_deref(), text);
         }
-        assert_eq!(iso8601(UNIX_EPOCH - Duration::from_secs(1)), None);
+        assert_eq!(iso8601_micros(UNIX_EPOCH - Duration::from_secs(1)), None);
+        let time = UNIX_EPOCH + Duration::from_micros(1_500_042);
+        assert_eq!(iso8601_micros(time).as_deref(), Some("1970-01-01T00:00:01.500042Z"));
     }
 
     #[test]
