@@ -126,6 +126,8 @@ mod suspended_call;
 mod sync;
 #[cfg(any(feature = "client", feature = "server"))]
 mod target;
+#[cfg(any(feature = "client", feature = "server"))]
+mod telemetry;
 pub mod testing;
 mod timeouts;
 mod timestamp;

@@ -7,6 +7,7 @@ use tokio::{
     sync::mpsc::error::TrySendError,
     time::{Instant, sleep, timeout_at},
 };
+use tracing::Instrument as _;
 
 use super::{
     Connection,
@@ -22,6 +23,7 @@ use crate::{
         state::{CallFailure, mailbox},
     },
     suspended_call::SuspendedCall,
+    telemetry::{self, RequestFacts, SpanKind},
     transport::Delivery,
 };
 
@@ -150,7 +152,11 @@ impl Connection {
             if asked_user && admission.is_some() {
                 self.readmit_after_asking(&mut admission, sent).await?;
             }
-            match self.exchange(method.clone(), sent, options, &mut admission).await? {
+            let ended = match telemetry::is_enabled() {
+                false => self.exchange(method.clone(), sent, options, &mut admission).await,
+                true => Box::pin(self.exchange_in_span(method.clone(), sent, options, &mut admission)).await,
+            };
+            match ended? {
                 RequestOutcome::Complete(result) => {
                     if let (Some(ticket), None) = (ticket, &rounds) {
                         self.keep(&method, &params, &partition, ticket, &result);
@@ -202,6 +208,44 @@ impl Connection {
                 _ => return Err(Error::Decode(format!("`{method}` was answered with something unknown"))),
             }
         }
+    }
+
+    /// Sends a request in a span.
+    async fn exchange_in_span(
+        &self,
+        method: Cow<'static, str>,
+        params: &RawObject,
+        options: &mut RequestOptions,
+        admission: &mut Option<Admission>,
+    ) -> Result<RequestOutcome> {
+        let verdict = self.shared().facts().verdict;
+        let span = telemetry::span(
+            SpanKind::Client,
+            &RequestFacts {
+                method: &method,
+                params: Some(params),
+                id: None,
+                revision: verdict.as_ref().map(|verdict| verdict.revision().as_str()),
+                session: None,
+                transport: self.shared().transport,
+            },
+        );
+        let ended = self.exchange(method.clone(), params, options, admission).instrument(span.clone()).await;
+        match &ended {
+            Ok(RequestOutcome::Complete(result)) if result.get("isError") == Some("true") => {
+                telemetry::tool_failed(&span);
+            }
+            Ok(RequestOutcome::Error(error) | RequestOutcome::UrlRequired { error, .. }) => {
+                telemetry::failed(&span, error);
+            }
+            Ok(RequestOutcome::Violation(_)) => telemetry::fault(&span, "violation"),
+            Ok(_) => {}
+            Err(Error::Timeout(_)) => telemetry::fault(&span, "timeout"),
+            Err(Error::Closed(_)) => telemetry::fault(&span, "closed"),
+            Err(Error::Refused(_)) => telemetry::fault(&span, "refused"),
+            Err(_) => telemetry::fault(&span, "_OTHER"),
+        }
+        ended
     }
 
     async fn exchange(

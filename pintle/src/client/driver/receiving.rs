@@ -6,6 +6,7 @@ use pintle_proto::{
     http::Probed,
 };
 use pintle_types::{Frame, Message, RawObject, RequestId, Response, RpcError};
+use tracing::{Instrument as _, Span};
 
 use super::{CallFailure, Driver, RunningAnswer, Waiter};
 use crate::{
@@ -16,6 +17,7 @@ use crate::{
     },
     excerpt::excerpt,
     question_key,
+    telemetry::{self, RequestFacts, SpanKind},
     transport::{Delivery, Failed, Incoming, Oversized, Skipped},
 };
 
@@ -216,11 +218,30 @@ impl Driver {
         let (key, reports) = (question_key::read(&params), self.progress_of(&id, &params));
         let asker = Asker { key, reports, ..self.shared.asker() };
         let (asked, shared) = (id.clone(), self.shared.clone());
-        let task = self
-            .thinking
-            .spawn(async move { (asked, shared.answer(handlers, asker, &method, params).await) });
+        let span = self.question_span(&method, &id);
+        let answering = async move { (asked, shared.answer(handlers, asker, &method, params).await) };
+        let task = self.thinking.spawn(answering.instrument(span));
         self.questions.insert(id, RunningAnswer { task, call });
         self.shared.questions.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Creates the span of a request of the server, if a subscriber wants it.
+    fn question_span(&self, method: &str, id: &RequestId) -> Span {
+        if !telemetry::is_enabled() {
+            return Span::none();
+        }
+        let verdict = self.shared.facts().verdict;
+        telemetry::span(
+            SpanKind::Server,
+            &RequestFacts {
+                method,
+                params: None,
+                id: Some(id),
+                revision: verdict.as_ref().map(|verdict| verdict.revision().as_str()),
+                session: None,
+                transport: self.shared.transport,
+            },
+        )
     }
 
     /// Delivers a log message: to its call, if that has a callback, or else to the client's callback.

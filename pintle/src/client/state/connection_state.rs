@@ -31,7 +31,7 @@ use crate::{
     client::asking::{Asker, RootsObserver},
     client::tools::{KnownTool, ToolPage, ToolRegistry, ToolsVersion},
     timeouts::after,
-    transport::{DeadlinePauses, DrivenTransport, PushState},
+    transport::{DeadlinePauses, DrivenTransport, PushState, TransportKind},
 };
 
 /// The state that the driver of a connection shares with its handles.
@@ -59,6 +59,7 @@ pub(in crate::client) struct ConnectionState {
     started: Instant,
     /// Whether the transport has headers.
     pub(in crate::client) has_headers: bool,
+    pub(in crate::client) transport: TransportKind,
     pub(in crate::client) deadline_pauses: DeadlinePauses,
     push_state: PushState,
 }
@@ -120,6 +121,7 @@ impl ConnectionState {
             last_meta: Mutex::default(),
             started: Instant::now(),
             has_headers: transport.has_headers(),
+            transport: transport.kind(),
             deadline_pauses: transport.deadline_pauses(),
             push_state: transport.push_state(),
             name,

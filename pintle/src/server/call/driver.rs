@@ -30,11 +30,14 @@ use tokio::sync::oneshot;
 use super::registry::RegisteredCall;
 use super::{
     context::RequestContext,
-    cx::Cx,
+    cx::{Cx, span},
     run::{CallScope, HandlerRun, Start},
     sink::{CallEvent, CallSink},
 };
-use crate::server::{Server, snapshot::Snapshot};
+use crate::{
+    server::{Server, snapshot::Snapshot},
+    telemetry,
+};
 
 /// A running call. Dropping it drops the handler.
 pub(crate) struct CallDriver {
@@ -86,9 +89,17 @@ impl CallDriver {
     ) -> Self {
         let cx = Cx::new(call, server.clone(), snapshot.clone(), context.clone(), sink);
         let scope = CallScope::of(&cx).enter();
-        let handler = match catch_unwind(AssertUnwindSafe(|| (snapshot.dispatch)(&cx))) {
-            Ok(Start::Run(handler)) => HandlerState::Inline(HandlerRun::new(handler, cx.clone())),
-            Ok(Start::Done(outcome)) => HandlerState::Done { outcome: Some(outcome), last: Vec::new() },
+        let span = call_span(&cx);
+        let started = {
+            let _entered = span.enter();
+            catch_unwind(AssertUnwindSafe(|| (snapshot.dispatch)(&cx)))
+        };
+        let handler = match started {
+            Ok(Start::Run(handler)) => HandlerState::Inline(HandlerRun::new(handler, cx.clone(), span)),
+            Ok(Start::Done(outcome)) => {
+                span::record(&span, &outcome);
+                HandlerState::Done { outcome: Some(outcome), last: Vec::new() }
+            }
             Err(_) => {
                 tracing::error!(method = cx.method(), "a handler panicked before it began");
                 let error = RpcError::internal("the handler failed: see the server's log");
@@ -188,6 +199,17 @@ impl CallDriver {
             CallSink::Own(sink) => sink.take().transpose().map(spawned::step),
         }
     }
+}
+
+/// Creates the span of a call, if a subscriber wants it.
+fn call_span(cx: &Cx) -> tracing::Span {
+    if !telemetry::is_enabled() || cx.is_notification() {
+        return tracing::Span::none();
+    }
+    // Log messages in it are those of the call.
+    #[cfg(feature = "logging")]
+    let _here = super::current::Here::new(cx);
+    span::of_call(cx)
 }
 
 impl Drop for CallDriver {

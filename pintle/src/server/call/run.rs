@@ -13,7 +13,10 @@ use pintle_proto::server::Outcome;
 use pintle_types::RpcError;
 use tokio::time::{Instant, sleep};
 
-use super::replay::{Acquired, StateClaim};
+use super::{
+    cx::span,
+    replay::{Acquired, StateClaim},
+};
 use crate::server::{Cx, clock::sealed_at};
 
 thread_local! {
@@ -79,17 +82,16 @@ pub(crate) struct HandlerRun {
     settling: bool,
     /// The notifications before the outcome, if they were taken already.
     last: Vec<Bytes>,
-    /// The span of the call, if the client receives log messages.
-    #[cfg(feature = "logging")]
+    /// The span of the call, if a subscriber wants it or the client receives log messages.
     span: tracing::Span,
 }
 
 impl HandlerRun {
-    pub(crate) fn new(handler: HandlerFuture, cx: Cx) -> Self {
+    pub(crate) fn new(handler: HandlerFuture, cx: Cx, span: tracing::Span) -> Self {
         #[cfg(feature = "logging")]
-        let span = match super::current::Here::new(&cx) {
+        let span = match super::current::Here::new(&cx).filter(|_| span.is_disabled()) {
             Some(_here) => tracing::error_span!(target: "pintle::call", "call", method = cx.method()),
-            None => tracing::Span::none(),
+            None => span,
         };
         Self {
             handler: Some(handler),
@@ -98,7 +100,6 @@ impl HandlerRun {
             left: None,
             settling: false,
             last: Vec::new(),
-            #[cfg(feature = "logging")]
             span,
         }
     }
@@ -139,9 +140,7 @@ impl Future for HandlerRun {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
         #[cfg(feature = "logging")]
         let _here = super::current::Here::new(&self.cx);
-        #[cfg(feature = "logging")]
         let span = self.span.clone();
-        #[cfg(feature = "logging")]
         let _entered = span.enter();
         let _scope = CallScope::of(&self.cx).enter();
         loop {
@@ -158,12 +157,16 @@ impl Future for HandlerRun {
                 Ok(Poll::Pending) => ready!(self.poll_time(cx)),
             };
             self.drop_handler();
-            let Some(held) = self.cx.held().filter(|_| !self.settling) else { return Poll::Ready(outcome) };
+            let Some(held) = self.cx.held().filter(|_| !self.settling) else {
+                span::record(&span, &outcome);
+                return Poll::Ready(outcome);
+            };
             // Taken before the call is finished: it emits nothing after that.
             let (last, sealed_at) = (self.cx.last_notifications(), sealed_at(&outcome));
             match held.settle(self.cx.call(), &self.cx.snapshot().service, outcome, sealed_at) {
                 Err(outcome) => {
                     self.last = last;
+                    span::record(&span, &outcome);
                     return Poll::Ready(outcome);
                 }
                 Ok(settling) => {
@@ -177,6 +180,9 @@ impl Future for HandlerRun {
 
 impl Drop for HandlerRun {
     fn drop(&mut self) {
+        if self.handler.is_some() {
+            span::cancelled(&self.span);
+        }
         if self.cx.held().is_some() {
             // Dropped before the state is released with its progress.
             self.drop_handler();

@@ -3,5 +3,7 @@
 #[cfg(all(feature = "http-client", feature = "http-server", feature = "net", unix))]
 mod canaries;
 mod lines;
+#[cfg(all(feature = "client", feature = "server"))]
+mod spans;
 #[cfg(all(feature = "http-client", feature = "http-server", feature = "net", unix))]
 mod transports;

@@ -16,8 +16,9 @@ use pintle_types::{
 };
 use serde_json::value::to_raw_value;
 use tokio::time::{Instant, timeout_at};
+use tracing::Instrument as _;
 
-use super::Cx;
+use super::{Cx, span};
 use crate::{question_key, server::call::sink::PendingAnswer};
 
 impl Cx {
@@ -34,7 +35,9 @@ impl Cx {
                 let deadline = self.answer_deadline();
                 let _asking = AskingGuard::new(self);
                 let request = self.with_key(key, request);
-                let answer = self.answer(self.0.sink.ask(request).await, deadline).await?;
+                let span = span::of_question(self, &request.method);
+                let asking = async { self.answer(self.0.sink.ask(request).await, deadline).await };
+                let answer = asking.instrument(span).await?;
                 self.0.call.settle(key, kind, &answer)
             }
             Ask::Park => {

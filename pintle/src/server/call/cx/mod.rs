@@ -2,6 +2,7 @@ mod asking;
 mod edited;
 mod notifications;
 mod once;
+pub(super) mod span;
 mod target;
 mod web;
 

@@ -1,0 +1,59 @@
+//! The span of a call.
+
+use pintle_proto::{
+    http::MCP_SESSION_ID,
+    server::{Body, Outcome},
+};
+use tracing::Span;
+
+use super::Cx;
+use crate::telemetry::{self, RequestFacts, SpanKind};
+
+/// Creates the span of a call.
+pub(in crate::server::call) fn of_call(cx: &Cx) -> Span {
+    let id = cx.call().id();
+    let facts = RequestFacts { id: Some(id), params: Some(cx.params()), ..facts(cx, cx.method()) };
+    telemetry::span(SpanKind::Server, &facts)
+}
+
+/// Creates the span of a request to the client during a call, if a subscriber wants it.
+pub(super) fn of_question(cx: &Cx, method: &str) -> Span {
+    match telemetry::is_enabled() {
+        true => telemetry::span(SpanKind::Client, &facts(cx, method)),
+        false => Span::none(),
+    }
+}
+
+fn facts<'a>(cx: &'a Cx, method: &'a str) -> RequestFacts<'a> {
+    RequestFacts {
+        method,
+        params: None,
+        id: None,
+        revision: Some(cx.peer().revision.as_str()),
+        session: cx.http().and_then(|head| head.headers.get(&MCP_SESSION_ID)).map(|id| id.as_bytes()),
+        transport: cx.transport(),
+    }
+}
+
+/// Records how a call ended.
+pub(in crate::server::call) fn record(span: &Span, outcome: &Outcome) {
+    if span.is_disabled() {
+        return;
+    }
+    match outcome {
+        Outcome::Failed(error) => telemetry::failed(span, error),
+        Outcome::BadArguments(_) => telemetry::tool_failed(span),
+        Outcome::NotFound { .. } => telemetry::fault(span, "not_found"),
+        Outcome::Complete(Body::Own(result)) if result.get("isError") == Some("true") => {
+            telemetry::tool_failed(span);
+        }
+        _ => {}
+    }
+}
+
+/// Records that a call was cancelled.
+pub(in crate::server::call) fn cancelled(span: &Span) {
+    if !span.is_disabled() {
+        telemetry::fault(span, "cancelled");
+    }
+}
