@@ -22,10 +22,7 @@ use axum::{
 use pintle::{
     Server,
     proto::http::Guard,
-    server::{
-        http::{Cors, PeerAddress},
-        tool,
-    },
+    server::{PeerAddress, http::Cors, tool},
 };
 use pintle_oauth::server::{Jwt, Principal, Protected};
 use tokio::net::TcpListener;

@@ -130,7 +130,6 @@ mod target;
 mod telemetry;
 pub mod testing;
 mod timeouts;
-mod timestamp;
 mod tool_query;
 mod tool_traits;
 pub mod transport;

@@ -210,7 +210,7 @@ impl Directory {
         resource.mime_type =
             names.last().and_then(|name| mime::from_name(name)).map(|known| known.name.to_owned());
         resource.size = i64::try_from(entry.size).ok();
-        if let Some(modified) = entry.modified.and_then(crate::timestamp::iso8601) {
+        if let Some(modified) = entry.modified.and_then(crate::message_log::timestamp::iso8601) {
             let mut annotations = Annotations::new();
             annotations.last_modified = Some(modified);
             resource.annotations = Some(annotations);

@@ -28,6 +28,7 @@ mod http_exchange;
 mod json;
 mod record;
 mod redactor;
+pub(crate) mod timestamp;
 
 use std::{
     fmt, io,

@@ -6,7 +6,8 @@ use std::{
 
 use http::{HeaderMap, Method, StatusCode};
 
-use crate::{timestamp::iso8601_micros, transport_kind::TransportKind};
+use super::timestamp::iso8601_micros;
+use crate::transport_kind::TransportKind;
 
 /// A record of a [`MessageLog`](super::MessageLog): a message, or the head of an HTTP request or response without one.
 ///
