@@ -133,7 +133,6 @@ mod timeouts;
 mod tool_query;
 mod tool_traits;
 pub mod transport;
-mod transport_kind;
 pub mod types;
 pub mod uri;
 

@@ -9,7 +9,7 @@ use pintle_types::{RawObject, RpcError, method};
 use serde_json::Value;
 use tracing::{Level, Span, field::Empty};
 
-use crate::{message_log::Redactor, transport_kind::TransportKind};
+use crate::message_log::{Redactor, transport_kind::TransportKind};
 
 /// Which side of a request a span is of.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

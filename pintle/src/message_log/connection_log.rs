@@ -1,7 +1,7 @@
 use std::{net::SocketAddr, time::SystemTime};
 
 use super::{Counters, Direction, HttpRecord, MessageLog, MessageRecord, Payload, Side};
-use crate::transport_kind::TransportKind;
+use crate::message_log::transport_kind::TransportKind;
 
 /// The log of one connection.
 #[derive(Clone, Debug)]

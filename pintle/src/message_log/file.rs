@@ -222,10 +222,7 @@ mod tests {
     use std::{sync::mpsc, time::SystemTime};
 
     use super::*;
-    use crate::{
-        message_log::{Direction, Payload, Side},
-        transport_kind::TransportKind,
-    };
+    use crate::message_log::{Direction, Payload, Side, transport_kind::TransportKind};
 
     fn record(number: u64, text: &str) -> MessageRecord<'_> {
         MessageRecord {

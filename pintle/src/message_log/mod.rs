@@ -29,6 +29,7 @@ mod json;
 mod record;
 mod redactor;
 pub(crate) mod timestamp;
+pub(crate) mod transport_kind;
 
 use std::{
     fmt, io,

@@ -7,7 +7,7 @@ use std::{
 use http::{HeaderMap, Method, StatusCode};
 
 use super::timestamp::iso8601_micros;
-use crate::transport_kind::TransportKind;
+use crate::message_log::transport_kind::TransportKind;
 
 /// A record of a [`MessageLog`](super::MessageLog): a message, or the head of an HTTP request or response without one.
 ///

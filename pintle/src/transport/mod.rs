@@ -45,7 +45,7 @@ pub use socket::{listen_unix, unix};
 pub use stdio::Stdio;
 pub use stream::Stream;
 
-pub use crate::transport_kind::TransportKind;
+pub use crate::message_log::transport_kind::TransportKind;
 
 #[cfg(feature = "http-client")]
 pub(crate) use deadline_pauses::DeadlinePause;

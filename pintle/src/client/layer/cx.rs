@@ -7,8 +7,8 @@ use serde_json::value::to_raw_value;
 
 use crate::{
     Result,
+    message_log::Direction,
     target::{Target, targets},
-    transport::Direction,
 };
 
 /// The future of a message in the layers.
