@@ -14,8 +14,8 @@ fn fill_in(words: &[&str], lines: &[(&str, &str)]) -> (Option<i32>, String, Valu
     let words: Vec<_> = words.iter().map(String::as_str).collect();
     let (code, shown) = answer_in_terminal(&words, 60, lines);
     let received = shown.lines().find_map(|line| {
-        // Behind the line of progress, which was cleared.
-        serde_json::from_str::<Value>(line.rsplit("\u{1b}[2K").next()?).ok()
+        // Behind the line of progress, which was cleared. What was typed is shown too, and a number is JSON.
+        serde_json::from_str::<Value>(line.rsplit("\u{1b}[2K").next()?).ok().filter(Value::is_object)
     });
     (code, shown.clone(), received.map(|answers| answers["k"].clone()).unwrap_or_default())
 }

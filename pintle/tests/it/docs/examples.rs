@@ -65,6 +65,21 @@ async fn concurrent_calls_have_their_own_answers() {
 }
 
 #[tokio::test]
+async fn layers_of_a_client_log_trace_remember_and_refuse() {
+    let expected = [
+        "hotel -> server/discover: ok",
+        "hotel <- elicitation/create: ok",
+        "hotel -> tools/call: ok",
+        "booked for 2, traced: true",
+        "hotel -> tools/call: ok",
+        "booked for 2, traced: true",
+        "hotel -> tools/call: failed",
+        "`demolish` is not for guests: call the owner",
+    ];
+    assert_eq!(printed("client_layers", [""; 0]).await.lines().collect::<Vec<_>>(), expected);
+}
+
+#[tokio::test]
 async fn the_smallest_server_adds() {
     both(client(), "smallest", async |server| {
         assert_eq!(server.server_info().unwrap().name, "adder");
