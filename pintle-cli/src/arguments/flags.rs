@@ -28,7 +28,7 @@ pub(crate) fn replace_flags(parameters: &[Parameter<'_>], words: &[String]) -> R
                 None if parameter.shape == Shape::Boolean => {
                     let is_value =
                         |word: &&String| ["true", "false", "yes", "no", "on", "off"].contains(&word.as_str());
-                    rest.next_if(|word| is_value(&word)).map_or("true", String::as_str)
+                    rest.next_if(|word| is_value(word)).map_or("true", String::as_str)
                 }
                 None => {
                     rest.next_if(|word| flag_of(word).is_none()).map(String::as_str).ok_or_else(|| {

@@ -69,6 +69,7 @@ type Sink = dyn Fn(&MessageRecord<'_>) + Send + Sync;
 struct Counters {
     records: AtomicU64,
     connections: AtomicU64,
+    #[cfg(any(feature = "http-client", feature = "http-server"))]
     exchanges: AtomicU64,
     panics: AtomicU64,
 }

@@ -11,11 +11,9 @@ use tokio::{
     task::{AbortHandle, JoinError},
 };
 
-#[cfg(feature = "http-server")]
-use crate::server::access::peer_address::AddressKey;
 #[cfg(feature = "logging")]
 use crate::server::call::current;
-use crate::server::{Cx, Principal, call::run::CallScope};
+use crate::server::{Cx, Principal, access::peer_address::AddressKey, call::run::CallScope};
 
 /// The limit on synchronous handlers that run at the same time in a process: half of the threads that tokio has for blocking
 /// work by default, so that the other half is left for files and name resolution.
@@ -43,7 +41,6 @@ struct CallerPermits {
 pub(crate) enum BlockingCaller {
     Named(Box<str>),
     /// An anonymous caller, by the address of its connection.
-    #[cfg(feature = "http-server")]
     Address(AddressKey),
     /// An anonymous caller, by its connection.
     Connection(u64),
@@ -57,9 +54,8 @@ impl BlockingCaller {
             Principal::Local => None,
             Principal::Named(name) => Some(Self::Named(name.into())),
             Principal::Anonymous => {
-                #[cfg(feature = "http-server")]
-                if let Some(address) = cx.address() {
-                    return Some(Self::Address(AddressKey::of(address)));
+                if let Some(address) = cx.peer_address() {
+                    return Some(Self::Address(AddressKey::of(address.ip())));
                 }
                 let connection = cx.sink().session().and_then(Weak::upgrade);
                 Some(

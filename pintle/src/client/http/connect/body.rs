@@ -60,7 +60,7 @@ pub(in crate::client::http) enum ResponseBody {
     Ours(Incoming, ConnectionLease),
     Theirs(Pin<Box<dyn http_body::Body<Data = Bytes, Error = BoxError> + Send>>),
     /// A body that is logged as it is read.
-    Logged(Box<(ResponseBody, BodyLog)>),
+    Logged(Box<(Self, BodyLog)>),
 }
 
 /// Why a body could not be collected.

@@ -234,12 +234,6 @@ impl Cx {
         self.edited_extensions().unwrap_or_else(|| self.0.context.left())
     }
 
-    /// Returns the address of the connection of an HTTP request, if it is known.
-    #[cfg(feature = "http-server")]
-    pub(crate) fn address(&self) -> Option<std::net::IpAddr> {
-        Some(self.0.context.address()?.0.ip())
-    }
-
     /// Returns the server, to change its catalogue or to notify clients of changes.
     pub fn server(&self) -> &Server {
         &self.0.server
