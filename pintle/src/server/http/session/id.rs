@@ -27,7 +27,9 @@ impl SessionId {
         if text.len() != 32 || !text.bytes().all(digits) {
             return None;
         }
-        u128::from_str_radix(text, 16).ok().map(Self)
+        let (high, low) = text.split_at(16);
+        let half = |digits| u64::from_str_radix(digits, 16).ok().map(u128::from);
+        Some(Self(half(high)? << 64 | half(low)?))
     }
 }
 
