@@ -1,6 +1,12 @@
-//! Redaction of JSON without building a tree: the order of members and the digits of numbers stay as they are.
+//! Redaction of JSON without building a tree: members stay in their order, also those that are repeated.
 
-use std::borrow::Cow;
+use std::fmt;
+
+use serde::{
+    Deserialize as _, Deserializer, Serialize,
+    de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor},
+};
+use serde_json::value::RawValue;
 
 use super::redactor::{REDACTED, Redactor, is_secret_member};
 
@@ -8,10 +14,7 @@ use super::redactor::{REDACTED, Redactor, is_secret_member};
 pub(super) struct Rewriter<'a> {
     redactor: &'a Redactor,
     by_client: bool,
-    text: &'a str,
-    at: usize,
-    depth: usize,
-    out: String,
+    out: Vec<u8>,
 }
 
 /// A part of a message.
@@ -29,7 +32,8 @@ enum MessagePart {
     Other,
 }
 
-/// The treatment of a member.
+/// The treatment of a value.
+#[derive(Clone, Copy)]
 enum Rule {
     Copy(MessagePart),
     /// Replaced.
@@ -44,120 +48,19 @@ enum Rule {
 
 /// The members of an answer that are not secret.
 const ANSWER_MEMBERS: [&str; 5] = ["action", "model", "resultType", "role", "stopReason"];
-/// The limit of nested values, as that of the parser of messages.
-const MAX_DEPTH: usize = 128;
 
 impl<'a> Rewriter<'a> {
     /// Returns `None` if the text is not JSON, or nested too deeply.
-    pub(super) fn rewrite(redactor: &'a Redactor, text: &'a str, by_client: bool) -> Option<String> {
-        let out = String::with_capacity(text.len());
-        let mut rewriter = Rewriter { redactor, by_client, text, at: 0, depth: 0, out };
-        rewriter.value(MessagePart::Frame)?;
-        rewriter.skip_space();
-        (rewriter.at == text.len()).then_some(rewriter.out)
+    pub(super) fn rewrite(redactor: &'a Redactor, text: &str, by_client: bool) -> Option<String> {
+        let mut rewriter = Rewriter { redactor, by_client, out: Vec::with_capacity(text.len()) };
+        let mut reader = serde_json::Deserializer::from_str(text);
+        rewriter.value(Rule::Copy(MessagePart::Frame)).deserialize(&mut reader).ok()?;
+        reader.end().ok()?;
+        String::from_utf8(rewriter.out).ok()
     }
 
-    fn peek(&self) -> Option<u8> {
-        self.text.as_bytes().get(self.at).copied()
-    }
-
-    fn skip_space(&mut self) {
-        while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.peek() {
-            self.at += 1;
-        }
-    }
-
-    /// Takes one of two bytes, after white space, and copies it.
-    fn take(&mut self, bytes: [u8; 2]) -> Option<u8> {
-        self.skip_space();
-        let byte = self.peek().filter(|byte| bytes.contains(byte))?;
-        self.at += 1;
-        self.out.push(byte.into());
-        Some(byte)
-    }
-
-    fn value(&mut self, part: MessagePart) -> Option<()> {
-        self.skip_space();
-        match self.peek()? {
-            b'{' => self.nested(|rewriter| rewriter.object(part)),
-            // An answer is an object: nothing else is known to be harmless.
-            _ if matches!(part, MessagePart::Answer | MessagePart::Answers) => {
-                self.redacted(|_| REDACTED.into())
-            }
-            b'[' => {
-                let of = if part == MessagePart::Frame { MessagePart::Message } else { MessagePart::Other };
-                self.nested(|rewriter| rewriter.array(of))
-            }
-            b'"' => self.string(),
-            _ => self.scalar(),
-        }
-    }
-
-    fn nested(&mut self, read: impl FnOnce(&mut Self) -> Option<()>) -> Option<()> {
-        if self.depth >= MAX_DEPTH {
-            return None;
-        }
-        self.depth += 1;
-        let done = read(self);
-        self.depth -= 1;
-        done
-    }
-
-    fn array(&mut self, part: MessagePart) -> Option<()> {
-        self.take(*b"[[")?;
-        self.skip_space();
-        if self.peek()? == b']' {
-            return self.take(*b"]]").map(drop);
-        }
-        loop {
-            self.value(part)?;
-            if self.take(*b",]")? == b']' {
-                return Some(());
-            }
-        }
-    }
-
-    fn object(&mut self, part: MessagePart) -> Option<()> {
-        self.take(*b"{{")?;
-        self.skip_space();
-        if self.peek()? == b'}' {
-            return self.take(*b"}}").map(drop);
-        }
-        loop {
-            self.skip_space();
-            let name = self.raw_string()?;
-            self.out.push_str(name);
-            let name: Cow<'_, str> = decoded(name)?;
-            self.take(*b"::")?;
-            match self.rule(part, &name) {
-                Rule::Copy(part) => self.value(part)?,
-                Rule::Redact => self.redacted(|_| REDACTED.into())?,
-                Rule::Tag => {
-                    let redactor = self.redactor;
-                    self.redacted(|value| redactor.tag(value.as_bytes()))?;
-                }
-                Rule::RedactValue => {
-                    self.skip_space();
-                    match self.peek()? {
-                        b'{' => self.value(MessagePart::Other)?,
-                        _ => self.redacted(|_| REDACTED.into())?,
-                    }
-                }
-                Rule::Verbatim => {
-                    self.skip_space();
-                    match self.peek()? {
-                        b'"' => {
-                            let raw = self.raw_string()?;
-                            self.out.push_str(raw);
-                        }
-                        _ => self.value(MessagePart::Other)?,
-                    }
-                }
-            }
-            if self.take(*b",}")? == b'}' {
-                return Some(());
-            }
-        }
+    fn value(&mut self, rule: Rule) -> RuledValue<'_, 'a> {
+        RuledValue { rewriter: self, rule }
     }
 
     fn rule(&self, part: MessagePart, name: &str) -> Rule {
@@ -188,70 +91,133 @@ impl<'a> Rewriter<'a> {
         }
     }
 
-    /// Reads a value, and writes something else in its place.
-    fn redacted(&mut self, replace: impl FnOnce(&str) -> String) -> Option<()> {
-        self.skip_space();
-        let (start, kept) = (self.at, self.out.len());
-        self.value(MessagePart::Other)?;
-        self.out.truncate(kept);
-        let text = replace(&self.text[start..self.at]);
-        self.push_string(&text);
-        Some(())
+    /// Writes a scalar.
+    fn write<E: serde::de::Error>(&mut self, scalar: &(impl Serialize + ?Sized)) -> Result<(), E> {
+        serde_json::to_writer(&mut self.out, scalar).map_err(E::custom)
+    }
+}
+
+/// A value that is read and written in one pass.
+struct RuledValue<'w, 'a> {
+    rewriter: &'w mut Rewriter<'a>,
+    rule: Rule,
+}
+
+impl RuledValue<'_, '_> {
+    /// Returns whether only an object would be copied: of an answer, nothing else is known to be harmless.
+    fn needs_object(&self) -> bool {
+        matches!(self.rule, Rule::RedactValue | Rule::Copy(MessagePart::Answer | MessagePart::Answers))
     }
 
-    fn push_string(&mut self, text: &str) {
-        self.out.push_str(&serde_json::Value::from(text).to_string());
-    }
-
-    /// Copies a string, without the secrets of the URLs in it.
-    fn string(&mut self) -> Option<()> {
-        let raw = self.raw_string()?;
-        let text = decoded(raw)?;
-        match self.redactor.text(&text) {
-            Cow::Borrowed(_) => self.out.push_str(raw),
-            Cow::Owned(redacted) => self.push_string(&redacted),
+    fn scalar<E: serde::de::Error>(self, scalar: impl Serialize) -> Result<(), E> {
+        match self.needs_object() {
+            true => self.rewriter.write(REDACTED),
+            false => self.rewriter.write(&scalar),
         }
-        Some(())
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for RuledValue<'_, '_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, value: D) -> Result<(), D::Error> {
+        match self.rule {
+            Rule::Redact => {
+                IgnoredAny::deserialize(value)?;
+                self.rewriter.write(REDACTED)
+            }
+            Rule::Tag => {
+                let secret = <&RawValue>::deserialize(value)?;
+                let tag = self.rewriter.redactor.tag(secret.get().as_bytes());
+                self.rewriter.write(&tag)
+            }
+            Rule::Copy(_) | Rule::RedactValue | Rule::Verbatim => value.deserialize_any(self),
+        }
+    }
+}
+
+impl<'de> Visitor<'de> for RuledValue<'_, '_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
     }
 
-    /// Reads a string with its quotes.
-    fn raw_string(&mut self) -> Option<&'a str> {
-        let start = self.at;
-        if self.peek()? != b'"' {
-            return None;
-        }
-        self.at += 1;
-        loop {
-            let byte = self.peek()?;
-            self.at += 1;
-            match byte {
-                b'"' => return self.text.get(start..self.at),
-                b'\\' => self.at += 1,
-                // A line break would end the line of the record.
-                0..0x20 => return None,
-                _ => {}
+    fn visit_unit<E: serde::de::Error>(self) -> Result<(), E> {
+        self.scalar(())
+    }
+
+    fn visit_bool<E: serde::de::Error>(self, value: bool) -> Result<(), E> {
+        self.scalar(value)
+    }
+
+    fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<(), E> {
+        self.scalar(value)
+    }
+
+    fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<(), E> {
+        self.scalar(value)
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<(), E> {
+        self.scalar(value)
+    }
+
+    fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<(), E> {
+        match self.rule {
+            Rule::Verbatim => self.rewriter.write(value),
+            _ => {
+                let redactor = self.rewriter.redactor;
+                self.scalar(redactor.text(value))
             }
         }
     }
 
-    /// Copies a number, `true`, `false` or `null`.
-    fn scalar(&mut self) -> Option<()> {
-        let rest = self.text.get(self.at..)?;
-        let end = rest.find([',', ']', '}', ' ', '\t', '\n', '\r']).unwrap_or(rest.len());
-        let scalar = &rest[..end];
-        serde_json::from_str::<serde::de::IgnoredAny>(scalar).ok()?;
-        self.at += end;
-        self.out.push_str(scalar);
-        Some(())
+    fn visit_seq<A: SeqAccess<'de>>(self, mut values: A) -> Result<(), A::Error> {
+        if self.needs_object() {
+            while values.next_element::<IgnoredAny>()?.is_some() {}
+            return self.rewriter.write(REDACTED);
+        }
+        let part = match self.rule {
+            Rule::Copy(MessagePart::Frame) => MessagePart::Message,
+            _ => MessagePart::Other,
+        };
+        let rewriter = self.rewriter;
+        rewriter.out.push(b'[');
+        let start = rewriter.out.len();
+        loop {
+            let end = rewriter.out.len();
+            if end > start {
+                rewriter.out.push(b',');
+            }
+            if values.next_element_seed(rewriter.value(Rule::Copy(part)))?.is_none() {
+                rewriter.out.truncate(end);
+                break;
+            }
+        }
+        rewriter.out.push(b']');
+        Ok(())
     }
-}
 
-/// Decodes a string with its quotes.
-fn decoded(raw: &str) -> Option<Cow<'_, str>> {
-    let inner = raw.get(1..raw.len().checked_sub(1)?)?;
-    match inner.contains('\\') {
-        false => Some(Cow::Borrowed(inner)),
-        true => serde_json::from_str(raw).ok().map(Cow::Owned),
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
+        let part = match self.rule {
+            Rule::Copy(part) => part,
+            _ => MessagePart::Other,
+        };
+        let rewriter = self.rewriter;
+        rewriter.out.push(b'{');
+        let mut first = true;
+        while let Some(name) = members.next_key::<String>()? {
+            if !std::mem::take(&mut first) {
+                rewriter.out.push(b',');
+            }
+            rewriter.write::<A::Error>(&name)?;
+            rewriter.out.push(b':');
+            let rule = rewriter.rule(part, &name);
+            members.next_value_seed(rewriter.value(rule))?;
+        }
+        rewriter.out.push(b'}');
+        Ok(())
     }
 }
 
@@ -270,7 +236,7 @@ mod tests {
     #[test]
     fn what_is_no_secret_stays_as_it_is() {
         for message in [
-            r#"{"jsonrpc":"2.0","id":1.50,"method":"a","params":{"z":1,"a":[true,null,-2e3,"\u00e9\n"],"arguments":{"x":{}}}}"#,
+            r#"{"jsonrpc":"2.0","id":1.5,"method":"a","params":{"z":1,"a":[true,null,-2000,"é\n",[],{}],"arguments":{"x":{}}}}"#,
             r#"[{"id":1,"result":{}},{"id":2,"error":{"code":-1,"message":"m"}}]"#,
             r#"{"result":{"tools":[{"inputSchema":{"properties":{"password":{"type":"string"}}}}]}}"#,
             r#"{"result":{"resourceTemplates":[{"uriTemplate":"a://b{?c}"}]}}"#,
