@@ -3,6 +3,7 @@
 use std::{
     fs,
     io::{BufRead as _, BufReader, Read as _},
+    path::PathBuf,
     process::{Command, Stdio},
 };
 
@@ -10,18 +11,24 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::pintle;
 
-#[test]
-fn it_cancels_the_call_and_leaves_no_process() {
-    let folder = std::env::temp_dir().join(format!("pintle-cli-interrupt-{}", std::process::id()));
+/// Makes a folder with a named pipe, and a script that serves the demo. The server and a process of its own hold the pipe open while
+/// they live.
+fn demo_with_fifo(test: &str) -> (PathBuf, PathBuf, String) {
+    let folder = std::env::temp_dir().join(format!("pintle-cli-{test}-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
     let fifo = folder.join("alive");
     assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
-    // The program and a process of its own hold the pipe open while they live.
     let script = format!(
         "exec 3> '{}'; cat <&3 > /dev/null 2>&1 & '{}' demo",
         fifo.display(),
         env!("CARGO_BIN_EXE_pintle")
     );
+    (folder, fifo, script)
+}
+
+#[test]
+fn it_cancels_the_call_and_leaves_no_process() {
+    let (folder, fifo, script) = demo_with_fifo("interrupt");
     let mut command = pintle();
     command.args(["call", "anchor", "-v", "--", "sh", "-c", &script]);
     let mut process =
@@ -36,19 +43,11 @@ fn it_cancels_the_call_and_leaves_no_process() {
     fs::remove_dir_all(&folder).unwrap();
 }
 
-/// The same at a terminal, where the bar of the progress is shown.
+/// At a terminal, the progress bar is shown meanwhile.
 #[test]
 #[cfg(target_os = "linux")]
 fn it_does_so_at_a_terminal() {
-    let folder = std::env::temp_dir().join(format!("pintle-cli-terminal-{}", std::process::id()));
-    fs::create_dir_all(&folder).unwrap();
-    let fifo = folder.join("alive");
-    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
-    let script = format!(
-        "exec 3> '{}'; cat <&3 > /dev/null 2>&1 & '{}' demo",
-        fifo.display(),
-        env!("CARGO_BIN_EXE_pintle")
-    );
+    let (folder, fifo, script) = demo_with_fifo("terminal");
     let alive =
         std::thread::spawn(move || fs::File::open(&fifo).unwrap().read_to_end(&mut Vec::new()).unwrap());
     let words = ["call", "anchor", "--", "sh", "-c", &script];

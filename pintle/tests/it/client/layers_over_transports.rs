@@ -3,28 +3,19 @@
 use std::sync::{Arc, Mutex};
 
 use pintle::{
-    Connection, Error, Server,
+    Error, Server,
     client::{self, Direction},
     server::{self, Outcome, resource, tool},
     types::{RawObject, schema::LoggingLevel},
 };
-use tokio::net::TcpListener;
 
 use crate::support::{
     eras::{ALL, R5},
-    http_server::{client, remote, soon},
+    http_server::{client, soon},
+    over::TRANSPORTS,
 };
 
 type Log = Arc<Mutex<Vec<String>>>;
-
-/// The transport of a conversation. Over HTTP the revision decides: two endpoints, sessions, or neither.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Over {
-    Pipe,
-    Http,
-}
-
-const TRANSPORTS: [Over; 2] = [Over::Pipe, Over::Http];
 
 fn server() -> Server {
     Server::new("s", "0")
@@ -55,25 +46,6 @@ fn noting(client: pintle::Client, log: &Log) -> pintle::Client {
     }))
 }
 
-async fn connect(
-    client: &pintle::Client,
-    server: &Server,
-    over: Over,
-    revision: &str,
-) -> pintle::Result<Connection> {
-    match over {
-        Over::Pipe => client.connect(server.in_process()?).await,
-        Over::Http => {
-            let http = server.http()?.two_endpoints("/sse", "/messages");
-            let serving = http.serve(TcpListener::bind("127.0.0.1:0").await.unwrap()).unwrap();
-            let address = serving.address();
-            // It serves until the runtime ends.
-            std::mem::forget(serving);
-            client.connect(remote(revision, address)).await
-        }
-    }
-}
-
 /// Waits until both logs have the same lines, in any order.
 async fn agree(sent: &Log, received: &Log) -> (Vec<String>, Vec<String>) {
     let sorted = |log: &Log| {
@@ -100,7 +72,7 @@ async fn what_the_client_sends_is_what_the_server_receives() {
             let (sent, received) = (Log::default(), Log::default());
             let server = noting_server(server(), &received);
             let client = noting(client(revision, "c").log_level(LoggingLevel::Error), &sent);
-            let connection = soon(connect(&client, &server, over, revision)).await.unwrap();
+            let connection = soon(over.connect(&client, &server, revision)).await.unwrap();
             connection.call_tool("greet", ()).await.unwrap();
             connection.tools().await.unwrap();
             connection.resource_templates().await.unwrap();
@@ -148,7 +120,7 @@ async fn a_layer_of_the_client_may_refuse_whatever_the_client_sends() {
                         next.run(cx).await
                     },
                 ));
-                let client = soon(connect(&client, &server, over, revision)).await.unwrap();
+                let client = soon(over.connect(&client, &server, revision)).await.unwrap();
                 let error = match method {
                     "tools/call" => client.call_tool("greet", ()).await.map(drop),
                     "tools/list" => client.tools().await.map(drop),
@@ -189,7 +161,7 @@ async fn a_gateway_of_layers_composes() {
                     next.run(if cx.is_notification() { cx } else { cx.with_meta(meta) }).await
                 },
             ));
-            let connection = soon(connect(&client, &server, over, revision)).await.unwrap();
+            let connection = soon(over.connect(&client, &server, revision)).await.unwrap();
             let result = connection.call_tool("greet", ()).await.unwrap();
             assert_eq!(result.text(), "Hello!", "{over:?} {revision}");
         }

@@ -19,13 +19,14 @@ use pintle::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use tokio::{net::TcpListener, sync::Notify};
+use tokio::sync::Notify;
 
 use crate::support::{
     eras::{self, ALL, R1, R4, R5},
     http_client::Wire,
-    http_server::{client, remote, soon},
+    http_server::{client, soon},
     line_client::{Raw, modern},
+    over::{Over, TRANSPORTS},
 };
 
 type Log = Arc<Mutex<Vec<String>>>;
@@ -34,15 +35,6 @@ type Log = Arc<Mutex<Vec<String>>>;
 struct Name {
     name: String,
 }
-
-/// The transport of a conversation. Over HTTP the revision decides: two endpoints, sessions, or neither.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Over {
-    Pipe,
-    Http,
-}
-
-const TRANSPORTS: [Over; 2] = [Over::Pipe, Over::Http];
 
 /// A server with a tool, a resource and log messages.
 fn server() -> Server {
@@ -75,17 +67,7 @@ fn refusing(server: Server, method: &'static str) -> Server {
 
 async fn connect(server: &Server, over: Over, revision: &str) -> pintle::Result<Connection> {
     let client = client(revision, "c");
-    match over {
-        Over::Pipe => client.connect(server.in_process()?).await,
-        Over::Http => {
-            let http = server.http()?.two_endpoints("/sse", "/messages");
-            let serving = http.serve(TcpListener::bind("127.0.0.1:0").await.unwrap()).unwrap();
-            let address = serving.address();
-            // It serves until the runtime ends.
-            std::mem::forget(serving);
-            client.connect(remote(revision, address)).await
-        }
-    }
+    over.connect(&client, server, revision).await
 }
 
 #[tokio::test]

@@ -14,6 +14,8 @@ pub(crate) mod http_socket;
 pub(crate) mod line_client;
 #[cfg(all(unix, feature = "child", feature = "stdio", feature = "server"))]
 pub(crate) mod load_server;
+#[cfg(all(feature = "http-client", feature = "http-server"))]
+pub(crate) mod over;
 #[cfg(feature = "server")]
 pub(crate) mod pipe;
 #[cfg(feature = "http-client")]
