@@ -151,4 +151,38 @@ mod tests {
             assert!(!revision.lowers(Part::Result("tools/call"), text.as_str()), "{revision}");
         }
     }
+
+    #[test]
+    fn a_printed_result_is_read_back() {
+        assert_eq!(read_back(b"{\"a\":1}".to_vec()).unwrap().as_str(), r#"{"a":1}"#);
+        for bad in [&b"[]"[..], b"{", b"\xff"] {
+            let error = read_back(bad.to_vec()).unwrap_err();
+            assert!(error.message.contains("not a JSON object"), "{}", error.message);
+        }
+    }
+
+    #[test]
+    fn a_shared_result_is_lowered_once() {
+        let mut capabilities = pintle_types::schema::ServerCapabilities::default();
+        capabilities.tools = Some(Default::default());
+        let service = Service::new(pintle_types::schema::Implementation::new("s", "0"), capabilities);
+        let mut engine = super::super::Engine::new();
+        let mut receive = |text: &str| {
+            let frame = pintle_types::Frame::parse(text.as_bytes(), 1).unwrap();
+            engine.receive(&service, frame, &super::super::Arrival::at(0))
+        };
+        receive(
+            r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26",
+            "capabilities":{},"clientInfo":{"name":"c","version":"0"}}}"#,
+        );
+        let list = r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#;
+        let super::super::Inbound::Call(call) = receive(list) else { panic!("a call") };
+        let tools = r#"{"tools":[{"name":"t","title":"T","inputSchema":{"type":"object"}}]}"#;
+        let canonical = Arc::new(tools.parse::<RawObject>().unwrap());
+        let hint = CacheHint::default();
+        call.finish(&service, Outcome::Cacheable(canonical.clone().into(), hint.clone()), 0);
+        let revision = call.peer().revision;
+        let lowered = service.lowered_cache().find(revision, "tools/list", &hint, &canonical);
+        assert_ne!(lowered.unwrap().as_str(), tools, "the title is elsewhere in that revision");
+    }
 }

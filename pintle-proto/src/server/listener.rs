@@ -291,4 +291,46 @@ mod tests {
         assert!(listener.watch("b", &service).is_ok(), "watching twice is watching");
         assert!(listener.watch("c", &service).is_err());
     }
+
+    fn updated(uri: &str) -> String {
+        format!(
+            r#"{{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{{"uri":"{uri}"}}}}"#
+        )
+    }
+
+    #[test]
+    fn collected_changes_are_merged_as_far_as_they_are_wanted() {
+        let mut listener = listener(&["note://a", "note://b"]);
+        let others = Watched::new(["note://a", "note://c"].map(Into::into).into());
+        let mut collected = PendingChanges::default();
+        let resources = ["note://a", "note://c"].map(|uri| Change::Resource(uri.into()));
+        for change in [Change::Tools, Change::Prompts].iter().chain(&resources) {
+            assert!(collected.add(change, [&others]));
+        }
+        listener.merge(&collected);
+        let tools = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
+        assert_eq!(notices(&mut listener), [tools, &updated("note://a")]);
+        // One mark for all stands for each that this listener watches.
+        collected.collapse();
+        listener.merge(&collected);
+        assert_eq!(listener.pending.updates(), (2, 16));
+        assert_eq!(notices(&mut listener), [tools, &updated("note://a"), &updated("note://b")]);
+    }
+
+    #[test]
+    fn changes_of_hidden_resources_are_dropped() {
+        let mut listener = listener(&["note://a", "note://b"]);
+        for uri in ["note://a", "note://b"] {
+            listener.note(&Change::Resource(uri.into()));
+        }
+        listener.withhold(|uri| uri == "note://a");
+        assert_eq!(notices(&mut listener), [updated("note://b")]);
+    }
+
+    #[test]
+    fn a_listener_watches_what_it_subscribed_to_and_what_lies_below() {
+        let listener = listener(&["file:///a"]);
+        assert!(listener.watches("file:///a") && listener.watches("file:///a/x"));
+        assert!(!listener.watches("file:///b"));
+    }
 }

@@ -48,3 +48,27 @@ impl PeerCache {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Revision;
+
+    #[test]
+    fn the_newest_peers_are_kept() {
+        let cache = PeerCache::default();
+        let peer = Arc::new(Peer {
+            revision: Revision::LATEST,
+            info: None,
+            capabilities: Default::default(),
+            log_level: None,
+        });
+        let meta = |at: usize| format!(r#"{{"at":{at}}}"#);
+        for at in 0..4 * MAX_ENTRIES {
+            cache.add(&meta(at), &peer);
+            let kept = (0..=at).filter(|at| cache.find(&meta(*at)).is_some());
+            let newest = (at + 1).saturating_sub(MAX_ENTRIES)..=at;
+            assert_eq!(kept.collect::<Vec<_>>(), newest.collect::<Vec<_>>());
+        }
+    }
+}

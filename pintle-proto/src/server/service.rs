@@ -342,3 +342,40 @@ impl Service {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use pintle_types::{Message, Request, schema::ToolsCapability};
+
+    use super::*;
+
+    const META: &str = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
+
+    fn request() -> Request {
+        let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{{"_meta":{META}}}}}"#);
+        let Ok(Message::Request(request)) = Message::parse(text.as_bytes()) else { panic!("a request") };
+        request
+    }
+
+    #[test]
+    fn replaced_capabilities_apply_to_the_next_request() {
+        let mut service = Service::new(Implementation::new("s", "0"), ServerCapabilities::default());
+        service.stamped(&request()).unwrap();
+        assert!(service.peers().find(META).is_some());
+        let mut capabilities = ServerCapabilities::default();
+        capabilities.tools = Some(ToolsCapability::default());
+        service.set_capabilities(capabilities);
+        assert!(service.capabilities().tools.is_some());
+        assert!(service.peers().find(META).is_none(), "a cached peer depends on the capabilities");
+    }
+
+    #[test]
+    fn a_description_that_was_read_before_names_the_same_revision() {
+        let service = Service::new(Implementation::new("s", "0"), ServerCapabilities::default());
+        for _ in 0..2 {
+            let stamped = service.stamped(&request()).unwrap();
+            assert_eq!(stamped.version(), Some("2026-07-28"));
+            assert!(stamped.has_capabilities() && stamped.peer().is_some());
+        }
+    }
+}

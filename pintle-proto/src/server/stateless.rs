@@ -533,4 +533,24 @@ mod tests {
             assert_eq!(again.error, finished.error);
         }
     }
+
+    #[test]
+    fn a_question_is_lowered_to_the_revision_of_its_client() {
+        let older: Revision = "2025-06-18".parse().unwrap();
+        let form = serde_json::json!({"mode": "form", "message": "?", "requestedSchema": {
+            "type": "object", "properties": {"count": {"type": "integer", "default": 3}}}});
+        let mut question = InputRequest::new("elicitation/create", &form).unwrap();
+        lower_question(older, &mut question).unwrap();
+        assert_eq!(
+            question.params.as_deref().unwrap().get(),
+            r#"{"message":"?","requestedSchema":{"type":"object","properties":{"count":{"type":"integer"}}}}"#
+        );
+        let plain = serde_json::json!({"messages": [], "maxTokens": 9});
+        let mut question = InputRequest::new("sampling/createMessage", &plain).unwrap();
+        lower_question(older, &mut question).unwrap();
+        assert_eq!(question.params.as_deref().unwrap().get(), plain.to_string());
+        let url = serde_json::json!({"mode": "url", "message": "?", "url": "https://a.example"});
+        let mut question = InputRequest::new("elicitation/create", &url).unwrap();
+        assert!(lower_question(older, &mut question).is_err());
+    }
 }

@@ -107,4 +107,14 @@ mod tests {
             assert_eq!(covering(&watched, uri), found, "{uri}");
         }
     }
+
+    #[test]
+    fn the_last_clone_knows_that_it_is_the_last() {
+        let one = Watched::default();
+        assert!(one.is_last());
+        let other = one.clone();
+        assert!(!one.is_last() && !other.is_last());
+        drop(other);
+        assert!(one.is_last());
+    }
 }
