@@ -114,6 +114,9 @@ mod tests {
         assert_eq!(found, MAX_ENTRIES);
     }
 
+    /// The length of a result without its text.
+    const EMPTY: usize = r#"{"tools":""}"#.len();
+
     #[test]
     fn large_ones_are_held_within_so_many_bytes() {
         let cache = LoweredCache::default();
@@ -129,5 +132,21 @@ mod tests {
         let all = list(MAX_BYTES);
         cache.add(Revision::LATEST, "tools/list", &CacheHint::default(), &all, &all);
         assert!(!found(&all) && found(&lists[1]));
+        // As many as it takes are evicted, and not one more.
+        let small = list(MAX_BYTES / 8 - EMPTY);
+        let half = list(MAX_BYTES / 2 - EMPTY);
+        let whole = list(MAX_BYTES - EMPTY);
+        let find =
+            |method: &str, list| cache.find(Revision::LATEST, method, &CacheHint::default(), list).is_some();
+        let add = |method: &str, list| {
+            cache.add(Revision::LATEST, method, &CacheHint::default(), list, list);
+            let smalls = ["1", "2", "3", "4", "5", "6", "7", "8"].map(|method| find(method, &small));
+            (smalls.iter().filter(|found| **found).count(), find("half", &half), find("whole", &whole))
+        };
+        for (count, method) in (1..).zip(["1", "2", "3", "4", "5", "6", "7", "8"]) {
+            assert_eq!(add(method, &small), (count, false, false));
+        }
+        assert_eq!(add("half", &half), (4, true, false));
+        assert_eq!(add("whole", &whole), (0, false, true));
     }
 }

@@ -54,15 +54,33 @@ mod tests {
     use super::*;
     use crate::Revision;
 
+    fn peer() -> Arc<Peer> {
+        let (info, capabilities, log_level) = (None, Default::default(), None);
+        Arc::new(Peer { revision: Revision::LATEST, info, capabilities, log_level })
+    }
+
+    #[test]
+    fn a_large_description_is_not_kept() {
+        let cache = PeerCache::default();
+        // A few bytes of text may be many values.
+        let values = |count: usize, length: usize| format!("{:1$}", ",".repeat(count), length);
+        assert_eq!(budget::weight(&values(100, 1792)), MAX_WEIGHT);
+        for (meta, kept) in [
+            (format!("{:MAX_BYTES$}", "{}"), true),
+            (format!("{:1$}", "{}", MAX_BYTES + 1), false),
+            (format!("{:1$}", "{}", 2 * MAX_BYTES), false),
+            (values(100, 1792), true),
+            (values(100, 1793), false),
+            (values(600, 1793), false),
+        ] {
+            cache.add(&meta, &peer());
+            assert_eq!(cache.find(&meta).is_some(), kept, "{}", meta.len());
+        }
+    }
+
     #[test]
     fn the_newest_peers_are_kept() {
-        let cache = PeerCache::default();
-        let peer = Arc::new(Peer {
-            revision: Revision::LATEST,
-            info: None,
-            capabilities: Default::default(),
-            log_level: None,
-        });
+        let (cache, peer) = (PeerCache::default(), peer());
         let meta = |at: usize| format!(r#"{{"at":{at}}}"#);
         for at in 0..4 * MAX_ENTRIES {
             cache.add(&meta(at), &peer);
