@@ -89,20 +89,25 @@ fn kind(address: IpAddr) -> Kind {
         IpAddr::V6(address) => {
             let parts = address.segments();
             if address.is_loopback() || address.is_unspecified() {
-                Kind::Loopback
-            } else if let Some(inner) = address.to_ipv4_mapped() {
-                kind_v4(inner)
-            } else if parts[..6] == [0x64, 0xff9b, 0, 0, 0, 0] {
-                // An IPv4 address behind a translator.
-                let [a, b] = parts[6].to_be_bytes();
-                let [c, d] = parts[7].to_be_bytes();
+                return Kind::Loopback;
+            }
+            let inner = |high: u16, low: u16| {
+                let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
                 kind_v4(Ipv4Addr::new(a, b, c, d))
-            } else if parts[0] & 0xffc0 == 0xfe80 {
-                Kind::Link
-            } else if parts[0] & 0xfe00 == 0xfc00 || parts[0] & 0xffc0 == 0xfec0 {
-                Kind::Private
-            } else {
-                Kind::Public
+            };
+            match parts {
+                [0, 0, 0, 0, 0, 0xffff, high, low] => inner(high, low),
+                // An IPv4 address behind a translator or a 6to4 relay, or in the deprecated compatible form: not on this machine.
+                [0x64, 0xff9b, 0, 0, 0, 0, high, low]
+                | [0x2002, high, low, ..]
+                | [0, 0, 0, 0, 0, 0, high, low] => match inner(high, low) {
+                    Kind::Loopback => Kind::Private,
+                    kind => kind,
+                },
+                [0xfe80..=0xfebf, ..] => Kind::Link,
+                // Private, site-local, multicast, and behind a local translator.
+                [0xfc00..=0xfdff | 0xfec0..=0xffff, ..] | [0x64, 0xff9b, 1, ..] => Kind::Private,
+                _ => Kind::Public,
             }
         }
     }
@@ -150,6 +155,13 @@ mod tests {
             (public, "https://[64:ff9b::10.0.0.1]/", false),
             (public, "https://[fe80::1]/", false),
             (public, "https://[fd00::1]/", false),
+            (public, "https://[fec0::1]/", false),
+            (public, "https://[ff02::1]/", false),
+            (public, "https://[::10.0.0.1]/", false),
+            (public, "https://[::8.8.8.8]/", true),
+            (public, "https://[2002:a00:1::1]/", false),
+            (public, "https://[2002:808:808::1]/", true),
+            (public, "https://[64:ff9b:1::1]/", false),
             (public, "https://0.0.0.0/", false),
             (public, "https://8.8.8.8/", true),
             (public, "https://[2001:4860::8888]/", true),
@@ -166,6 +178,13 @@ mod tests {
             ("https://10.0.0.5/mcp", "http://10.0.0.6/token", false),
             ("https://10.0.0.5/mcp", "http://127.0.0.1:9200/", false),
             ("https://10.0.0.5/mcp", "https://169.254.169.254/", false),
+            ("https://10.0.0.5/mcp", "https://[::ffff:169.254.169.254]/", false),
+            ("https://10.0.0.5/mcp", "https://[64:ff9b::169.254.169.254]/", false),
+            ("https://10.0.0.5/mcp", "https://[64:ff9b::10.0.0.6]/", true),
+            ("http://localhost:3000/mcp", "http://[::1]:4000/token", true),
+            ("http://localhost:3000/mcp", "http://[::ffff:127.0.0.1]/", true),
+            ("http://localhost:3000/mcp", "http://[::127.0.0.1]/", false),
+            ("http://localhost:3000/mcp", "https://[2002:7f00:1::1]/", false),
         ];
         for (server, url, expected) in table {
             assert_eq!(sent(server, url), expected, "{server} {url}");
