@@ -162,6 +162,8 @@ mod tests {
             ("Bearer scope=\"ends in \\", &["bearer"]),
             ("Bearer äöü, Bearer scope=a", &["bearer", "bearer scope=a"]),
             ("Bearer scope=", &["bearer"]),
+            ("Bearer error=x, a87421==, DPoP algs=ES256", &["bearer error=x", "dpop algs=ES256"]),
+            ("Bearer error=x, scope=, DPoP algs=ES256", &["bearer error=x", "dpop algs=ES256"]),
         ];
         for (header, expected) in table {
             assert_eq!(read(header), *expected, "{header}");

@@ -309,6 +309,18 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn looks_are_regained_even_if_it_is_tried_all_the_time() {
+        let mut state = KeysState::default();
+        while state.look() {}
+        let mut allowed = 0;
+        for _ in 0..6 {
+            advance(LOOK_AGAIN / 2).await;
+            allowed += u32::from(state.look());
+        }
+        assert_eq!(allowed, 3);
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn who_has_an_older_set_takes_the_newer_without_asking() {
         let web = Script::issuer(&published(&["1"]));
         let keys = keys(&web);

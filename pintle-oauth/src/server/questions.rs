@@ -487,4 +487,59 @@ mod tests {
         }
         assert_eq!(questions.counts(), (0, 0));
     }
+
+    #[tokio::test(start_paused = true)]
+    async fn some_slots_are_for_tokens_that_were_valid_before() {
+        let questions = Arc::new(Questions::default());
+        let ask = |at: u8, known: bool| {
+            let questions = questions.clone();
+            let never = || Box::pin(std::future::pending()) as Question;
+            tokio::spawn(async move { questions.ask([at; 32], known, never).await })
+        };
+        let _unknown: Vec<_> = (0..100).map(|at| ask(at, false)).collect();
+        sleep(TAKES).await;
+        assert_eq!(questions.counts(), (48, 52));
+        let _known: Vec<_> = (100..200).map(|at| ask(at, true)).collect();
+        sleep(TAKES).await;
+        assert_eq!(questions.counts(), (64, 136));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_full_queue_drops_what_no_request_waits_for_before_the_oldest() {
+        let questions = Arc::new(Questions::default());
+        let ask = |at: usize| {
+            let questions = questions.clone();
+            let mut digest = [0; 32];
+            digest[..8].copy_from_slice(&at.to_be_bytes());
+            let never = || Box::pin(std::future::pending()) as Question;
+            tokio::spawn(async move { questions.ask(digest, false, never).await })
+        };
+        let running: Vec<_> = (0..max_running(false)).map(ask).collect();
+        let queued: Vec<_> = (1000..1000 + WAITING).map(ask).collect();
+        sleep(TAKES).await;
+        assert_eq!(questions.counts(), (running.len(), WAITING));
+        queued[7].abort();
+        sleep(TAKES).await;
+        let _newest = ask(5000);
+        sleep(TAKES).await;
+        assert!(!queued[0].is_finished(), "there was one that no request waited for");
+        let _newer = ask(5001);
+        sleep(TAKES).await;
+        assert!(queued[0].is_finished() && !queued[1].is_finished(), "then it is the oldest");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_flood_is_logged_from_time_to_time() {
+        let mut state = QuestionsState::default();
+        let mut logged = |after: Duration| {
+            let warned = state.warned;
+            state.overloaded();
+            (after, state.warned != warned)
+        };
+        assert!(logged(Duration::ZERO).1);
+        for (after, expected) in [(WARN / 2, false), (WARN / 2, true), (WARN - WARN / 10, false)] {
+            tokio::time::advance(after).await;
+            assert_eq!(logged(after), (after, expected));
+        }
+    }
 }

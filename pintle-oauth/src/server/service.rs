@@ -465,4 +465,47 @@ mod tests {
         );
         assert!(!refused.headers().contains_key(WWW_AUTHENTICATE), "another token would not help");
     }
+
+    #[test]
+    fn a_scope_includes_what_the_included_ones_include() {
+        let tokens = Checked::new(ISSUER, |_| async { Ok(Principal::new(ISSUER, "ann")) });
+        let protected = Protected::new(RESOURCE, tokens).unwrap();
+        let protected =
+            protected.implies("all", ["write"]).implies("write", ["read"]).implies("read", ["list"]);
+        let gatekeeper = Gatekeeper::new(protected);
+        let granted = |scope: &str| {
+            let principal = Principal::new(ISSUER, "ann").granted([scope]);
+            gatekeeper.granted(&principal).to_string()
+        };
+        assert_eq!(granted("all"), "all write read list");
+        assert_eq!(granted("read"), "read list");
+        assert_eq!(granted("other"), "other");
+    }
+
+    /// A service that is never ready.
+    #[derive(Clone)]
+    struct Busy;
+
+    impl Service<Request<Bytes>> for Busy {
+        type Response = Response<Bytes>;
+        type Error = std::convert::Infallible;
+        type Future = std::future::Ready<Result<Response<Bytes>, Self::Error>>;
+
+        fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+            Poll::Pending
+        }
+
+        fn call(&mut self, _: Request<Bytes>) -> Self::Future {
+            std::future::ready(Ok(Response::default()))
+        }
+    }
+
+    #[test]
+    fn a_protected_service_is_ready_when_the_inner_one_is() {
+        let tokens = Checked::new(ISSUER, |_| async { Ok(Principal::new(ISSUER, "ann")) });
+        let gatekeeper = Arc::new(Gatekeeper::new(Protected::new(RESOURCE, tokens).unwrap()));
+        let mut service = ProtectedService::new(Busy, gatekeeper);
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        assert!(service.poll_ready(&mut cx).is_pending());
+    }
 }

@@ -99,3 +99,21 @@ impl fmt::Debug for Token {
         f.debug_struct("Token").field("resource", &self.0.resource).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_long_is_not_parsed() {
+        let header = URL_SAFE_NO_PAD.encode(r#"{"alg":"ES256"}"#);
+        for (claims, good) in [("{  }", true), ("{   }", false)] {
+            let signed = format!("{header}.{}.", URL_SAFE_NO_PAD.encode(claims));
+            // A signature of whole groups, up to the limit or one byte longer.
+            let text = format!("{signed}{}", "A".repeat((MAX_LENGTH - signed.len()).next_multiple_of(4)));
+            assert!(good == (text.len() == MAX_LENGTH), "{}", text.len());
+            assert_eq!(Signed::parse(&text).is_some(), good);
+            assert_eq!(Token::new(text, "https://mcp.test").is_too_long(), !good);
+        }
+    }
+}

@@ -199,4 +199,12 @@ mod tests {
             assert_eq!(proven(proof, method), named, "{method:?}");
         }
     }
+
+    #[test]
+    #[cfg(feature = "client")]
+    fn a_method_is_registered_under_the_name_that_it_is_known_by() {
+        for method in [Method::None, Method::Basic, Method::Post, Method::Jwt] {
+            assert_eq!(Method::named(method.name()), Some(method));
+        }
+    }
 }

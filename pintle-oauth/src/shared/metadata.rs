@@ -79,7 +79,6 @@ impl ServerMetadata {
             token_endpoint: Some(format!("{origin}/token")),
             registration_endpoint: Some(format!("{origin}/register")),
             code_challenge_methods_supported: Some(vec!["S256".to_owned()]),
-            token_endpoint_auth_methods_supported: Some(vec!["none".to_owned()]),
             ..Self::default()
         }
     }
@@ -131,7 +130,7 @@ impl ServerMetadata {
 #[cfg(test)]
 #[cfg(feature = "client")]
 mod tests {
-    use super::*;
+    use super::{super::identity::Method, *};
 
     #[test]
     fn a_server_without_pkce_is_refused() {
@@ -141,6 +140,33 @@ mod tests {
         ] {
             let metadata: ServerMetadata = serde_json::from_str(text).unwrap();
             assert!(metadata.check_pkce().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_server_without_metadata_is_assumed_to_have_the_default_endpoints() {
+        let assumed = ServerMetadata::assumed("https://old.test");
+        assumed.check_pkce().unwrap();
+        assert_eq!(Method::to_register(&assumed), Method::None);
+        assert_eq!(
+            assumed.endpoints().collect::<Vec<_>>(),
+            [
+                ("authorization_endpoint", "https://old.test/authorize"),
+                ("token_endpoint", "https://old.test/token"),
+                ("registration_endpoint", "https://old.test/register"),
+            ]
+        );
+    }
+
+    #[test]
+    fn tokens_are_bound_where_our_signatures_are_understood() {
+        for (text, signs) in [
+            (r#"{"issuer":"https://as"}"#, false),
+            (r#"{"issuer":"https://as","dpop_signing_alg_values_supported":["RS256"]}"#, false),
+            (r#"{"issuer":"https://as","dpop_signing_alg_values_supported":["RS256","ES256"]}"#, true),
+        ] {
+            let metadata: ServerMetadata = serde_json::from_str(text).unwrap();
+            assert_eq!(metadata.signs_dpop(), signs, "{text}");
         }
     }
 }

@@ -190,3 +190,74 @@ impl fmt::Debug for Guarded<'_> {
         f.debug_struct("Guarded").field("reach", &self.reach).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// A web of redirects. Each address without one has a document that names it.
+    struct Redirects {
+        to: Vec<(&'static str, &'static str)>,
+        requested: Mutex<Vec<String>>,
+    }
+
+    impl Web for Redirects {
+        async fn send(&self, request: Request<Bytes>, _: Reach) -> Result<Response<Bytes>> {
+            let url = request.uri().to_string();
+            self.requested.lock().unwrap().push(url.clone());
+            Ok(match self.to.iter().find(|(from, _)| *from == url) {
+                Some((_, to)) => {
+                    Response::builder().status(302).header("location", *to).body(Bytes::new()).unwrap()
+                }
+                None => Response::new(json!({ "url": url }).to_string().into()),
+            })
+        }
+
+        async fn addresses(&self, _: &str) -> Vec<IpAddr> {
+            Vec::new()
+        }
+    }
+
+    /// Returns the address of the document that is found, and how many requests that took.
+    async fn found(to: &[(&'static str, &'static str)]) -> Result<(String, usize)> {
+        let web = Redirects { to: to.to_vec(), requested: Mutex::default() };
+        let guarded = Guarded { web: &web, reach: Reach::of(&"https://a.test".parse().unwrap(), &[]) };
+        let found: Option<Value> = guarded.get("https://a.test/1").await?;
+        let count = web.requested.lock().unwrap().len();
+        Ok((found.unwrap()["url"].as_str().unwrap().to_owned(), count))
+    }
+
+    #[tokio::test]
+    async fn redirects_are_followed_within_the_reach_and_up_to_a_limit() {
+        for (to, expected) in [
+            (&[][..], Ok(("https://a.test/1", 1))),
+            (&[("https://a.test/1", "/2?x")], Ok(("https://a.test/2?x", 2))),
+            (&[("https://a.test/1", "https://b.test/2")], Ok(("https://b.test/2", 2))),
+            (
+                &[("https://a.test/1", "/2"), ("https://a.test/2", "/3"), ("https://a.test/3", "/4")],
+                Ok(("https://a.test/4", 4)),
+            ),
+            (&[("https://a.test/1", "/1")], Err("more than 3 redirects")),
+            (&[("https://a.test/1", "//b.test/2")], Err("requests to `//b.test/2` are not allowed")),
+            (&[("https://a.test/1", "2")], Err("requests to `2` are not allowed")),
+            (&[("https://a.test/1", "http://b.test/2")], Err("it is not encrypted")),
+            (&[("https://a.test/1", "https://127.0.0.1/2")], Err("private network")),
+        ] {
+            match (found(to).await, expected) {
+                (Ok((url, count)), Ok(expected)) => assert_eq!((url.as_str(), count), expected),
+                (Err(error), Err(expected)) => {
+                    assert!(error.to_string().contains(expected), "{to:?}: {error}");
+                }
+                (found, _) => panic!("{to:?}: {found:?}"),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn an_address_is_its_own_name() {
+        let network = Network::with_proxy(Proxy::none());
+        assert_eq!(Web::addresses(&network, "127.0.0.1").await, [IpAddr::from([127, 0, 0, 1])]);
+    }
+}

@@ -314,4 +314,54 @@ mod tests {
         let visit = Loopback::new(|_| Err(io::Error::other("no display"))).begin(None).await.unwrap();
         assert!(visit.ask("https://as").await.unwrap_err().to_string().contains("no display"));
     }
+
+    /// Lets the listener do what it can do now.
+    async fn settled() {
+        for _ in 0..5000 {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_request_may_arrive_in_pieces_and_must_not_be_too_long() {
+        let visit = Loopback::new(|_| Ok(())).begin(None).await.unwrap();
+        let port = visit.redirect_uri().parse::<Uri>().unwrap().port_u16().unwrap();
+        let asked = tokio::spawn(visit.ask("https://as/authorize?state=s"));
+        let mut socket = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+        let long = format!("GET /callback?code=c&state=s HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(HEAD));
+        // The listener hangs up before all of it is written.
+        let _ = socket.write_all(long.as_bytes()).await;
+        let mut answer = Vec::new();
+        let _ = socket.read_to_end(&mut answer).await;
+        assert!(answer.is_empty() && !asked.is_finished());
+        let mut socket = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+        // A browser sends many cookies.
+        let cookies = format!("&state=s HTTP/1.1\r\nCookie: {}\r", "c".repeat(HEAD / 2));
+        for piece in ["GET /callback?code=c", &cookies, "\n\r", "\n"] {
+            socket.write_all(piece.as_bytes()).await.unwrap();
+            settled().await;
+        }
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        assert_eq!(asked.await.unwrap().unwrap(), "code=c&state=s");
+    }
+
+    #[tokio::test]
+    async fn there_is_a_limit_of_concurrent_connections() {
+        let visit = Loopback::new(|_| Ok(())).begin(None).await.unwrap();
+        let port = visit.redirect_uri().parse::<Uri>().unwrap().port_u16().unwrap();
+        let asked = tokio::spawn(visit.ask("https://as/authorize?state=s"));
+        let mut idle = Vec::new();
+        for _ in 0..CONNECTIONS {
+            idle.push(TcpStream::connect(("127.0.0.1", port)).await.unwrap());
+            settled().await;
+        }
+        let more = tokio::spawn(async move { get(port, "/favicon.ico").await });
+        settled().await;
+        assert!(!more.is_finished(), "it waits until another connection is closed");
+        idle.pop();
+        assert!(more.await.unwrap().starts_with("HTTP/1.1 404"));
+        asked.abort();
+    }
 }

@@ -143,7 +143,16 @@ fn seconds<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<u64>, D::
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        net::IpAddr,
+        sync::atomic::{AtomicUsize, Ordering},
+    };
+
+    use bytes::Bytes;
+    use http::{Request, Response};
+
     use super::*;
+    use crate::shared::{reach::Reach, web::Web};
 
     #[test]
     fn tokens_are_read_as_they_come() {
@@ -157,6 +166,48 @@ mod tests {
             let answer: TokenResponse = serde_json::from_str(text).unwrap();
             assert_eq!(answer.expires_in, expires_in, "{text}");
             assert!(!format!("{answer:?}").contains("\"t\""));
+        }
+    }
+
+    /// A token endpoint that refuses with this error, and a new nonce each time.
+    struct Refusing {
+        error: &'static str,
+        count: AtomicUsize,
+    }
+
+    impl Web for Refusing {
+        async fn send(&self, _: Request<Bytes>, _: Reach) -> Result<Response<Bytes>> {
+            let count = self.count.fetch_add(1, Ordering::Relaxed);
+            let body = serde_json::json!({ "error": self.error }).to_string();
+            let answer = Response::builder().status(400).header("dpop-nonce", count.to_string());
+            Ok(answer.body(body.into()).unwrap())
+        }
+
+        async fn addresses(&self, _: &str) -> Vec<IpAddr> {
+            Vec::new()
+        }
+    }
+
+    #[tokio::test]
+    async fn a_request_is_repeated_only_because_its_proof_had_no_nonce_and_only_once() {
+        for (error, count) in [("invalid_grant", 1), ("use_dpop_nonce", 2)] {
+            let dpop = Dpop::new().unwrap();
+            let web = Refusing { error, count: AtomicUsize::new(0) };
+            let endpoint = "https://as.test/token";
+            let request = TokenRequest {
+                web: Guarded { web: &web, reach: Reach::of(&endpoint.parse().unwrap(), &[]) },
+                endpoint,
+                issuer: "https://as.test",
+                client: None,
+                dpop: Some(&dpop),
+                form: Form::new().with("grant_type", "refresh_token"),
+            };
+            let refused = request.send::<TokenResponse>("access_token").await.unwrap_err();
+            assert!(
+                matches!(&refused, TokenError::Refused { error: own, .. } if own == error),
+                "{refused:?}"
+            );
+            assert_eq!(web.count.load(Ordering::Relaxed), count, "{error}");
         }
     }
 }

@@ -302,4 +302,20 @@ mod tests {
         assert!(file.save("https://a", &credentials("one")).await.is_err());
         assert_eq!(fs::read_to_string(&path).unwrap(), "s3cret");
     }
+
+    #[tokio::test]
+    async fn a_file_that_cannot_be_read_is_not_an_empty_one() {
+        let folder = Folder::new();
+        // A folder cannot be read as a file.
+        assert!(File::at(&folder.0).load("https://a").await.is_err());
+    }
+
+    #[test]
+    fn a_free_lock_for_writing_is_taken() {
+        let folder = Folder::new();
+        let path = folder.0.join("lock");
+        let lock = locked(&path).unwrap().unwrap();
+        assert!(FileLock::try_take(&path).unwrap().is_none());
+        drop(lock);
+    }
 }

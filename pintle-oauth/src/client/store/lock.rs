@@ -169,4 +169,15 @@ mod tests {
         assert!(created(&path).unwrap().is_some());
         fs::remove_file(&path).unwrap();
     }
+
+    #[test]
+    fn a_lock_that_cannot_be_looked_at_is_an_error() {
+        let path = path();
+        let lock = FileLock::try_take(&path).unwrap().unwrap();
+        // There is nothing below a file.
+        let below = path.join("below");
+        assert!(is_at(&fs::File::open(&path).unwrap(), &below).is_err());
+        assert!(created(&below).is_err());
+        drop(lock);
+    }
 }

@@ -19,6 +19,7 @@ async fn a_user_logs_in_on_another_device_and_is_not_asked_too_often() {
     let told = shown.clone();
     let show = move |device: &DeviceCode| {
         told.lock().unwrap().push(format!("{} {}", device.url(), device.code()));
+        assert_eq!(device.complete_url(), Some("https://as.test/go?code=ABCD-EFGH"));
         assert!(!format!("{device:?}").contains("device-2"));
     };
     let start = tokio::time::Instant::now();
@@ -44,8 +45,13 @@ async fn a_login_that_is_refused_or_that_nobody_finishes_ends() {
     assert!(error.contains("refused to issue a token: `access_denied`"), "{error}");
     world.login.clear_faults();
     world.login.fault(Fault::refused(Endpoint::Token, "authorization_pending"));
-    let error = world.connect(&oauth).await.unwrap_err().to_string();
-    assert!(error.contains("the login on another device was not completed in time"), "{error}");
+    for (expires_in, seconds) in [(json!(600), 600), (json!(86400), 1800), (json!(null), 1800)] {
+        world.login.fault_times(1, Fault::answer(Endpoint::Device, "expires_in", expires_in));
+        let start = tokio::time::Instant::now();
+        let error = world.connect(&oauth).await.unwrap_err().to_string();
+        assert!(error.contains("the login on another device was not completed in time"), "{error}");
+        assert_eq!(start.elapsed().as_secs(), seconds);
+    }
     for endpoint in [Endpoint::Metadata, Endpoint::OpenidConfiguration] {
         world.login.fault(Fault::Status(endpoint, 404));
     }
@@ -68,4 +74,14 @@ async fn a_client_that_the_authorization_server_has_forgotten_is_registered_anew
     server.call_tool("t", ()).await.unwrap();
     let log = world.log();
     assert!(log.contains(&"register at as.test as native".to_owned()), "{log:#?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_authorization_server_that_fails_is_polled_less_and_less_often() {
+    let world = World::new();
+    world.login.fault_times(5, Fault::Status(Endpoint::Token, 503));
+    let oauth = OAuth::device("App", |_: &DeviceCode| {}).web(world.hosts.clone());
+    let start = tokio::time::Instant::now();
+    world.connect(&oauth).await.unwrap();
+    assert_eq!(start.elapsed().as_secs(), 5 + 10 + 20 + 40 + 60 + 60);
 }

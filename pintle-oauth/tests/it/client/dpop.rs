@@ -32,6 +32,22 @@ async fn a_bound_token_goes_with_a_proof_and_the_nonce_that_is_asked_for() {
 }
 
 #[tokio::test]
+async fn a_revoked_token_is_not_sent_again_because_the_refusal_has_a_new_nonce() {
+    let world = World::new();
+    world.login.bind_tokens("n0nce");
+    world.change(|state| state.nonce = Some("n0nce".into()));
+    let server = world.connect(&world.login().dpop()).await.unwrap();
+    world.login.revoke_access();
+    world.change(|state| state.next_nonce = Some("other".into()));
+    world.log();
+    server.call_tool("t", ()).await.unwrap();
+    let log = world.log();
+    let calls: Vec<_> = log.iter().filter(|line| line.starts_with("tools/call")).collect();
+    assert_eq!(calls.len(), 2, "{log:#?}");
+    assert!(calls.iter().all(|line| line.ends_with(" and a proof")) && calls[0] != calls[1], "{log:#?}");
+}
+
+#[tokio::test]
 async fn the_next_run_uses_a_bound_token_with_the_key_that_is_stored_with_it() {
     let world = World::new();
     world.login.bind_tokens("n0nce");

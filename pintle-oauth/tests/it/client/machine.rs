@@ -128,3 +128,19 @@ async fn an_identity_provider_agrees_for_its_users() {
         ["token at idp.test by at-idp: token-exchange", "token at as.test by app: jwt-bearer"]
     );
 }
+
+#[tokio::test]
+async fn an_identity_provider_may_be_in_a_network_that_the_server_is_not_in() {
+    let world = World::new();
+    let idp = AuthorizationServer::new("https://10.0.0.7");
+    idp.add_client("at-idp");
+    idp.trust("id");
+    world.also(&idp);
+    world.login.add_client("app");
+    world.login.trust("id-jag-1");
+    let at_idp = Registered::new("https://10.0.0.7", "at-idp");
+    let provider = IdentityProvider::new("https://10.0.0.7/token", at_idp, Assertion::fixed("id"));
+    let oauth =
+        OAuth::enterprise(Registered::new("https://as.test", "app"), provider).web(world.hosts.clone());
+    world.connect(&oauth).await.unwrap();
+}

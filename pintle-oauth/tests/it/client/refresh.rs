@@ -150,3 +150,31 @@ async fn an_authorization_server_that_has_too_much_to_do_is_not_refusing() {
         assert!(!log.iter().any(|line| line.starts_with("login")), "{fault}: {log:#?}");
     }
 }
+
+#[tokio::test]
+async fn a_refreshed_token_that_is_refused_too_means_a_new_login() {
+    let world = World::new();
+    let server = world.connect(&world.login()).await.unwrap();
+    world.login.revoke_access();
+    world.login.fault_times(1, Fault::answer(Endpoint::Token, "access_token", "unknown"));
+    world.log();
+    server.call_tool("t", ()).await.unwrap();
+    let log = world.log();
+    assert_eq!(refreshes(&log), 1, "{log:#?}");
+    assert_eq!(log.iter().filter(|line| line.starts_with("login")).count(), 1, "{log:#?}");
+}
+
+#[tokio::test]
+async fn a_refused_refresh_token_is_not_taken_from_the_store_again() {
+    let world = World::new();
+    world.login.fault(Fault::answer(Endpoint::Token, "expires_in", 0));
+    let server = world.connect(&world.login()).await.unwrap();
+    world.login.clear_faults();
+    world.login.revoke_access();
+    world.login.revoke_refresh();
+    world.log();
+    server.call_tool("t", ()).await.unwrap();
+    let log = world.log();
+    assert_eq!(refreshes(&log), 1, "{log:#?}");
+    assert_eq!(log.iter().filter(|line| line.starts_with("login")).count(), 1, "{log:#?}");
+}

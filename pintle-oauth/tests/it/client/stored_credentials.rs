@@ -4,8 +4,9 @@ use pintle_oauth::{
     client::{File, Memory, OAuth, Registered},
     testing::{Endpoint, Fault},
 };
+use serde_json::Value;
 
-use crate::support::world::World;
+use crate::support::world::{SERVER, World};
 
 #[tokio::test]
 async fn the_next_run_needs_no_login() {
@@ -239,4 +240,38 @@ async fn a_login_that_nobody_came_back_from_is_not_tried_again_with_the_same_old
     world.connect(&world.login().store(store)).await.unwrap();
     let log = world.log();
     assert!(log.iter().any(|line| line.starts_with("register")), "{log:#?}");
+}
+
+#[tokio::test]
+async fn a_stored_token_without_a_refresh_token_is_used_until_it_is_stale() {
+    for (lifetime, logins) in [(3600, 0), (0, 1)] {
+        let world = World::new();
+        let store = Arc::new(Memory::new());
+        world.login.fault(Fault::answer(Endpoint::Token, "refresh_token", Value::Null));
+        world.login.fault(Fault::answer(Endpoint::Token, "expires_in", lifetime));
+        world.connect(&world.login().store(store.clone())).await.unwrap();
+        world.log();
+        world.connect(&world.login().store(store)).await.unwrap();
+        let log = world.log();
+        assert_eq!(log.iter().filter(|line| line.starts_with("login")).count(), logins, "{log:#?}");
+    }
+}
+
+#[tokio::test]
+async fn tokens_for_one_server_are_not_used_for_another_with_the_same_issuer() {
+    let world = World::new();
+    let store = Arc::new(Memory::new());
+    let other = "https://other.test/mcp";
+    let resource = world.change(|state| state.resource.clone());
+    let logins = async |url: &str| {
+        world.change(|state| {
+            state.resource = resource.clone();
+            state.resource["resource"] = url.into();
+        });
+        world.connect_to(url, &world.login().store(store.clone())).await.unwrap();
+        world.log().iter().filter(|line| line.starts_with("login")).count()
+    };
+    for (url, expected) in [(SERVER, 1), (other, 1), (SERVER, 0), (other, 0)] {
+        assert_eq!(logins(url).await, expected, "{url}");
+    }
 }

@@ -1,6 +1,11 @@
 //! Tokens that are bound to a key of the client: whoever steals one has nothing.
 
-use pintle_oauth::server::Jwt;
+use std::{sync::Arc, time::Duration};
+
+use pintle_oauth::{
+    client::Memory,
+    server::{Introspection, Jwt, Registered},
+};
 
 use crate::support::notes::{ERAS, Notes, STATELESS, count, not_accepted};
 
@@ -45,4 +50,75 @@ async fn one_that_is_not_bound_is_not_accepted_where_that_is_wanted() {
     let error = notes.connect(STATELESS).await.unwrap_err().to_string();
     assert_eq!(error, not_accepted("it is not bound to a DPoP key"));
     assert!(notes.ran().is_empty());
+}
+
+/// Tokens are bound and can be revoked.
+fn revocable() -> Notes {
+    let notes = Notes::protected(
+        |login, hosts| {
+            let us = Registered::new(login, "notes").secret("s3cret");
+            Introspection::new(us).unwrap().cache_for(Duration::ZERO).web(hosts)
+        },
+        |protected| protected.dpop_only(),
+    );
+    notes.login.opaque();
+    notes.login.add_client_with_secret("notes", "s3cret");
+    notes.login.bind_tokens("n0nce");
+    notes
+}
+
+/// The token requests of clients.
+fn token_requests(notes: &Notes) -> Vec<String> {
+    notes.asked().into_iter().filter(|line| line.starts_with("POST /token")).collect()
+}
+
+#[tokio::test]
+async fn tokens_of_another_process_are_used_with_the_key_that_they_are_bound_to() {
+    let notes = revocable();
+    let store = Arc::new(Memory::new());
+    let connect =
+        async || notes.connect_as(&notes.oauth().dpop().store(store.clone()), STATELESS).await.unwrap();
+    let (one, other) = (connect().await, connect().await);
+    notes.login.revoke_access();
+    notes.login.revoke_refresh();
+    // This one has to log in again, with a new key.
+    one.call_tool("read", ()).await.unwrap();
+    notes.asked();
+    other.call_tool("read", ()).await.unwrap();
+    assert_eq!(token_requests(&notes), [""; 0]);
+}
+
+#[tokio::test]
+async fn stale_tokens_of_another_process_are_refreshed_with_the_key_that_they_are_bound_to() {
+    let notes = revocable();
+    let store = Arc::new(Memory::new());
+    let connect =
+        async || notes.connect_as(&notes.oauth().dpop().store(store.clone()), STATELESS).await.unwrap();
+    let (one, other) = (connect().await, connect().await);
+    notes.login.revoke_access();
+    notes.login.revoke_refresh();
+    notes.hurry();
+    one.call_tool("read", ()).await.unwrap();
+    notes.login.clear_faults();
+    notes.login.revoke_access();
+    notes.asked();
+    other.call_tool("read", ()).await.unwrap();
+    let refused = "POST /token (refresh_token): 400 use_dpop_nonce";
+    assert_eq!(token_requests(&notes), [refused, "POST /token (refresh_token): 200"]);
+}
+
+#[tokio::test]
+async fn a_key_that_is_still_in_use_keeps_its_nonces() {
+    let notes = revocable();
+    let store = Arc::new(Memory::new());
+    let connect =
+        async || notes.connect_as(&notes.oauth().dpop().store(store.clone()), STATELESS).await.unwrap();
+    let (one, other) = (connect().await, connect().await);
+    notes.login.revoke_access();
+    other.call_tool("read", ()).await.unwrap();
+    one.call_tool("read", ()).await.unwrap();
+    notes.login.revoke_access();
+    notes.asked();
+    one.call_tool("read", ()).await.unwrap();
+    assert_eq!(token_requests(&notes), ["POST /token (refresh_token): 200"]);
 }

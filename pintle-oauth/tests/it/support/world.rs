@@ -42,6 +42,8 @@ pub(crate) struct State {
     pub(crate) needed: Vec<String>,
     /// What proofs have to hold.
     pub(crate) nonce: Option<String>,
+    /// The nonce that replaces it with the next refusal of a token.
+    pub(crate) next_nonce: Option<String>,
     /// Whose tokens it takes, by their origin.
     logins: HashMap<String, AuthorizationServer>,
     /// What was called, and with which token.
@@ -57,6 +59,7 @@ impl World {
             challenge: r#"Bearer error="invalid_token", scope="basic""#.into(),
             needed: Vec::new(),
             nonce: None,
+            next_nonce: None,
             logins: HashMap::new(),
             log: Vec::new(),
         };
@@ -171,7 +174,11 @@ impl State {
         }
         let answer = Response::builder().header("content-type", "application/json");
         let Some(claims) = claims else {
-            let answer = answer.status(401).header("www-authenticate", &self.challenge);
+            let mut answer = answer.status(401).header("www-authenticate", &self.challenge);
+            if let Some(nonce) = self.next_nonce.take() {
+                answer = answer.header("dpop-nonce", &nonce);
+                self.nonce = Some(nonce);
+            }
             return answer.body(Body::default()).unwrap();
         };
         let scope = claims["scope"].as_str().unwrap_or_default();
