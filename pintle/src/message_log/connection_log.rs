@@ -3,9 +3,21 @@ use std::{net::SocketAddr, time::SystemTime};
 use super::{Counters, Direction, HttpRecord, MessageLog, MessageRecord, Payload, Side};
 use crate::message_log::transport_kind::TransportKind;
 
-/// The log of one connection.
+/// The log of one connection, for programs that pass messages on without being a client or a server of their own, such as a proxy.
+///
+/// Numbers, redaction and the format are those of the [`MessageLog`]. Cheap to clone.
+///
+/// ```
+/// use pintle::{message_log::{ConnectionLog, Direction, MessageLog, Side}, transport::TransportKind};
+///
+/// let (sender, records) = std::sync::mpsc::channel();
+/// let log = MessageLog::new(move |record| drop(sender.send(record.to_string())));
+/// let connection = ConnectionLog::new(&log, Side::Client, TransportKind::Stdio, None);
+/// connection.message(Direction::Out, br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#);
+/// assert_eq!(records.recv().unwrap(), r#"1 → {"jsonrpc":"2.0","id":1,"method":"ping"}"#);
+/// ```
 #[derive(Clone, Debug)]
-pub(crate) struct ConnectionLog {
+pub struct ConnectionLog {
     pub(super) log: MessageLog,
     side: Side,
     transport: TransportKind,
@@ -15,13 +27,8 @@ pub(crate) struct ConnectionLog {
 }
 
 impl ConnectionLog {
-    /// Creates the log of a new connection over a transport.
-    pub(crate) fn new(
-        log: &MessageLog,
-        side: Side,
-        transport: TransportKind,
-        peer: Option<SocketAddr>,
-    ) -> Self {
+    /// Creates the log of a new connection over a transport. Directions are those that `side` sees.
+    pub fn new(log: &MessageLog, side: Side, transport: TransportKind, peer: Option<SocketAddr>) -> Self {
         Self {
             log: log.clone(),
             side,
@@ -38,13 +45,13 @@ impl ConnectionLog {
         Self { log: log.clone(), side, transport, connection: None, peer }
     }
 
-    /// Logs a message.
-    pub(crate) fn message(&self, direction: Direction, message: &[u8]) {
+    /// Logs a message, or a text that should be one.
+    pub fn message(&self, direction: Direction, message: &[u8]) {
         self.with_payload(direction, message, |payload| self.emit(direction, None, None, payload));
     }
 
-    /// Logs a message that exceeded the limit and was discarded.
-    pub(crate) fn oversized(&self, direction: Direction) {
+    /// Logs a message that exceeded the limit and was not kept.
+    pub fn oversized(&self, direction: Direction) {
         self.emit(direction, None, None, Payload::Oversized);
     }
 

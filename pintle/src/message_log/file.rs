@@ -74,11 +74,16 @@ impl MessageFile {
     /// The file cannot be opened; it is not a regular file or is a symbolic link; or others may read or write it.
     pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
         let file = open(path.as_ref())?;
-        Self::to(file)
+        Self::to_writer(file)
     }
 
-    /// Starts the thread that writes.
-    fn to(file: impl Write + Send + 'static) -> io::Result<Self> {
+    /// Writes to anything else, such as standard error or a socket. Each record is one call of `write_all`; the writer may
+    /// block.
+    ///
+    /// # Errors
+    ///
+    /// The thread cannot be started.
+    pub fn to_writer(file: impl Write + Send + 'static) -> io::Result<Self> {
         let shared = Arc::new(Shared { queue: Mutex::default(), queued: Condvar::new() });
         let writing = shared.clone();
         thread::Builder::new().name("pintle-message-log".to_owned()).spawn(move || writing.run(file))?;
@@ -272,7 +277,7 @@ mod tests {
     async fn a_slow_disk_drops_records_and_delays_nobody() {
         let written = Arc::<Mutex<Vec<u8>>>::default();
         let (order, orders) = mpsc::channel();
-        let file = MessageFile::to(Disk { orders, written: written.clone() }).unwrap();
+        let file = MessageFile::to_writer(Disk { orders, written: written.clone() }).unwrap();
         let long = "x".repeat(MAX_QUEUED / 4);
         // The disk takes nothing yet: this returns all the same.
         (1..=10).for_each(|number| file.write(&record(number, &long)));
@@ -291,7 +296,7 @@ mod tests {
     async fn a_full_disk_drops_records_until_it_has_room() {
         let written = Arc::<Mutex<Vec<u8>>>::default();
         let (order, orders) = mpsc::channel();
-        let file = MessageFile::to(Disk { orders, written: written.clone() }).unwrap();
+        let file = MessageFile::to_writer(Disk { orders, written: written.clone() }).unwrap();
         order.send(Ok(())).unwrap();
         for _ in 0..2 {
             order.send(Err(io::ErrorKind::StorageFull.into())).unwrap();

@@ -13,9 +13,28 @@ use pintle_proto::{
 
 use super::{ConnectionLog, Counters, Direction, HttpRecord, Payload};
 
-/// The log of an HTTP request and its response.
+/// The log of an HTTP request and its response, for programs that pass them on, such as a proxy.
+///
+/// ```
+/// use std::sync::Arc;
+/// use http::{HeaderMap, Method, StatusCode};
+/// use pintle::{message_log::{ConnectionLog, Direction, HttpExchangeLog, MessageLog, Side}, transport::TransportKind};
+///
+/// let (sender, records) = std::sync::mpsc::channel();
+/// let log = MessageLog::new(move |record| drop(sender.send(record.to_string())));
+/// let connection = ConnectionLog::new(&log, Side::Client, TransportKind::Http, None);
+/// let headers = HeaderMap::new();
+/// let exchange = Arc::new(HttpExchangeLog::new(connection, Direction::Out, Method::POST, "/mcp?key=1", &headers));
+/// exchange.request(b"{}");
+/// let mut body = exchange.response(StatusCode::OK, &headers);
+/// body.data(b"{\"a\":");
+/// body.data(b"1}");
+/// drop(body);
+/// assert_eq!(records.recv().unwrap(), "1 → POST /mcp?<redacted> #1 {}");
+/// assert_eq!(records.recv().unwrap(), "2 ← 200 #1 {\"a\":1}");
+/// ```
 #[derive(Debug)]
-pub(crate) struct HttpExchangeLog {
+pub struct HttpExchangeLog {
     connection: ConnectionLog,
     exchange: u64,
     method: Method,
@@ -32,7 +51,8 @@ pub(crate) struct HttpExchangeLog {
 }
 
 impl HttpExchangeLog {
-    pub(crate) fn new(
+    /// Creates the log of a request. `request` is its direction, as the side of the connection sees it.
+    pub fn new(
         connection: ConnectionLog,
         request: Direction,
         method: Method,
@@ -53,7 +73,7 @@ impl HttpExchangeLog {
     }
 
     /// Logs the request, unless it was logged already.
-    pub(crate) fn request(&self, body: &[u8]) {
+    pub fn request(&self, body: &[u8]) {
         if self.requested.swap(true, Ordering::Relaxed) {
             return;
         }
@@ -69,8 +89,8 @@ impl HttpExchangeLog {
         self.emit(self.request, self.session.as_deref(), http, body);
     }
 
-    /// Begins to log the response.
-    pub(crate) fn response(self: Arc<Self>, status: StatusCode, headers: &HeaderMap) -> BodyLog {
+    /// Begins to log the response. Its body is passed to the [`BodyLog`] as it arrives.
+    pub fn response(self: Arc<Self>, status: StatusCode, headers: &HeaderMap) -> BodyLog {
         let redactor = &self.connection.log.redactor;
         let session = headers.get(&MCP_SESSION_ID).map(|id| redactor.tag(id.as_bytes()));
         let is_stream = headers
@@ -99,9 +119,11 @@ impl HttpExchangeLog {
     }
 }
 
-/// The log of the body of a response. A body that is no event stream is logged when it is complete, or dropped.
+/// The log of the body of a response.
+///
+/// Events of a stream are logged as they arrive. Any other body is logged when this is dropped; at most 16 MiB of it are kept.
 #[derive(Debug)]
-pub(crate) struct BodyLog {
+pub struct BodyLog {
     exchange: Arc<HttpExchangeLog>,
     status: StatusCode,
     /// The redacted headers of the response.
@@ -124,7 +146,7 @@ const MAX_BODY: usize = 16 << 20;
 
 impl BodyLog {
     /// Logs a chunk of the body.
-    pub(crate) fn data(&mut self, mut data: &[u8]) {
+    pub fn data(&mut self, mut data: &[u8]) {
         match &mut self.content {
             LoggedBody::Whole(body) if body.len() + data.len() > MAX_BODY => {
                 self.content = LoggedBody::TooLong

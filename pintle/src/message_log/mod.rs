@@ -40,13 +40,12 @@ use std::{
     },
 };
 
+pub use connection_log::ConnectionLog;
 pub use file::MessageFile;
+#[cfg(any(feature = "http-client", feature = "http-server"))]
+pub use http_exchange::{BodyLog, HttpExchangeLog};
 pub use record::{Direction, HttpRecord, MessageRecord, Payload, Side};
 pub use redactor::Redactor;
-
-pub(crate) use connection_log::ConnectionLog;
-#[cfg(any(feature = "http-client", feature = "http-server"))]
-pub(crate) use http_exchange::{BodyLog, HttpExchangeLog};
 
 /// A log of messages: a function that receives a [`MessageRecord`] of each, and the [`Redactor`] that is applied before.
 ///

@@ -18,7 +18,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
 use pintle_types::{Frame, RequestId};
 use tower_service::Service;
 
-pub use connect::{Body, Limits, Proxy};
+pub use connect::{Body, Limits, Proxy, ResponseStream};
 pub use fetch::{Auth, Bearer, Challenge, Outgoing, Requests, Retry};
 
 use crate::{

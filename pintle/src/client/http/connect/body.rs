@@ -183,6 +183,36 @@ impl fmt::Debug for ResponseBody {
     }
 }
 
+/// The body of a response that is read as it arrives, from [`Requests::stream`](crate::client::http::Requests::stream).
+#[derive(Debug)]
+pub struct ResponseStream(ResponseBody);
+
+impl ResponseStream {
+    pub(in crate::client::http) fn new(body: ResponseBody) -> Self {
+        Self(body)
+    }
+}
+
+impl http_body::Body for ResponseStream {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        self.get_mut().0.poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.is_over()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.0.size_hint()
+    }
+}
+
 /// A body with its data and error types erased.
 struct ErasedBody<B>(Pin<Box<B>>);
 

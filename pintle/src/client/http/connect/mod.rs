@@ -14,7 +14,7 @@ mod tls;
 
 use std::sync::Arc;
 
-pub use body::Body;
+pub use body::{Body, ResponseStream};
 pub use limits::Limits;
 pub use proxy::Proxy;
 

@@ -11,7 +11,9 @@ use tokio::time::timeout;
 use super::client::cause;
 use crate::{
     Error, Result,
-    client::http::connect::{self, Address, AddressFilter, Body, CollectError, Limits, Pool, Proxy},
+    client::http::connect::{
+        self, Address, AddressFilter, Body, CollectError, Limits, Pool, Proxy, ResponseBody, ResponseStream,
+    },
 };
 
 /// A plain HTTP client with the proxies, TLS and connection pool of [`Http`](crate::client::http::Http).
@@ -75,20 +77,13 @@ impl Requests {
     pub async fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>> {
         let to = Address::of(request.uri().clone());
         let shown = &to;
-        let pool = self.pool.get_or_init(|| self.pool());
-        let mut request = request.map(Body::from);
+        let mut request = request;
         if !request.headers().contains_key(USER_AGENT) {
             let name = HeaderValue::from_static(concat!("pintle/", env!("CARGO_PKG_VERSION")));
             request.headers_mut().insert(USER_AGENT, name);
         }
         let fetched = timeout(self.limits.head_wait, async {
-            let answer = pool.fetch(shown, || request.clone()).await;
-            let (head, body) = answer
-                .map_err(|error| {
-                    let cause = cause(&*error);
-                    Error::Io(io::Error::other(format!("`{shown}` could not be reached: {cause}")))
-                })?
-                .into_parts();
+            let (head, body) = self.fetch(shown, request).await?.into_parts();
             let limit = self.limits.answer(pintle_proto::Limits::default().message_bytes).bytes;
             let body = body.collect(limit).await.map_err(|error| match error {
                 CollectError::TooLong => Error::Decode(format!(
@@ -102,6 +97,43 @@ impl Requests {
             Ok(Response::from_parts(head, body))
         });
         fetched.await.unwrap_or(Err(Error::Timeout(self.limits.head_wait)))
+    }
+
+    /// Sends a request as it is, and returns the response when its head has arrived. The body is read as it arrives, without
+    /// limits of size and time.
+    ///
+    /// ```no_run
+    /// use http_body::Body;
+    /// use pintle::client::http::Requests;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    /// let request = http::Request::get("https://example.com/events").body(bytes::Bytes::new())?;
+    /// let response = Requests::new().stream(request).await?;
+    /// let mut body = std::pin::pin!(response.into_body());
+    /// while let Some(frame) = std::future::poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
+    ///     println!("{:?}", frame?.data_ref());
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// There was no response within [`Limits::head_wait`].
+    pub async fn stream(&self, request: Request<Bytes>) -> Result<Response<ResponseStream>> {
+        let to = Address::of(request.uri().clone());
+        let fetched = timeout(self.limits.head_wait, self.fetch(&to, request)).await;
+        let response = fetched.unwrap_or(Err(Error::Timeout(self.limits.head_wait)))?;
+        Ok(response.map(ResponseStream::new))
+    }
+
+    async fn fetch(&self, to: &Address, request: Request<Bytes>) -> Result<Response<ResponseBody>> {
+        let pool = self.pool.get_or_init(|| self.pool());
+        let request = request.map(Body::from);
+        pool.fetch(to, || request.clone()).await.map_err(|error| {
+            let cause = cause(&*error);
+            Error::Io(io::Error::other(format!("`{to}` could not be reached: {cause}")))
+        })
     }
 
     fn pool(&self) -> Pool {
