@@ -11,6 +11,7 @@ mod failure;
 mod forms;
 mod json;
 mod output;
+mod recording;
 mod storage;
 mod suspended;
 mod targets;
@@ -74,12 +75,17 @@ fn execute(verb: Verb, output: &Output) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::internal(&error))?;
     runtime.block_on(async {
-        tokio::select! {
-            // An interrupted verb has no result.
-            biased;
-            _ = tokio::signal::ctrl_c() => Err(Failure::silent(Exit::Interrupted)),
-            done = verbs::run(verb, output) => done,
-        }
+        let done = match verb.handles_signals() {
+            true => verbs::run(verb, output).await,
+            false => tokio::select! {
+                // An interrupted verb has no result.
+                biased;
+                _ = tokio::signal::ctrl_c() => Err(Failure::silent(Exit::Interrupted)),
+                done = verbs::run(verb, output) => done,
+            },
+        };
+        output.flush_recording().await;
+        done
     })
 }
 
@@ -88,7 +94,7 @@ fn finish(output: &Output, done: Result<(), Failure>) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             output.failure(&failure);
-            failure.exit.into()
+            failure.exit_code()
         }
     }
 }

@@ -43,6 +43,9 @@ pub(crate) enum EraArg {
     Stateless,
     #[value(alias = "legacy")]
     Session,
+    // One after the other, for `bench`.
+    #[value(hide = true)]
+    Both,
 }
 
 fn revision(text: &str) -> Result<Revision, String> {

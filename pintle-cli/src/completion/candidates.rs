@@ -59,7 +59,12 @@ fn option<'a>(command: &'a Command, verb: Option<&'a Command>, word: &str) -> Op
 }
 
 fn values(argument: &Arg) -> Vec<String> {
-    argument.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect()
+    argument
+        .get_possible_values()
+        .iter()
+        .filter(|value| !value.is_hide_set())
+        .map(|value| value.get_name().to_owned())
+        .collect()
 }
 
 /// Returns the options of the command and of a verb, and those of a tool.
@@ -87,11 +92,11 @@ fn words_of(verb: &Command, positionals: &[&str], current: &str) -> Vec<String> 
         (_, []) if has_target => targets(),
         (_, []) => verb.get_positionals().flat_map(values).collect(),
         ("ls", [_, ..]) => ["tools", "prompts", "resources", "templates"].map(str::to_owned).into(),
-        ("call", [target]) => {
+        ("call" | "bench", [target]) => {
             let tools = load(target).map(|known| known.tools).unwrap_or_default();
             tools.into_iter().map(|tool| tool.name).filter(|name| is_plain(name)).collect()
         }
-        ("call", [target, tool, given @ ..]) => match tool_of(target, tool) {
+        ("call" | "bench", [target, tool, given @ ..]) => match tool_of(target, tool) {
             Some(tool) => arguments(&tool, given, current),
             None => Vec::new(),
         },

@@ -2,7 +2,7 @@
 
 mod exit;
 
-use std::{fmt, io};
+use std::{fmt, io, process::ExitCode};
 
 use serde_json::Value;
 
@@ -18,11 +18,20 @@ pub(crate) struct Failure {
     pub(crate) next: String,
     /// A member of the JSON form, for programs.
     pub(crate) data: Option<Box<(&'static str, Value)>>,
+    /// The exit code of another program that is passed on, in place of that of `exit`.
+    pub(crate) passed_on: Option<u8>,
 }
 
 impl Failure {
     pub(crate) fn new(exit: Exit, message: impl Into<String>, next: impl Into<String>) -> Self {
-        Self { exit, message: message.into(), details: Vec::new(), next: next.into(), data: None }
+        Self {
+            exit,
+            message: message.into(),
+            details: Vec::new(),
+            next: next.into(),
+            data: None,
+            passed_on: None,
+        }
     }
 
     /// The command line is wrong.
@@ -33,6 +42,16 @@ impl Failure {
     /// The command ends with this code, and everything is printed already.
     pub(crate) fn silent(exit: Exit) -> Self {
         Self::new(exit, "", "")
+    }
+
+    /// The command ends as a program did that it has run.
+    pub(crate) fn passed_on(code: u8) -> Self {
+        Self { passed_on: Some(code), ..Self::silent(Exit::Server) }
+    }
+
+    /// Returns the exit code of the command.
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        self.passed_on.map_or_else(|| self.exit.into(), ExitCode::from)
     }
 
     pub(crate) fn internal(error: &dyn fmt::Display) -> Self {

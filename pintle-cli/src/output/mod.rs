@@ -14,11 +14,13 @@ mod text;
 use std::{
     io::{self, IsTerminal as _},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
+use pintle::message_log::{MessageFile, MessageLog};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -45,7 +47,20 @@ pub(crate) struct Output {
     is_prompting: Arc<AtomicBool>,
     /// Whether there is a line of progress.
     has_progress: Arc<AtomicBool>,
+    /// The log of the messages of connections, while they are traced.
+    message_log: Option<MessageLog>,
+    /// The recording to flush before the command ends.
+    recording: Arc<OnceLock<RecordingFile>>,
 }
+
+/// A recording, and whether it is printed to standard error.
+struct RecordingFile {
+    file: MessageFile,
+    is_printed: bool,
+}
+
+/// How long the command waits at its end for a recording to be written.
+pub(crate) const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The options of output.
 #[derive(Clone, Debug, Default)]
@@ -72,6 +87,38 @@ impl Output {
             width: terminal::width(),
             is_prompting: Arc::default(),
             has_progress: Arc::default(),
+            message_log: None,
+            recording: Arc::default(),
+        }
+    }
+
+    /// Returns this output, with a log of the messages of connections.
+    pub(crate) fn with_message_log(mut self, log: MessageLog) -> Self {
+        self.message_log = Some(log);
+        self
+    }
+
+    /// The log of the messages of connections, while they are traced.
+    pub(crate) fn message_log(&self) -> Option<&MessageLog> {
+        self.message_log.as_ref()
+    }
+
+    /// Sets the recording that is flushed before the command ends.
+    pub(crate) fn flush_at_end(&self, file: MessageFile, is_printed: bool) {
+        // A command has one.
+        let _ = self.recording.set(RecordingFile { file, is_printed });
+    }
+
+    /// Waits until the recording is written, up to a time, and prints how much of it was dropped.
+    pub(crate) async fn flush_recording(&self) {
+        let Some(RecordingFile { file, is_printed }) = self.recording.get() else { return };
+        let is_flushed = tokio::time::timeout(FLUSH_TIMEOUT, file.flush()).await.is_ok();
+        match file.dropped() {
+            // Standard error is not read: this would wait for it too.
+            _ if !is_flushed && *is_printed => {}
+            _ if !is_flushed => self.note("the end of the recording is missing: its output is too slow"),
+            0 => {}
+            dropped => self.note(format_args!("{dropped} messages are missing in the recording")),
         }
     }
 
@@ -92,7 +139,9 @@ impl Output {
 
     /// Whether progress can be shown and overwritten.
     pub(crate) fn shows_progress(&self) -> bool {
-        !self.settings.json && !self.settings.only_results && lock(&self.err).is_terminal
+        let is_shown = !self.settings.json && !self.settings.only_results;
+        // Traced messages would be in the middle of it.
+        is_shown && self.message_log.is_none() && lock(&self.err).is_terminal
     }
 
     /// Whether there is a user who can be asked.
@@ -144,6 +193,32 @@ impl Output {
         written(lock(&self.out).write_bytes(bytes))
     }
 
+    /// Prints bytes of another program: unchanged, unless they are for a terminal.
+    pub(crate) fn pass_on(&self, bytes: &[u8]) -> Result<(), Failure> {
+        match self.takes_bytes() {
+            true => self.bytes(bytes),
+            false => self.text(|text| {
+                text.block(String::from_utf8_lossy(bytes));
+            }),
+        }
+    }
+
+    /// Whether standard error of another program can be this one.
+    pub(crate) fn shares_errors(&self) -> bool {
+        self.settings.raw || !lock(&self.err).is_terminal
+    }
+
+    /// Prints a line of the standard error of another program.
+    pub(crate) fn foreign_error(&self, line: &str) {
+        self.print_error(Text::from(line));
+    }
+
+    /// Closes standard output, so that its reader is notified of the end before the command ends.
+    pub(crate) fn close(&self) {
+        let _out = lock(&self.out);
+        stream::close_stdout();
+    }
+
     /// Prints text for people to standard output.
     pub(crate) fn text(&self, text: impl FnOnce(&mut Text)) -> Result<(), Failure> {
         let mut all = Text::new();
@@ -163,6 +238,18 @@ impl Output {
     pub(crate) fn question(&self, question: &Text) {
         // Where nobody reads, there is nobody to tell.
         let _ = lock(&self.err).write(question);
+    }
+
+    /// Prints a record to standard error, whatever the options are: with `--json` as the line that it is.
+    pub(crate) fn trace(&self, line: &str, text: impl FnOnce() -> Text) {
+        // Where nobody reads, there is nobody to tell.
+        let _ = match (self.settings.json, self.settings.raw) {
+            (true, raw) => {
+                let line = if raw { line.to_owned() } else { escape_json(line) } + "\n";
+                lock(&self.err).write_bytes(line.as_bytes())
+            }
+            (false, _) => lock(&self.err).write(&text()),
+        };
     }
 
     /// Prints a detail to standard error if `-v` was given.

@@ -43,6 +43,15 @@ impl Stream {
     }
 }
 
+/// Closes standard output. What is printed later is discarded.
+pub(super) fn close_stdout() {
+    #[cfg(unix)]
+    if let Ok(nowhere) = std::fs::OpenOptions::new().write(true).open("/dev/null") {
+        // It stays open until the command ends if that fails.
+        let _ = rustix::stdio::dup2_stdout(nowhere);
+    }
+}
+
 /// Returns standard output for texts of the command itself, such as the tour, and its colours.
 pub(crate) fn own_stdout() -> (impl Write, Paint) {
     (io::stdout().lock(), Paint::of(&io::stdout()))

@@ -21,7 +21,7 @@ impl Endpoint {
     /// Returns a client with the options of the connection. A verb may add handlers before it connects.
     pub(crate) fn client(&self, output: &Output) -> Client {
         let mode = match self.options.era {
-            EraArg::Auto => Mode::Auto,
+            EraArg::Auto | EraArg::Both => Mode::Auto,
             EraArg::Stateless => Mode::Modern,
             EraArg::Session => Mode::Legacy,
         };
@@ -29,6 +29,9 @@ impl Endpoint {
             Client::new("pintle", env!("CARGO_PKG_VERSION")).mode(mode).timeouts(self.timeouts());
         if let Some(revision) = self.options.revision {
             client = client.revisions([revision]);
+        }
+        if let Some(log) = output.message_log() {
+            client = client.message_log(log.clone());
         }
         let level = match output.verbosity() {
             0 => return client,

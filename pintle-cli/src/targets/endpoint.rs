@@ -2,7 +2,7 @@ use std::path::Path;
 
 use super::{ConfiguredServer, Target, resolve};
 use crate::{
-    args::{ConnectArgs, TargetArgs, quoted},
+    args::{ConnectArgs, EraArg, TargetArgs, quoted},
     failure::Failure,
 };
 
@@ -20,6 +20,10 @@ impl Endpoint {
     /// other words too.
     pub(crate) fn take(verb: &str, args: TargetArgs) -> Result<(Self, Vec<String>), Failure> {
         let TargetArgs { mut words, connect: options } = args;
+        if options.era == EraArg::Both && verb != "bench" {
+            let message = "`--era both` is for `bench`: write `auto`, `stateless` or `session`";
+            return Err(Failure::usage(message, format!("pintle {verb} --help")));
+        }
         if let Some((program, args)) = options.command.split_first() {
             let target = Target::Program { program: program.clone(), args: args.to_vec() };
             return Ok((Self::checked(Self { target, options, typed: None })?, words));

@@ -123,7 +123,7 @@ pub(super) fn failed(name: &str, endpoint: &Endpoint) -> Failure {
 }
 
 /// Finds a tool by its name.
-async fn find(connection: &Connection, name: &str, endpoint: &Endpoint) -> Result<Tool, Failure> {
+pub(super) async fn find(connection: &Connection, name: &str, endpoint: &Endpoint) -> Result<Tool, Failure> {
     let mut tools = connection.tools_stream();
     let mut names = Vec::new();
     while let Some(tool) = tools.next().await.map_err(|error| endpoint.explain(&error))? {
@@ -149,7 +149,7 @@ async fn find(connection: &Connection, name: &str, endpoint: &Endpoint) -> Resul
 }
 
 /// Checks arguments against the schema of the tool. A schema that cannot be used is left to the server.
-fn check(tool: &Tool, arguments: &JsonObject) -> Result<(), String> {
+pub(super) fn check(tool: &Tool, arguments: &JsonObject) -> Result<(), String> {
     let Ok(schema) = Schema::compile(&Value::Object((*tool.input_schema).clone())) else { return Ok(()) };
     schema.check(&Value::Object(arguments.clone())).map_err(|faults| {
         let faults: Vec<_> = faults.iter().map(ToString::to_string).collect();

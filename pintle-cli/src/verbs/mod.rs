@@ -15,6 +15,8 @@ mod raw;
 mod read;
 mod resume;
 mod tour;
+mod trace;
+mod traffic;
 mod watch;
 
 use clap::Subcommand;
@@ -23,6 +25,7 @@ use crate::{failure::Failure, output::Output, targets::Endpoint};
 use auth::{login, logout, whoami};
 use check::{doctor, lint, lock};
 use hosts::{add, approve, rm, servers};
+use traffic::{bench, replay, tap};
 
 /// A verb with its arguments.
 #[derive(Debug, Default, Subcommand)]
@@ -37,6 +40,10 @@ pub(crate) enum Verb {
     Ping(ping::PingArgs),
     Watch(watch::WatchArgs),
     Raw(raw::RawArgs),
+    Trace(trace::TraceArgs),
+    Tap(tap::TapArgs),
+    Replay(replay::ReplayArgs),
+    Bench(bench::BenchArgs),
     Doctor(doctor::DoctorArgs),
     Lint(lint::LintArgs),
     Lock(lock::LockArgs),
@@ -59,6 +66,35 @@ pub(crate) enum Verb {
     Version,
 }
 
+impl Verb {
+    /// Returns whether the verb connects to a server as a client, in this process.
+    fn is_client(&self) -> bool {
+        matches!(
+            self,
+            Self::Ls(_)
+                | Self::Call(_)
+                | Self::Read(_)
+                | Self::Prompt(_)
+                | Self::Complete(_)
+                | Self::Resume(_)
+                | Self::Info(_)
+                | Self::Ping(_)
+                | Self::Watch(_)
+                | Self::Raw(_)
+                | Self::Bench(_)
+                | Self::Doctor(_)
+                | Self::Lint(_)
+                | Self::Lock(_)
+                | Self::Diff(_)
+        )
+    }
+
+    /// Returns whether the verb handles Ctrl-C itself.
+    pub(crate) fn handles_signals(&self) -> bool {
+        matches!(self, Self::Tap(args) if args.has_program())
+    }
+}
+
 /// Runs a verb.
 pub(crate) async fn run(verb: Verb, output: &Output) -> Result<(), Failure> {
     match verb {
@@ -71,6 +107,11 @@ pub(crate) async fn run(verb: Verb, output: &Output) -> Result<(), Failure> {
         Verb::Ping(args) => ping::run(args, output).await,
         Verb::Watch(args) => watch::run(args, output).await,
         Verb::Raw(args) => raw::run(args, output).await,
+        // It runs another verb.
+        Verb::Trace(args) => Box::pin(trace::run(args, output)).await,
+        Verb::Tap(args) => tap::run(args, output).await,
+        Verb::Replay(args) => replay::run(args, output).await,
+        Verb::Bench(args) => bench::run(args, output).await,
         Verb::Info(args) => info::run(args, output).await,
         Verb::Doctor(args) => doctor::run(args, output).await,
         Verb::Lint(args) => lint::run(args, output).await,

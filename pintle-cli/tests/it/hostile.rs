@@ -3,7 +3,7 @@
 use crate::support::{
     hostile_server::{self, HOSTILE},
     pintle,
-    pty::run_in_terminal,
+    pty::{run_in_terminal, type_in_terminal},
     run, words,
 };
 
@@ -48,6 +48,12 @@ const LINES: &[(&str, i32)] = &[
     ("lint TARGET --json", 6),
     ("doctor TARGET", 0),
     ("doctor TARGET --json", 0),
+    ("trace TARGET -- call plain", 0),
+    ("trace TARGET -- call refuses", 2),
+    ("trace TARGET --json -- call plain --json", 0),
+    ("bench TARGET fails -n 1", 5),
+    ("bench TARGET refuses -n 1", 2),
+    ("bench TARGET plain -n 2 -v", 0),
     ("watch TARGET x:HOSTILE --count 1", 0),
     ("watch TARGET x:HOSTILE --count 1 --json", 0),
 ];
@@ -62,8 +68,13 @@ fn nothing_hostile_reaches_the_terminal() {
         assert_harmless(line, &shown);
         // Each of them shows something of the server, except those that have no reason to.
         let shows = shown.contains("\\u{202e}") || shown.contains("\\u202e");
-        let own =
-            ["call TARGET plan", "call TARGET x", "ls TARGET --pick .tools[0].nothing", "ping TARGET -v"];
+        let own = [
+            "call TARGET plan",
+            "call TARGET x",
+            "ls TARGET --pick .tools[0].nothing",
+            "ping TARGET -v",
+            "bench TARGET plain -n 2 -v",
+        ];
         assert!(shows || own.contains(line), "{line}: {shown}");
     }
 }
@@ -91,6 +102,36 @@ fn the_standard_error_of_a_program_is_the_servers_too() {
         assert_eq!(code, Some(4), "{shown}");
         assert_harmless("stderr", &shown);
     }
+}
+
+#[test]
+fn a_tap_and_a_replay_at_a_terminal_are_harmless_too() {
+    let message = format!("{{\"jsonrpc\":\"2.0\",\"method\":\"x\",\"params\":{{\"a\":\"{HOSTILE}\"}}}}");
+    let script = format!("printf '%s\\n' '{HOSTILE}' >&2; printf '%s\\n' '{message}'; exit 3");
+    for options in [&["tap"][..], &["tap", "--json"]] {
+        let (code, shown) = run_in_terminal(
+            pintle().args(options).args(["--", "sh", "-c", &script]).env("NO_COLOR", "1"),
+            80,
+        );
+        assert_eq!(code, Some(3), "{shown}");
+        assert_harmless("tap", &shown);
+        assert!(shown.contains("\\u{202e}"), "{shown}");
+    }
+    let path = crate::traffic::fresh_file("hostile.jsonl");
+    let escaped = serde_json::to_string(HOSTILE).unwrap();
+    let lines = [
+        r#"{"recording":{"version":1}}"#.to_owned(),
+        r#"{"direction":"out","message":{"jsonrpc":"2.0","id":1,"method":"ping"}}"#.to_owned(),
+        format!(r#"{{"direction":"in","message":{{"jsonrpc":"2.0","id":1,"result":{{"a":{escaped}}}}}}}"#),
+    ];
+    std::fs::write(&path, lines.join("\n")).unwrap();
+    let typed = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n\u{4}";
+    let (code, shown) = type_in_terminal(pintle().arg("replay").arg(&path).env("NO_COLOR", "1"), 80, typed);
+    assert_eq!(code, Some(0), "{shown}");
+    // The terminal echoes the end of input as `^D` and two backspaces.
+    assert_harmless("replay", &shown.replace("^D\u{8}\u{8}", ""));
+    assert!(shown.contains("\\u{202e}"), "{shown}");
+    std::fs::remove_file(&path).unwrap();
 }
 
 #[test]

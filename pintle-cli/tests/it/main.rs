@@ -24,5 +24,6 @@ mod login;
 mod servers;
 mod support;
 mod tour;
+mod traffic;
 mod transcripts;
 mod watch;

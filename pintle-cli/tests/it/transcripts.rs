@@ -16,7 +16,7 @@ macro_rules! transcripts {
     )*};
 }
 
-transcripts! { call complete errors help info ls ping prompt raw read }
+transcripts! { call complete errors help info ls ping prompt raw read traffic }
 
 fn check(file: &str) {
     let expected = std::fs::read_to_string(format!("tests/it/{file}")).unwrap();

@@ -1,0 +1,118 @@
+//! `pintle tap` between a host and a program.
+
+use std::{
+    io::{Read as _, Write as _},
+    process::Stdio,
+};
+
+use super::{fresh_file, methods};
+use crate::support::{Printed, pintle, typed};
+
+#[test]
+#[cfg(unix)]
+fn streams_and_the_exit_code_are_passed_on() {
+    let path = fresh_file("tap-bytes.jsonl");
+    // Every byte, lines of every length up to 64 KiB, and none at the end.
+    let mut sent: Vec<u8> = (0..200_000u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    sent.extend_from_slice(&[b'x'; 70_000]);
+    let mut tap = pintle()
+        .args([
+            "tap",
+            "-o",
+            path.to_str().unwrap(),
+            "--",
+            "sh",
+            "-c",
+            "cat; printf tail; printf 'a\\377' >&2; exit 7",
+        ])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = tap.stdin.take().unwrap();
+    let bytes = sent.clone();
+    // Dropped at its end: the program reads until then.
+    let writing = std::thread::spawn(move || input.write_all(&bytes).unwrap());
+    let ended = tap.wait_with_output().unwrap();
+    writing.join().unwrap();
+    sent.extend_from_slice(b"tail");
+    assert_eq!(ended.status.code(), Some(7));
+    assert!(ended.stdout == sent, "{} bytes of {}", ended.stdout.len(), sent.len());
+    assert_eq!(ended.stderr, b"a\xff");
+    // What is not JSON is not shown.
+    let recorded = std::fs::read_to_string(&path).unwrap();
+    assert!(recorded.contains("<redacted: ") && !recorded.contains("tail"), "{recorded}");
+    std::fs::remove_file(&path).unwrap();
+}
+
+#[test]
+fn a_client_finds_the_same_server() {
+    let program = env!("CARGO_BIN_EXE_pintle");
+    let path = fresh_file("tap.jsonl");
+    let file = path.to_str().unwrap();
+    let call = ["call", "berth", "--answer", "boat=Tern", "--answer", "nights=3", "--era"];
+    for (era, opening) in [("stateless", "→ server/discover"), ("session", "→ initialize")] {
+        let with = |end: &[&str]| typed(&[&call[..], &[era, "--"], end].concat());
+        let direct = with(&[program, "demo"]);
+        let tapped = with(&[program, "tap", "-o", file, "--", program, "demo"]);
+        assert_eq!(direct.code, Some(0));
+        assert_eq!(tapped, direct);
+        let recorded = methods(&path);
+        assert_eq!(recorded[0], opening);
+        assert_eq!(recorded.last().map(String::as_str), Some("← result"), "{recorded:?}");
+        assert_eq!(era == "session", recorded.contains(&"← elicitation/create".to_owned()), "{recorded:?}");
+        // Nor are answers.
+        assert!(!std::fs::read_to_string(&path).unwrap().contains("Tern\""));
+        std::fs::remove_file(&path).unwrap();
+    }
+    // Without a file they are on standard error, beside that of the program.
+    let shown = typed(&["ping", "-v", "--", program, "tap", "--", program, "demo"]);
+    assert!(
+        shown.stderr.lines().any(|line| line.starts_with("stderr: ") && line.contains(" ← result ")),
+        "{shown:?}"
+    );
+}
+
+/// Starts a tap of a shell script, waits for a line of it, and sends a signal.
+#[cfg(unix)]
+fn signalled(script: &str, signal: rustix::process::Signal) -> Printed {
+    let mut tap = pintle()
+        .args(["tap", "--", "sh", "-c", script])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut ready = [0; 6];
+    tap.stdout.as_mut().unwrap().read_exact(&mut ready).unwrap();
+    assert_eq!(&ready, b"ready\n");
+    rustix::process::kill_process(rustix::process::Pid::from_child(&tap), signal).unwrap();
+    // Its input stays open meanwhile.
+    let input = tap.stdin.take();
+    let ended = tap.wait_with_output().unwrap();
+    drop(input);
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Printed { code: ended.status.code(), stdout: text(ended.stdout), stderr: text(ended.stderr) }
+}
+
+#[test]
+#[cfg(unix)]
+fn signals_are_passed_on() {
+    use rustix::process::Signal;
+
+    let waits = |signal: &str| {
+        format!("trap 'echo got {signal}; exit 9' {signal}; exec 3<&0; cat <&3 & echo ready; wait")
+    };
+    for (signal, name) in
+        [(Signal::TERM, "TERM"), (Signal::INT, "INT"), (Signal::HUP, "HUP"), (Signal::USR1, "USR1")]
+    {
+        let ended = signalled(&waits(name), signal);
+        assert_eq!((ended.code, ended.stdout), (Some(9), format!("got {name}\n")), "{}", ended.stderr);
+    }
+    // A program that ignores it is killed.
+    let ended = signalled("trap '' TERM; echo ready; exec cat", Signal::TERM);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(137), ""));
+    // One that was killed is one for the host too.
+    assert_eq!(typed(&["tap", "--", "sh", "-c", "kill -KILL $$"]).code, Some(137));
+}
