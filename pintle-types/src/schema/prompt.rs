@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    base::{InputResponses, ResultType, list_result},
+    base::{InputResponses, ResultType, list_result, redacted_debug},
     content::ContentBlock,
 };
 use crate::common::{Icon, Role};
@@ -79,7 +79,7 @@ list_result! {
 
 /// The params of `prompts/get`.
 #[non_exhaustive]
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct GetPromptParams {
     /// The prompt.
@@ -100,6 +100,8 @@ pub struct GetPromptParams {
     #[serde(flatten)]
     pub extra: JsonObject,
 }
+
+redacted_debug!(GetPromptParams { name, arguments, meta, extra; input_responses, request_state });
 
 impl GetPromptParams {
     /// Creates params without arguments.

@@ -6,7 +6,7 @@ use serde_json::{
     value::{RawValue, to_raw_value},
 };
 
-use super::ResultType;
+use super::{ResultType, redacted::redacted_debug};
 use crate::{JsonObject, Meta};
 
 /// The input requests of one round, by key.
@@ -58,7 +58,7 @@ impl PartialEq for InputRequest {
 
 /// A result that asks for input: the client sends the request again, with the responses.
 #[non_exhaustive]
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InputRequiredResult {
     /// The type of the result, always [`ResultType::InputRequired`].
@@ -76,6 +76,8 @@ pub struct InputRequiredResult {
     #[serde(flatten)]
     pub extra: JsonObject,
 }
+
+redacted_debug!(InputRequiredResult { result_type, input_requests, meta, extra; request_state });
 
 impl InputRequiredResult {
     /// Creates a result without requests. At least one of `input_requests` and `request_state` has to be set.

@@ -2,7 +2,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ResourceContents;
 use crate::common::{Annotations, Icon, wire};
-use crate::schema::base::{CacheScope, InputResponses, ResultType, list_result};
+use crate::schema::base::{CacheScope, InputResponses, ResultType, list_result, redacted_debug};
 use crate::{JsonObject, Meta, RawObject, raw::ObjectWriter};
 
 /// A resource that can be read.
@@ -106,7 +106,7 @@ list_result! {
 
 /// The params of `resources/read`.
 #[non_exhaustive]
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReadResourceParams {
     /// The URI.
@@ -124,6 +124,8 @@ pub struct ReadResourceParams {
     #[serde(flatten)]
     pub extra: JsonObject,
 }
+
+redacted_debug!(ReadResourceParams { uri, meta, extra; input_responses, request_state });
 
 impl ReadResourceParams {
     /// Creates params for a first request.

@@ -3,7 +3,7 @@ use serde_json::Value;
 
 use crate::common::wire;
 use crate::schema::{
-    base::{InputResponses, ResultType},
+    base::{InputResponses, ResultType, redacted_debug},
     content::ContentBlock,
     tasks::TaskMetadata,
 };
@@ -11,7 +11,7 @@ use crate::{JsonObject, Meta, RawObject, raw::ObjectWriter};
 
 /// The params of `tools/call`.
 #[non_exhaustive]
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CallToolParams {
     /// The tool.
@@ -35,6 +35,8 @@ pub struct CallToolParams {
     #[serde(flatten)]
     pub extra: JsonObject,
 }
+
+redacted_debug!(CallToolParams { name, arguments, task, meta, extra; input_responses, request_state });
 
 impl CallToolParams {
     /// Creates a call without arguments.
