@@ -68,9 +68,14 @@ impl Arg {
                 }
                 let function = format_ident!("default_of_{}", name.unraw());
                 let path = function.to_string();
-                let value = match is_text(&value) {
-                    true => quote_spanned!(value.span()=> ::pintle::__private::text_default::<#ty>(#value)),
-                    false => quote!(#value),
+                let value = match &value {
+                    text if is_text(text) => {
+                        quote_spanned!(value.span()=> ::pintle::__private::text_default::<#ty>(#value))
+                    }
+                    value if has_own_type(value) => {
+                        quote_spanned!(value.span()=> ::pintle::__private::expression_default::<#ty, _>(#value))
+                    }
+                    value => quote!(#value),
                 };
                 self.default = quote!(fn #function() -> #ty { #value });
                 quote!(#[serde(default = #path)])
@@ -106,7 +111,7 @@ impl Arg {
 }
 
 /// Returns what to write instead of a literal that cannot be a value of the type, as far as their spelling tells. The compiler
-/// reports other mismatches, with less advice.
+/// reports other mismatches.
 fn instead_of(value: &Expr, ty: &Type) -> Option<String> {
     let literal = match value {
         Expr::Unary(negative) => &negative.expr,
@@ -132,6 +137,27 @@ fn instead_of(value: &Expr, ty: &Type) -> Option<String> {
         (Lit::Int(_) | Lit::Float(_) | Lit::Char(_), "bool") => Some("true".to_owned()),
         (Lit::Bool(_) | Lit::Char(_), _) if is_integer_type => Some("1".to_owned()),
         _ => None,
+    }
+}
+
+/// Returns whether the type of a value does not depend on what is expected, so that the compiler can be told what to report if it
+/// is another one. It is not that of `Default::default()` or `"1".parse().unwrap()`.
+fn has_own_type(value: &Expr) -> bool {
+    match value {
+        Expr::Lit(_) | Expr::Path(_) | Expr::Struct(_) | Expr::Array(_) | Expr::Tuple(_) => true,
+        Expr::Unary(unary) => has_own_type(&unary.expr),
+        Expr::Call(call) => match &*call.func {
+            Expr::Path(function) => {
+                let first = function.path.segments.first().map(|segment| segment.ident.to_string());
+                function.qself.is_none()
+                    && !matches!(
+                        first.as_deref(),
+                        Some("Default" | "From" | "FromStr" | "Into" | "std" | "core")
+                    )
+            }
+            _ => false,
+        },
+        _ => false,
     }
 }
 

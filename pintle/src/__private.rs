@@ -124,6 +124,27 @@ pub fn text_default<T: TextDefault>(text: &'static str) -> T {
     T::from_text(text)
 }
 
+/// A value that can be the default of a parameter of the type `T`.
+#[diagnostic::on_unimplemented(
+    message = "the default should be of type `{T}`, and is of type `{Self}`: write a value of type `{T}`",
+    label = "should be of type `{T}`"
+)]
+pub trait DefaultOf<T> {
+    fn value(self) -> T;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T> DefaultOf<T> for T {
+    fn value(self) -> T {
+        self
+    }
+}
+
+/// Returns the default of a parameter that was written as an expression.
+pub fn expression_default<T, V: DefaultOf<T>>(value: V) -> T {
+    value.value()
+}
+
 /// Reports a future that is not `Send` at its function. The returned type is always `Send`, so no further error follows.
 pub fn must_be_send<F>(future: F) -> impl Future<Output = F::Output> + Send
 where
