@@ -8,6 +8,7 @@
 )]
 
 mod authorization_server;
+mod canaries;
 mod client;
 mod example;
 mod properties;
