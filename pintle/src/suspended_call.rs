@@ -45,7 +45,7 @@ use serde::{Deserialize, Serialize};
 /// # fn main() {}
 /// ```
 #[non_exhaustive]
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Deserialize, Serialize)]
 pub struct SuspendedCall {
     /// The method of the request.
     pub method: String,
@@ -58,6 +58,17 @@ pub struct SuspendedCall {
     pub state: Option<Box<RawValue>>,
     /// The reason for which there is no answer, for people.
     pub reason: String,
+}
+
+/// The params and the state are not printed.
+impl fmt::Debug for SuspendedCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SuspendedCall")
+            .field("method", &self.method)
+            .field("requests", &self.requests)
+            .field("reason", &self.reason)
+            .finish_non_exhaustive()
+    }
 }
 
 /// An input request of a [`SuspendedCall`].

@@ -1,3 +1,5 @@
+use std::fmt;
+
 use pintle_types::{RawObject, RawValue, RpcError, method};
 use serde::Deserialize;
 
@@ -38,7 +40,7 @@ pub enum RequestOutcome {
 
 /// The questions that a server asks before it returns a result.
 #[non_exhaustive]
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct InputRequired {
     /// The questions, in the server's order. Their keys are unique.
     pub requests: Vec<InputRequest>,
@@ -46,6 +48,16 @@ pub struct InputRequired {
     pub state: Option<Box<RawValue>>,
     /// The revision to write the answers in.
     pub(super) revision: Revision,
+}
+
+/// The state is not printed.
+impl fmt::Debug for InputRequired {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InputRequired")
+            .field("requests", &self.requests)
+            .field("revision", &self.revision)
+            .finish_non_exhaustive()
+    }
 }
 
 impl InputRequired {

@@ -1,5 +1,7 @@
 //! Actions that a call performs at most once, and the identification of a state that was sent back.
 
+use std::fmt;
+
 use pintle_types::RawValue;
 
 use super::{Inputs, canonical::canonical, state::CallState};
@@ -23,7 +25,7 @@ pub enum Once {
 
 /// The use of a state that a client sent back, for checking that each state is used once.
 #[non_exhaustive]
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Eq, PartialEq)]
 pub struct StateUse {
     /// The `requestState`, as it was sent to the client. No other text opens as the same state.
     pub state: Box<str>,
@@ -31,6 +33,13 @@ pub struct StateUse {
     pub answers: String,
     /// The expiry of the state, in milliseconds of the Unix epoch.
     pub expires: u64,
+}
+
+/// The state and the answers are not printed.
+impl fmt::Debug for StateUse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StateUse").field("expires", &self.expires).finish_non_exhaustive()
+    }
 }
 
 impl Inputs {

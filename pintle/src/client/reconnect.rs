@@ -8,7 +8,10 @@ use std::{
 
 use bytes::Bytes;
 
-use crate::transport::{Driven, DrivenTransport, Incoming, Transport, TransportKind, driven};
+use crate::{
+    message_log::ConnectionLog,
+    transport::{Driven, DrivenTransport, Incoming, Transport, TransportKind, driven},
+};
 
 /// A source of connections to one server.
 ///
@@ -54,6 +57,8 @@ pub struct Reconnect<C: Connector> {
     state: ReconnectState,
     /// The limit of a message's size, for each new connection.
     limit: Option<usize>,
+    /// The log of messages, if the transport logs them itself.
+    log: Option<ConnectionLog>,
 }
 
 enum ReconnectState {
@@ -74,7 +79,7 @@ impl<C: Connector> Reconnect<C> {
     /// The connection could not be established.
     pub async fn connect(mut connector: C) -> io::Result<Self> {
         let connected = driven(connector.connect().await?);
-        Ok(Self { connector, state: ReconnectState::Connected(connected), limit: None })
+        Ok(Self { connector, state: ReconnectState::Connected(connected), limit: None, log: None })
     }
 
     fn poll_connected(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<&mut dyn DrivenTransport>> {
@@ -84,6 +89,9 @@ impl<C: Connector> Reconnect<C> {
             self.state = ReconnectState::Failed;
             let mut transport = connected?;
             self.limit.into_iter().for_each(|bytes| transport.limit_messages(bytes));
+            if let Some(log) = &self.log {
+                transport.log_messages(log);
+            }
             queued.into_iter().for_each(|message| transport.send(message));
             self.state = ReconnectState::Connected(transport);
         }
@@ -138,6 +146,13 @@ impl<C: Connector> DrivenTransport for Reconnect<C> {
             ReconnectState::Connected(transport) => transport.kind(),
             ReconnectState::Connecting(..) | ReconnectState::Failed => TransportKind::Other,
         }
+    }
+
+    fn log_messages(&mut self, log: &ConnectionLog) -> bool {
+        let ReconnectState::Connected(transport) = &mut self.state else { return false };
+        let logs = transport.log_messages(log);
+        self.log = logs.then(|| log.clone());
+        logs
     }
 
     fn ended_unread(&self) -> bool {

@@ -1,7 +1,7 @@
 //! Messages that a connection sends by itself, and their way through the layers of the client.
 
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet, hash_map::Entry},
     future::poll_fn,
     task::{Context, Poll},
 };
@@ -36,6 +36,8 @@ pub(super) struct LayerTasks {
     last: u64,
     /// The messages that the layers have neither passed on nor refused.
     entering: HashSet<u64>,
+    /// The notifications that are in the layers, and whether another one is to follow: it says nothing that the next does not.
+    notifying: HashMap<&'static str, bool>,
 }
 
 /// A message that the connection sends by itself.
@@ -99,7 +101,15 @@ impl LayerReply {
 impl LayerTasks {
     pub(super) fn new(layers: Next) -> Self {
         let (passing, passed) = mpsc::channel(MAX_PASSED);
-        Self { layers, tasks: JoinSet::new(), passing, passed, last: 0, entering: HashSet::new() }
+        Self {
+            layers,
+            tasks: JoinSet::new(),
+            passing,
+            passed,
+            last: 0,
+            entering: HashSet::new(),
+            notifying: HashMap::new(),
+        }
     }
 
     /// Drops all messages, because the connection is lost.
@@ -153,10 +163,19 @@ impl Driver {
         }
     }
 
-    /// Passes a notification through the layers and sends it, if the revision has it.
+    /// Passes a notification through the layers and sends it, if the revision has it. While one of this method is in the layers,
+    /// others are merged into one that follows it.
     pub(super) fn notify_layered(&mut self, method: &'static str) {
-        if self.engine.revision().is_some_and(|revision| revision.has_method(method)) {
-            self.enter_layers(OwnMessage::Notification(method), RawObject::empty());
+        if !self.engine.revision().is_some_and(|revision| revision.has_method(method)) {
+            return;
+        }
+        let Some(layering) = &mut self.layering else { return };
+        match layering.notifying.entry(method) {
+            Entry::Occupied(mut again) => drop(again.insert(true)),
+            Entry::Vacant(first) => {
+                first.insert(false);
+                self.enter_layers(OwnMessage::Notification(method), RawObject::empty());
+            }
         }
     }
 
@@ -217,6 +236,11 @@ impl Driver {
     }
 
     fn left_layers(&mut self, number: u64, message: OwnMessage, result: Result<RawObject>) {
+        if let OwnMessage::Notification(method) = message
+            && self.layering.as_mut().and_then(|layering| layering.notifying.remove(method)) == Some(true)
+        {
+            self.notify_layered(method);
+        }
         match (message, result) {
             (OwnMessage::Listen, result) => self.listen_left_layers(number, result),
             (message, Err(error)) => {

@@ -1,13 +1,19 @@
 //! Changed roots: a handler fetches the new ones, on every transport with sessions.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use pintle::{
     Connection, Server,
     client::{self, Roots},
     server::{Cx, Next, SessionError, around},
 };
-use tokio::{net::TcpListener, sync::mpsc};
+use tokio::{
+    net::TcpListener,
+    sync::{Semaphore, mpsc},
+};
 
 use crate::support::{
     eras::{HTTP_SESSIONS, R1, R4},
@@ -88,4 +94,44 @@ async fn a_client_without_roots_is_not_asked_for_them() {
     assert_eq!(another.revision().to_string(), R4);
     connection.close().await;
     assert!(session.is_closed() && session.server().is_none());
+}
+
+/// A layer that waits keeps one task, not one for each change; the last change is sent.
+#[tokio::test]
+async fn changes_of_roots_are_merged_while_a_layer_holds_one_back() {
+    let (server, mut found) = server();
+    let entered = Arc::new(AtomicUsize::new(0));
+    let gate = Arc::new(Semaphore::new(0));
+    let (count, held) = (entered.clone(), gate.clone());
+    let roots = Roots::new(["file:///0"]).unwrap();
+    let client =
+        client(R4, "c").roots(&roots).layer(&client::around(move |cx: client::Cx, next: client::Next| {
+            let (count, held) = (count.clone(), held.clone());
+            async move {
+                if cx.method() == "notifications/roots/list_changed" {
+                    count.fetch_add(1, Ordering::SeqCst);
+                    held.acquire().await.unwrap().forget();
+                }
+                next.run(cx).await
+            }
+        }));
+    let connection = client.connect(server.in_process().unwrap()).await.unwrap();
+    for n in 1..=100 {
+        roots.set([format!("file:///{n}")]).unwrap();
+        // The driver notices each change.
+        for _ in 0..5 {
+            tokio::task::yield_now().await;
+        }
+    }
+    connection.ping().await.unwrap();
+    assert_eq!(entered.load(Ordering::SeqCst), 1);
+    gate.add_permits(1);
+    assert_eq!(soon(found.recv()).await.unwrap(), Ok(vec!["file:///100".to_owned()]));
+    gate.add_permits(1);
+    assert_eq!(soon(found.recv()).await.unwrap(), Ok(vec!["file:///100".to_owned()]));
+    assert_eq!(entered.load(Ordering::SeqCst), 2);
+    // And later ones.
+    gate.add_permits(1);
+    roots.set(["file:///101"]).unwrap();
+    assert_eq!(soon(found.recv()).await.unwrap(), Ok(vec!["file:///101".to_owned()]));
 }

@@ -7,7 +7,7 @@ use std::{
 
 use pintle::{
     Client, Connection, Server,
-    client::{Mode, http::Http},
+    client::{Mode, Reconnect, http::Http},
     message_log::MessageLog,
     server::{
         Cx, TlsFacts,
@@ -236,4 +236,25 @@ async fn standard_streams_are_logged_on_both_sides() {
     assert_eq!(of(&at_server, "tools/call"), ["in stdio"]);
     assert!(!printed.contains("canary") && !file.contains("canary"), "{printed} {file}");
     std::fs::remove_file(path).unwrap();
+}
+
+/// A transport that connects again logs what its connections know: over HTTP, heads and exchanges.
+#[tokio::test]
+async fn a_transport_that_connects_again_logs_heads_too() {
+    let serving = server().serve_http("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", serving.address());
+    let transport = Reconnect::connect(move || {
+        let url = url.clone();
+        async move { Http::new(url).map_err(std::io::Error::other) }
+    });
+    let (log, records) = collected();
+    let client = client(Mode::Legacy).message_log(log);
+    let connection = client.connect(transport.await.unwrap()).await.unwrap();
+    connection.call_tool("steps", ()).await.unwrap();
+    connection.close().await;
+    let records = records.lock().unwrap();
+    let called = records.iter().find(|record| record["message"]["method"] == "tools/call").unwrap();
+    assert_eq!(called["http"]["method"], "POST", "{called}");
+    let headers = called["http"]["headers"].as_array().unwrap();
+    assert!(headers.iter().any(|header| header[0] == "content-type"), "{called}");
 }
