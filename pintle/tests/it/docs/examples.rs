@@ -80,6 +80,22 @@ async fn layers_of_a_client_log_trace_remember_and_refuse() {
 }
 
 #[tokio::test]
+async fn messages_are_logged_to_a_file_without_secrets() {
+    let path = env::temp_dir().join(format!("pintle-example-messages-{}.jsonl", std::process::id()));
+    let printed = printed("message_log", [&path]).await;
+    let file = fs::read_to_string(&path).unwrap();
+    fs::remove_file(&path).unwrap();
+    // The question is a result, and the second call has its answer.
+    let expected = ["paid", "out: server/discover", "in: response"];
+    let calls = ["out: tools/call", "in: response", "out: tools/call", "in: response"];
+    assert_eq!(printed.lines().collect::<Vec<_>>(), [&expected[..], &calls].concat());
+    for secret in ["4711", "DE02120300000000202051"] {
+        assert!(!file.contains(secret), "{file}");
+    }
+    assert!(file.contains("Ada") && file.contains("<redacted"), "{file}");
+}
+
+#[tokio::test]
 async fn the_smallest_server_adds() {
     both(client(), "smallest", async |server| {
         assert_eq!(server.server_info().unwrap().name, "adder");
