@@ -30,6 +30,8 @@ pub struct Profile {
     /// Whether a `ping` of the server is a [question](super::Inbound::Question) for the application, as for a client with
     /// layers. Otherwise the engine answers it.
     pub deferred: bool,
+    /// Methods that the protocol does not define and that the application answers. Servers send them in a session.
+    pub methods: Vec<Box<str>>,
 }
 
 impl Profile {
@@ -42,6 +44,7 @@ impl Profile {
             introduce: true,
             result_types: Vec::new(),
             deferred: false,
+            methods: Vec::new(),
         }
     }
 

@@ -29,6 +29,8 @@ pub(super) struct ClientSession {
     max_bytes: usize,
     /// Whether the application answers `ping`.
     deferred: bool,
+    /// Methods that the protocol does not define and that the application answers.
+    methods: Vec<Box<str>>,
 }
 
 /// The server's description from a handshake.
@@ -108,6 +110,7 @@ impl ClientSession {
             question_bytes: 0,
             max_bytes: limits.queued_bytes,
             deferred: profile.deferred,
+            methods: profile.methods.clone(),
         }
     }
 
@@ -199,6 +202,7 @@ impl ClientSession {
         match self.can.answers(method, &params) {
             Ok(()) => {}
             Err(_) if method == method::PING => {}
+            Err(Cannot::Unknown) if self.methods.iter().any(|known| **known == *method) => {}
             Err(Cannot::Unknown | Cannot::Undeclared(_)) => {
                 return Err(RpcError::method_not_found(&shown(method)));
             }

@@ -52,6 +52,11 @@ pub enum AskError {
         /// The method.
         method: String,
     },
+    /// The client has no session, and without one there are only the questions of the protocol.
+    NeedsSession {
+        /// The method of the request.
+        method: String,
+    },
     /// The client has no open stream on which the question could be sent.
     Unreachable,
     /// The client did not answer in time.
@@ -87,6 +92,10 @@ impl fmt::Display for AskError {
             Self::NotHere { method } => write!(
                 f,
                 "a handler of `{method}` cannot ask questions: only those of `tools/call`, `prompts/get` and `resources/read` can"
+            ),
+            Self::NeedsSession { method } => write!(
+                f,
+                "`{method}` cannot be sent to a client without a session: only elicitation, sampling and roots can; check `Cx::session` first"
             ),
             Self::Unreachable => f.write_str(
                 "the client has no open stream to receive the question: accept event streams in the client",

@@ -346,12 +346,14 @@ impl ServerSession {
         let text = request.params.as_deref().map_or("{}", RawValue::get);
         self.last_id += 1;
         // A form keeps the order of its fields unless the revision has another shape for it.
-        if !revision.lowers(part, text) && !text.contains("\"url\"") {
+        let may_need_id = request.method == method::ELICITATION_CREATE && text.contains("\"url\"");
+        if !revision.lowers(part, text) && !may_need_id {
             return Ok(self.send(&request.method, text.parse().ok()));
         }
         let mut params: Value = request.params_as().unwrap_or_else(|_| Value::Object(serde_json::Map::new()));
         revision.lower(part, &mut params)?;
         if let Some(object) = params.as_object_mut()
+            && may_need_id
             && object.get("mode").is_some_and(|mode| mode == "url")
         {
             // The one session revision with such questions requires an id; the newest does not.
@@ -420,6 +422,14 @@ impl super::Engine {
     /// session.
     pub fn list_roots(&mut self) -> Option<(RequestId, Vec<u8>)> {
         self.session.as_mut().map(ServerSession::list_roots)
+    }
+
+    /// Creates a request of a method that the protocol does not define, which belongs to no call. `None` if there is no session.
+    pub fn custom_request(
+        &mut self,
+        request: &InputRequest,
+    ) -> Option<Result<(RequestId, Vec<u8>), Unsayable>> {
+        self.session.as_mut().map(|session| session.ask(session.peer.revision, request))
     }
 }
 

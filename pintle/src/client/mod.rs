@@ -43,12 +43,13 @@ use std::{
 
 use pintle_proto::{Limits, Revision};
 use pintle_types::{
-    JsonObject, Meta, RawObject,
+    JsonObject, Meta, RawObject, RpcError, method,
     schema::{
         CreateMessageParams, CreateMessageResult, ElicitFormParams, ElicitResult, Implementation,
         LoggingLevel, LoggingMessageParams, ProgressParams,
     },
 };
+use serde::{Serialize, de::DeserializeOwned};
 use tokio::sync::mpsc;
 use tower_layer::Layer;
 
@@ -69,7 +70,7 @@ pub use reconnect::{Connector, Reconnect};
 pub use state::Event;
 pub use tools::{Hints, OutputCheck, Policy, Proposal};
 
-use asking::handler;
+use asking::{custom_handler, handler};
 use driver::{DirectSend, Driver};
 use state::{ClientSettings, ConnectionState};
 
@@ -191,6 +192,61 @@ impl Client {
             Ok(roots) => self.settings.handlers.roots = Some(roots),
             Err(error) => self.settings.fault = Some(error.to_string()),
         }
+        self
+    }
+
+    /// Adds a handler of requests that the protocol does not define. Servers send them in a session, in revisions that have
+    /// sessions; without one they cannot.
+    ///
+    /// Declare an [extension](Self::extension), so that servers know of it. A method of the protocol, or one that has a handler
+    /// already, is an error of [`connect`](Self::connect).
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> pintle::Result<()> {
+    /// # #[cfg(feature = "server")] {
+    /// use pintle::{Client, Server, client::{Mode, Question}, server::{Cx, ToolError, tool}};
+    /// use serde::{Deserialize, Serialize};
+    ///
+    /// #[derive(Serialize, Deserialize)]
+    /// struct Wanted { lines: u32 }
+    ///
+    /// #[derive(Serialize, Deserialize)]
+    /// struct Selection { text: String }
+    ///
+    /// let server = Server::new("demo", "1.0.0").tool(tool("explain", |cx: Cx| async move {
+    ///     let selection: Selection = cx.request("example.com/selection", Wanted { lines: 10 }).await?;
+    ///     Ok::<_, ToolError>(format!("You selected: {}", selection.text))
+    /// }));
+    /// let client = Client::new("demo", "0.1.0").mode(Mode::Legacy).method(
+    ///     "example.com/selection",
+    ///     |question: Question<Wanted>| async move {
+    ///         Ok(Selection { text: format!("the first {} lines", question.lines) })
+    ///     },
+    /// );
+    /// let connection = client.connect(server.in_process()?).await?;
+    /// assert_eq!(connection.call_tool("explain", ()).await?.text(), "You selected: the first 10 lines");
+    /// # }
+    /// # Ok(()) }
+    /// ```
+    pub fn method<P, R, F, Fut>(mut self, name: impl Into<Box<str>>, handle: F) -> Self
+    where
+        P: DeserializeOwned + Send + 'static,
+        R: Serialize,
+        F: Fn(Question<P>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<R, RpcError>> + Send + 'static,
+    {
+        let name = name.into();
+        let custom = Arc::make_mut(&mut self.settings.handlers.custom);
+        let fault = if method::find(&name).is_some() {
+            Some(format!("`{name}` is a method of the protocol; choose another name"))
+        } else if custom.contains_key(&name) {
+            Some(format!("a handler for the method `{name}` is already registered; choose another name"))
+        } else {
+            custom.insert(name, custom_handler(handle));
+            None
+        };
+        self.settings.fault = fault.or(self.settings.fault);
         self
     }
 

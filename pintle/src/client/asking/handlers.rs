@@ -1,4 +1,5 @@
 use std::{
+    collections::HashMap,
     fmt,
     future::{Future, poll_fn},
     panic::{AssertUnwindSafe, catch_unwind},
@@ -17,6 +18,7 @@ use pintle_types::{
 
 use super::{
     answer::{Asker, IntoReply, Question, complete},
+    custom::CustomHandler,
     elicit_url::ElicitUrl,
     roots::Roots,
 };
@@ -36,6 +38,8 @@ pub(in crate::client) struct Handlers {
     pub(in crate::client) sample_tools: bool,
     pub(in crate::client) sample_context: bool,
     pub(in crate::client) roots: Option<Roots>,
+    /// The handlers of methods that the protocol does not define.
+    pub(in crate::client) custom: Arc<HashMap<Box<str>, CustomHandler>>,
 }
 
 /// Boxes a handler.
@@ -64,6 +68,7 @@ impl Handlers {
             sample_tools: base.sample_tools,
             sample_context: base.sample_context,
             roots: base.roots.clone(),
+            custom: base.custom.clone(),
         }
     }
 
@@ -107,7 +112,10 @@ impl Handlers {
             },
             // The engine leaves it to the layers.
             method::PING => Ok(RawObject::empty()),
-            _ => Err(RpcError::method_not_found(method)),
+            _ => match self.custom.get(method) {
+                Some(handler) => finished(caught(handler(asker, params)?).await, method),
+                None => Err(RpcError::method_not_found(method)),
+            },
         }
     }
 }
@@ -125,7 +133,12 @@ async fn call<P, R>(
     method: &str,
 ) -> Result<R, RpcError> {
     let handler = handler.ok_or_else(|| RpcError::method_not_found(method))?;
-    match caught(handler(Question::new(asker, params))).await {
+    finished(caught(handler(Question::new(asker, params))).await, method)
+}
+
+/// Returns the reply of a handler, or an error if it panicked.
+fn finished<T>(reply: Option<Result<T, RpcError>>, method: &str) -> Result<T, RpcError> {
+    match reply {
         Some(reply) => reply,
         None => {
             tracing::error!(method, "a handler panicked");
@@ -143,10 +156,10 @@ pub(in crate::client) async fn caught<T>(mut future: BoxFuture<T>) -> Option<T> 
     .await
 }
 
-fn decode<'a, T: serde::Deserialize<'a>>(params: &'a RawObject) -> Result<T, RpcError> {
+pub(super) fn decode<'a, T: serde::Deserialize<'a>>(params: &'a RawObject) -> Result<T, RpcError> {
     params.decode().map_err(|error| RpcError::invalid_params(plain_error(&error)))
 }
 
-fn print(result: &impl serde::Serialize) -> Result<RawObject, RpcError> {
+pub(super) fn print(result: &impl serde::Serialize) -> Result<RawObject, RpcError> {
     RawObject::from_serialize(result).map_err(|error| RpcError::internal(error.to_string()))
 }

@@ -1,6 +1,7 @@
 //! Answers to input requests of servers: forms, URLs, sampling, roots.
 
 mod answer;
+mod custom;
 mod elicit_url;
 mod handlers;
 mod progress;
@@ -13,6 +14,7 @@ pub use report::Report;
 pub use roots::{IntoRoot, IntoRoots, Roots};
 
 pub(super) use answer::Asker;
+pub(super) use custom::custom_handler;
 pub(super) use handlers::{BoxFuture, Handlers, caught, handler};
 pub(super) use progress::QuestionProgress;
 pub(super) use roots::RootsObserver;

@@ -102,6 +102,7 @@ impl ClientSettings {
         let mut profile = Profile::new(info, capabilities);
         profile.result_types = self.result_types.clone();
         profile.deferred = self.layers.is_some();
+        profile.methods = self.handlers.custom.keys().cloned().collect();
         if let Some(revisions) = &self.revisions {
             profile.revisions = revisions.clone();
         }
@@ -110,7 +111,7 @@ impl ClientSettings {
 
     /// Derives the capabilities from the handlers.
     pub(in crate::client) fn capabilities(&self, handlers: &Handlers) -> ClientCapabilities {
-        let Handlers { form, url, sample, sample_tools, sample_context, roots } = handlers;
+        let Handlers { form, url, sample, sample_tools, sample_context, roots, custom: _ } = handlers;
         let declared = |wanted: bool| wanted.then(JsonObject::new);
         let mut can = ClientCapabilities::new();
         if form.is_some() || url.is_some() {

@@ -5,18 +5,20 @@ use std::{
     time::Duration,
 };
 
-use pintle_proto::{Peer, server::Change};
+use pintle_proto::{Peer, inputs::AskError, server::Change};
 use pintle_types::{
-    Message, Notification, RawObject, plain_error,
-    schema::{ListRootsResult, Root},
+    Message, Notification, RawObject, method, plain_error,
+    schema::{InputRequest, ListRootsResult, Root},
 };
-use serde::Serialize;
+use serde::{Serialize, de::DeserializeOwned};
 use tokio::sync::oneshot;
+use tracing::{Instrument as _, Span};
 
 use super::{
-    LiveSession, SessionRequest,
+    LiveSession, ReplySender, SessionRequest,
     values::{MAX_VALUES, NotStored},
 };
+use crate::telemetry::{self, RequestFacts, SpanKind};
 
 /// A handle to a live session: a client of an older revision that has made a handshake, on any transport.
 ///
@@ -96,9 +98,9 @@ impl SessionHandle {
     /// ```
     pub async fn ping(&self) -> Result<(), SessionError> {
         let (sender, answer) = oneshot::channel();
-        self.live()?.request(SessionRequest::Ping, sender)?;
+        let span = self.send(SessionRequest::Ping, sender)?;
         // An error response is an answer too.
-        answer.await.map(drop).map_err(|_| SessionError::Ended)
+        answer.instrument(span).await.map(drop).map_err(|_| SessionError::Ended)
     }
 
     /// Requests the root directories of the client, outside of any call: for example when they have changed, see
@@ -111,21 +113,86 @@ impl SessionHandle {
     ///
     /// The client does not support roots, refuses, or does not answer; also as [`ping`](Self::ping).
     pub async fn roots(&self) -> Result<Vec<Root>, SessionError> {
-        let (sender, answer) = oneshot::channel();
-        let limit = {
-            let live = self.live()?;
-            if live.peer().is_none_or(|peer| peer.capabilities.roots.is_none()) {
-                return Err(SessionError::Unsupported { capability: "roots" });
-            }
-            live.request(SessionRequest::Roots, sender)?;
-            live.server().snapshot().settings.question
-        };
-        let failed = |reason: String| SessionError::Failed { reason };
-        let answered = tokio::time::timeout(limit, answer).await;
-        let answered = answered.map_err(|_| failed(format!("no answer within {limit:?}")))?;
-        let result = answered.map_err(|_| SessionError::Ended)?.map_err(|error| failed(error.to_string()))?;
-        let result: ListRootsResult = result.decode().map_err(|error| failed(plain_error(&error)))?;
+        if self.live()?.peer().is_none_or(|peer| peer.capabilities.roots.is_none()) {
+            return Err(SessionError::Unsupported { capability: "roots" });
+        }
+        let result: ListRootsResult = self.answer(SessionRequest::Roots).await?;
         Ok(result.roots)
+    }
+
+    /// Sends a request of a method that the protocol does not define, outside of any call. A client answers it with
+    /// `Client::method`; any other refuses it. Within a call, use [`Cx::request`](crate::server::Cx::request), which also works over
+    /// HTTP without an open stream of the session.
+    ///
+    /// It waits as long as a question of a call ([`Timeouts::question`](crate::Timeouts::question)). Dropping the future withdraws
+    /// the request.
+    ///
+    /// ```
+    /// use pintle::server::{SessionError, SessionHandle};
+    /// use serde::Deserialize;
+    ///
+    /// #[derive(Deserialize)]
+    /// struct Window { title: String }
+    ///
+    /// async fn title(session: &SessionHandle) -> Result<String, SessionError> {
+    ///     let window: Window = session.request("example.com/window", serde_json::json!({})).await?;
+    ///     Ok(window.title)
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The method is one of the protocol, the params are not an object, or the client refuses, does not answer, or returns something
+    /// else; also as [`ping`](Self::ping).
+    pub async fn request<P: Serialize, R: DeserializeOwned>(
+        &self,
+        method: impl Into<String>,
+        params: P,
+    ) -> Result<R, SessionError> {
+        let request = custom_request(method.into(), &params)
+            .map_err(|reason| SessionError::InvalidParams { reason })?;
+        self.answer(SessionRequest::Custom(request)).await
+    }
+
+    /// Sends a request, and waits for its answer.
+    async fn answer<R: DeserializeOwned>(&self, request: SessionRequest) -> Result<R, SessionError> {
+        let (sender, answer) = oneshot::channel();
+        let limit = self.live()?.server().snapshot().settings.question;
+        let span = self.send(request, sender)?;
+        let failed = |reason: String| SessionError::Failed { reason };
+        let answered = tokio::time::timeout(limit, answer.instrument(span.clone())).await;
+        let answered = answered.map_err(|_| {
+            telemetry::fault(&span, "timeout");
+            failed(format!("no answer within {limit:?}"))
+        })?;
+        let result = answered.map_err(|_| SessionError::Ended)?;
+        if let Err(AskError::Refused(error)) = &result {
+            telemetry::failed(&span, error);
+        }
+        let result = result.map_err(|error| failed(error.to_string()))?;
+        result.decode().map_err(|error| failed(plain_error(&error)))
+    }
+
+    /// Sends a request. Returns its span.
+    fn send(&self, request: SessionRequest, reply: ReplySender) -> Result<Span, SessionError> {
+        let live = self.live()?;
+        let span = match telemetry::is_enabled() {
+            false => Span::none(),
+            true => {
+                let peer = live.peer();
+                let facts = RequestFacts {
+                    method: request.method(),
+                    params: None,
+                    id: None,
+                    revision: peer.as_ref().map(|peer| peer.revision.as_str()),
+                    session: None,
+                    transport: live.transport(),
+                };
+                telemetry::span(SpanKind::Client, &facts)
+            }
+        };
+        live.request(request, reply)?;
+        Ok(span)
     }
 
     /// Sends a notification to this client only. Params that are not an object are an error.
@@ -139,8 +206,9 @@ impl SessionHandle {
     ///
     /// The session has ended, too many messages wait, the client has no stream for more of them, or the params are not an object.
     pub fn notify(&self, method: &str, params: &impl Serialize) -> Result<(), SessionError> {
-        let params = RawObject::from_serialize(params)
-            .map_err(|error| SessionError::InvalidParams { reason: error.to_string() })?;
+        let params = RawObject::from_serialize(params).map_err(|error| SessionError::InvalidParams {
+            reason: format!("the params are not an object: {error}; send an object"),
+        })?;
         let notification = Notification::new(method.to_owned(), Some(params));
         self.live()?.send(Message::Notification(notification).to_vec().into())
     }
@@ -230,6 +298,16 @@ impl fmt::Debug for SessionHandle {
     }
 }
 
+/// Creates a request of a method that the protocol does not define.
+pub(crate) fn custom_request(method: String, params: &impl Serialize) -> Result<InputRequest, String> {
+    if method::find(&method).is_some() {
+        return Err(format!("`{method}` is a method of the protocol: use the function that sends it"));
+    }
+    let params = RawObject::from_serialize(params)
+        .map_err(|error| format!("the params of `{method}` are not an object: {error}; send an object"))?;
+    InputRequest::new(method, &params).map_err(|error| error.to_string())
+}
+
 /// The reason why a [`SessionHandle`] could not do something.
 #[non_exhaustive]
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -262,7 +340,7 @@ pub enum SessionError {
         /// The reason.
         reason: String,
     },
-    /// The params of a notification cannot be sent.
+    /// The method or the params of a message cannot be sent.
     InvalidParams {
         /// The reason.
         reason: String,
@@ -289,9 +367,7 @@ impl fmt::Display for SessionError {
                     "the session has ended here, but the session store failed: {reason}; remove it there"
                 )
             }
-            Self::InvalidParams { reason } => {
-                write!(f, "the params are not an object: {reason}; send an object")
-            }
+            Self::InvalidParams { reason } => f.write_str(reason),
         }
     }
 }

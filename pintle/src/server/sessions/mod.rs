@@ -14,14 +14,17 @@ use std::{
 
 use bytes::Bytes;
 use pintle_proto::{Peer, inputs::AskError, server::Engine};
-use pintle_types::{RawObject, RequestId};
+use pintle_types::{RawObject, RequestId, method, schema::InputRequest};
 use tokio::{sync::oneshot, time::Instant};
 
 use self::{
     handle::{SessionError, SessionHandle},
     values::SessionValues,
 };
-use crate::server::{Server, changes::ChangeInbox};
+use crate::{
+    server::{Server, changes::ChangeInbox},
+    transport::TransportKind,
+};
 
 /// A session on any transport, as handles see it.
 pub(crate) trait LiveSession: Send + Sync {
@@ -39,6 +42,9 @@ pub(crate) trait LiveSession: Send + Sync {
 
     fn inbox(&self) -> &ChangeInbox;
 
+    /// Returns the kind of the transport.
+    fn transport(&self) -> TransportKind;
+
     fn server(&self) -> &Server;
 
     /// Sends a message that belongs to no call.
@@ -52,18 +58,39 @@ pub(crate) trait LiveSession: Send + Sync {
 pub(crate) type SessionEnding = Pin<Box<dyn Future<Output = Result<(), SessionError>> + Send>>;
 
 /// A request to the client of a session that belongs to no call.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum SessionRequest {
     Ping,
     Roots,
+    /// A method that the protocol does not define.
+    Custom(InputRequest),
 }
 
 impl SessionRequest {
+    /// Returns the method.
+    pub(crate) fn method(&self) -> &str {
+        match self {
+            Self::Ping => method::PING,
+            Self::Roots => method::ROOTS_LIST,
+            Self::Custom(request) => &request.method,
+        }
+    }
+
+    /// Returns the bytes of the params.
+    pub(crate) fn size(&self) -> usize {
+        match self {
+            Self::Ping | Self::Roots => 0,
+            Self::Custom(request) => request.params.as_deref().map_or(0, |params| params.get().len()),
+        }
+    }
+
     /// Creates the request. `None` if there is no session.
-    pub(crate) fn create(self, engine: &mut Engine) -> Option<(RequestId, Vec<u8>)> {
+    pub(crate) fn create(&self, engine: &mut Engine) -> Option<(RequestId, Vec<u8>)> {
         match self {
             Self::Ping => engine.ping(),
             Self::Roots => engine.list_roots(),
+            // Only the protocol's methods have shapes that a revision lacks.
+            Self::Custom(request) => engine.custom_request(request)?.ok(),
         }
     }
 }

@@ -12,14 +12,17 @@ use bytes::Bytes;
 use pintle_proto::Peer;
 
 use super::StreamConnection;
-use crate::server::{
-    Server,
-    changes::ChangeInbox,
-    serving::Stop,
-    sessions::{
-        LiveSession, ReplySender, SessionEnding, SessionFacts, SessionRequest,
-        handle::{SessionError, SessionHandle},
+use crate::{
+    server::{
+        Server,
+        changes::ChangeInbox,
+        serving::Stop,
+        sessions::{
+            LiveSession, ReplySender, SessionEnding, SessionFacts, SessionRequest,
+            handle::{SessionError, SessionHandle},
+        },
     },
+    transport::TransportKind,
 };
 
 /// The state that the handles of a session share with its connection.
@@ -27,6 +30,7 @@ pub(crate) struct StreamSession {
     facts: SessionFacts,
     server: Server,
     principal: OnceLock<Box<str>>,
+    transport: OnceLock<TransportKind>,
     /// Wakes the connection.
     inbox: Arc<ChangeInbox>,
     /// Closes the connection.
@@ -58,7 +62,7 @@ const CAPACITY_BYTES: usize = 1 << 20;
 impl SessionCommand {
     fn size(&self) -> usize {
         match self {
-            Self::Request(..) => 0,
+            Self::Request(request, _) => request.size(),
             Self::Send(line) => line.len(),
         }
     }
@@ -70,6 +74,7 @@ impl StreamSession {
             facts: SessionFacts::new(),
             server,
             principal: OnceLock::new(),
+            transport: OnceLock::new(),
             inbox,
             stop,
             state: Mutex::default(),
@@ -82,7 +87,12 @@ impl StreamSession {
         self.principal.get_or_init(|| principal.into());
     }
 
-    /// Notes that the handshake is done.
+    /// Sets the kind of the transport, once.
+    pub(super) fn set_transport(&self, kind: TransportKind) {
+        self.transport.get_or_init(|| kind);
+    }
+
+    /// Notes that a handshake is done.
     fn open(&self, peer: Arc<Peer>) {
         self.lock().peer = Some(peer);
     }
@@ -141,6 +151,10 @@ impl LiveSession for StreamSession {
         &self.inbox
     }
 
+    fn transport(&self) -> TransportKind {
+        self.transport.get().copied().unwrap_or(TransportKind::Other)
+    }
+
     fn server(&self) -> &Server {
         &self.server
     }
@@ -178,6 +192,13 @@ impl StreamConnection {
             self.live.0.open(peer.clone());
             let live: Arc<dyn LiveSession> = self.live.0.clone();
             self.server.session_registry().add(&live);
+        }
+    }
+
+    /// Notes the client of the newest handshake: several clients may share a stream.
+    pub(super) fn update_session(&self) {
+        if let Some(peer) = self.engine.peer() {
+            self.live.0.open(peer.clone());
         }
     }
 

@@ -4,6 +4,8 @@
 mod asking;
 #[cfg(feature = "server")]
 mod both_eras;
+#[cfg(all(feature = "http-client", feature = "http-server"))]
+mod client_requests;
 #[cfg(feature = "server")]
 mod content;
 #[cfg(feature = "server")]

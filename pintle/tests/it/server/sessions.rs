@@ -266,3 +266,17 @@ async fn a_session_has_the_number_of_its_connection_in_hooks() {
     let ids: Vec<_> = server.sessions().iter().filter_map(SessionHandle::id).collect();
     assert_eq!(*opened.lock().unwrap(), ids);
 }
+
+#[tokio::test]
+async fn the_client_of_a_session_is_that_of_the_newest_handshake() {
+    use pintle::server::{Next, around};
+    let layered = Server::new("s", "0").layer(&around(|cx: Cx, next: Next| next.run(cx)));
+    for server in [Server::new("s", "0"), layered] {
+        let mut raw = Raw::new(&server);
+        raw.open("2025-06-18", json!({})).await;
+        raw.open(R4, json!({"roots": {}})).await;
+        // A gateway let another client use the stream.
+        let peer = only(&server).peer().unwrap();
+        assert_eq!((peer.revision.as_str(), peer.capabilities.roots.is_some()), (R4, true));
+    }
+}

@@ -11,15 +11,19 @@ use pintle_proto::{
     server::Outcome,
 };
 use pintle_types::{
-    JsonObject, RawObject, RawValue,
+    JsonObject, RawObject, RawValue, plain_error,
     schema::{CreateMessageParams, CreateMessageResult, ElicitParams, InputRequest, Root},
 };
+use serde::{Serialize, de::DeserializeOwned};
 use serde_json::value::to_raw_value;
 use tokio::time::{Instant, timeout_at};
 use tracing::Instrument as _;
 
 use super::{Cx, span};
-use crate::{question_key, server::call::sink::PendingAnswer};
+use crate::{
+    question_key,
+    server::{call::sink::PendingAnswer, sessions::handle::custom_request},
+};
 
 impl Cx {
     /// Asks the client a question. `key` identifies the question within the call: use the same key in every round, and
@@ -185,6 +189,55 @@ impl Cx {
             Answer::Roots(result) => Ok(result.roots),
             _ => Err(AskError::CallOver),
         }
+    }
+
+    /// Sends the client a request of a method that the protocol does not define. A client answers it with
+    /// `Client::method`; any other refuses it. Let clients declare an extension, and send it to those that do.
+    ///
+    /// Only clients with a session can be sent such requests: without one, a client repeats its call with answers to the questions
+    /// of the protocol alone. Each use sends a request, and waits as long as a question.
+    ///
+    /// ```
+    /// use pintle::server::{Cx, ToolError};
+    /// use serde::{Deserialize, Serialize};
+    ///
+    /// #[derive(Serialize)]
+    /// struct Wanted { lines: u32 }
+    ///
+    /// #[derive(Deserialize)]
+    /// struct Selection { text: String }
+    ///
+    /// async fn explain(cx: Cx) -> Result<String, ToolError> {
+    ///     let selection: Selection = cx.request("example.com/selection", Wanted { lines: 10 }).await?;
+    ///     Ok(format!("{} characters are selected.", selection.text.len()))
+    /// }
+    /// # let _ = pintle::server::tool("explain", explain);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the client has no session, refuses, does not answer, or returns something else; also if the method is
+    /// one of the protocol, or the params are not an object.
+    pub async fn request<P: Serialize, R: DeserializeOwned>(
+        &self,
+        method: impl Into<String>,
+        params: P,
+    ) -> Result<R, AskError> {
+        let request =
+            custom_request(method.into(), &params).map_err(|reason| AskError::BadQuestion { reason })?;
+        let method = request.method.clone();
+        if !self.call().is_in_session() {
+            return Err(AskError::NeedsSession { method });
+        }
+        if self.0.is_over.load(Ordering::Acquire) {
+            return Err(AskError::CallOver);
+        }
+        let deadline = self.answer_deadline();
+        let _asking = AskingGuard::new(self);
+        let span = span::of_question(self, &method);
+        let asking = async { self.answer(self.0.sink.ask(request).await, deadline).await };
+        let answer = asking.instrument(span).await?;
+        answer.decode().map_err(|error| AskError::BadAnswer { key: method, reason: plain_error(&error) })
     }
 
     /// Returns whether the client can show its user a form.

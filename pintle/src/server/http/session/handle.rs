@@ -20,6 +20,7 @@ use crate::{
             handle::SessionError,
         },
     },
+    transport::TransportKind,
 };
 
 impl LiveSession for Session {
@@ -29,6 +30,10 @@ impl LiveSession for Session {
 
     fn inbox(&self) -> &ChangeInbox {
         &self.inbox
+    }
+
+    fn transport(&self) -> TransportKind {
+        TransportKind::Http
     }
 
     fn server(&self) -> &Server {
