@@ -4,10 +4,10 @@ use std::{future::poll_fn, sync::Arc};
 
 use http::Response;
 use pintle_proto::{
-    http::{Accepts, Refusal, stateless_status},
+    http::{Accepts, Refusal},
     server::{Call, Listen, Outcome, Performed},
 };
-use pintle_types::{ErrorCode, Notification, RawObject};
+use pintle_types::{Notification, RawObject};
 
 use super::{
     Body,
@@ -74,12 +74,7 @@ pub(super) async fn answer(cx: &HttpRequestCx, call: Call, accepts: Accepts) -> 
     }
     let sealed_at = sealed_at(&outcome);
     let end = call.finish(service, outcome, sealed_at);
-    let status = match end.error {
-        // The request is malformed, as on admission.
-        Some(ErrorCode::INVALID_PARAMS) => http::StatusCode::BAD_REQUEST,
-        Some(code) => stateless_status(code),
-        None => http::StatusCode::OK,
-    };
+    let status = end.error.map_or(http::StatusCode::OK, stateless::admission_status);
     stateless::finished(status, end.bytes, accepts, cx)
 }
 

@@ -107,3 +107,53 @@ fn warn_of_settings(http: &Http, address: SocketAddr) {
         );
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::{self, Write},
+        sync::{Arc, Mutex},
+    };
+
+    use pintle_proto::http::Guard;
+
+    use super::*;
+    use crate::server::StateKeys;
+
+    #[derive(Clone, Default)]
+    struct Printed(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Printed {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn warnings(http: &Http, address: &str) -> String {
+        let printed = Printed::default();
+        let writer = printed.clone();
+        let subscriber =
+            tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
+        tracing::subscriber::with_default(subscriber, || warn_of_settings(http, address.parse().unwrap()));
+        String::from_utf8(printed.0.lock().unwrap().clone()).unwrap()
+    }
+
+    #[test]
+    fn a_server_that_others_can_reach_warns_of_the_settings_of_a_local_one() {
+        let server = || crate::Server::new("s", "1").state_keys(StateKeys::from([7; 32]));
+        let local = server().http().unwrap();
+        let warned = warnings(&local, "0.0.0.0:8000");
+        assert!(warned.contains("WARN") && warned.contains("other than `localhost` are refused"), "{warned}");
+        assert!(warned.contains("0.0.0.0:8000") && warned.contains("Http::guard"), "{warned}");
+        assert_eq!(warnings(&local, "127.0.0.1:8000"), "");
+        assert_eq!(warnings(&local, "[::1]:8000"), "");
+        assert_eq!(
+            warnings(&server().http().unwrap().guard(Guard::hosts(["notes.test"])), "0.0.0.0:8000"),
+            ""
+        );
+    }
+}

@@ -3,10 +3,10 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
-use tokio::sync::Semaphore;
-
 use super::{
-    session::{Session, detached::DetachedCalls, table::SessionTable},
+    session::{
+        Session, detached::DetachedCalls, notification_permit::NotificationHandlers, table::SessionTable,
+    },
     settings::HttpSettings,
     stateless::listen::OpenSubscriptions,
 };
@@ -25,12 +25,8 @@ pub(super) struct HttpShared {
     pub(super) calls: Arc<CallRegistry>,
     /// The calls whose clients have disconnected.
     pub(super) detached: DetachedCalls,
-    /// Permits for notification handlers.
-    pub(super) notices: Arc<Semaphore>,
+    pub(super) notification_handlers: NotificationHandlers,
 }
-
-/// The limit of concurrent notification handlers, of all clients. Notifications above it are dropped.
-const NOTICES: usize = 4096;
 
 impl HttpShared {
     pub(super) fn new(settings: HttpSettings) -> Self {
@@ -41,7 +37,7 @@ impl HttpShared {
             sessions: SessionTable::new(),
             calls: Arc::default(),
             detached: DetachedCalls::default(),
-            notices: Arc::new(Semaphore::new(NOTICES)),
+            notification_handlers: NotificationHandlers::default(),
         }
     }
 

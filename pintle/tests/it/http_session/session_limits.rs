@@ -1,6 +1,13 @@
 //! Who opens many sessions, and who still gets one.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use http::Request;
 use pintle::{
@@ -179,4 +186,42 @@ async fn a_session_whose_client_never_came_back_is_forgotten_soon() {
     assert_eq!(http.sessions(), 3);
     assert!(is_there(&mine).await && is_there(&held).await && is_there(&lazy).await);
     drop(stream);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_client_does_not_use_up_the_notification_handlers_of_others() {
+    let running = Arc::new(AtomicUsize::new(0));
+    let server = server().on_notification("notifications/wait", {
+        let running = running.clone();
+        move |_, _| {
+            running.fetch_add(1, Ordering::SeqCst);
+            std::future::pending()
+        }
+    });
+    let wire = Wire::new(&principals(server.http().unwrap()));
+    let wait = json!({"jsonrpc": "2.0", "method": "notifications/wait"});
+    let count = async || {
+        // The handlers run in tasks.
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        running.load(Ordering::SeqCst)
+    };
+    // One principal, in many sessions; then an address without one; then others.
+    let many = 256;
+    for n in 0..8 {
+        let session = opened(&wire.with("user", "ann"), &format!("192.0.2.{n}:1")).await.with("user", "ann");
+        for _ in 0..many / 4 {
+            let sent = session.post(wait.clone());
+            // A POST of notifications is answered when they are handled.
+            let _ = tokio::time::timeout(Duration::from_millis(1), sent).await;
+        }
+    }
+    assert_eq!(count().await, many);
+    let session = opened(&wire, "198.51.100.1:1").await;
+    let _ = tokio::time::timeout(Duration::from_millis(1), session.post(wait.clone())).await;
+    assert_eq!(count().await, many + 1);
+    let session = opened(&wire.with("user", "bob"), "192.0.2.1:1").await.with("user", "bob");
+    let _ = tokio::time::timeout(Duration::from_millis(1), session.post(wait)).await;
+    assert_eq!(count().await, many + 2);
 }

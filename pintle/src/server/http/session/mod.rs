@@ -5,6 +5,7 @@ pub(super) mod exchange;
 pub(super) mod get_stream;
 pub(super) mod id;
 pub mod log;
+pub(super) mod notification_permit;
 pub(super) mod registry;
 pub mod store;
 pub(super) mod table;

@@ -53,14 +53,7 @@ pub(super) fn admit(
         arrival = arrival.by(principal);
     }
     Admitted::Answered(match cx.snapshot.service.admit(request, &arrival) {
-        Err((id, error)) => {
-            // A handler returns this code for an unknown tool, which is no HTTP error. Here the request is malformed.
-            let status = match error.code {
-                ErrorCode::INVALID_PARAMS => StatusCode::BAD_REQUEST,
-                code => stateless_status(code),
-            };
-            refused(&Refusal::new(status, error), Some(&id))
-        }
+        Err((id, error)) => refused(&Refusal::new(admission_status(error.code), error), Some(&id)),
         Ok(Inbound::Call(call)) => match rights::check_call(&cx.snapshot, &cx.context, &call) {
             Ok(()) if cx.snapshot.layered.is_some() && call.is_deferred() => return Admitted::Deferred(call),
             Ok(()) => return Admitted::Stateless(call),
@@ -82,6 +75,15 @@ pub(super) fn admit(
         }
         Ok(_) => super::edge::response::accepted(),
     })
+}
+
+/// Returns the status of an error of a request that no handler has seen. A handler returns the code of invalid params for an
+/// unknown tool, which is no HTTP error; here the request is malformed.
+pub(super) fn admission_status(code: ErrorCode) -> StatusCode {
+    match code {
+        ErrorCode::INVALID_PARAMS => StatusCode::BAD_REQUEST,
+        code => stateless_status(code),
+    }
 }
 
 /// Returns whether the response may be an event stream.
