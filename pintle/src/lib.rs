@@ -145,7 +145,7 @@ pub use pintle_macros::{handlers, prompt, resource, tool};
 #[cfg(feature = "server")]
 pub use server::Server;
 #[cfg(feature = "logging")]
-pub use server::logging;
+pub use server::call::logging;
 #[cfg(any(feature = "client", feature = "server"))]
 pub use suggestion::Suggestion;
 pub use timeouts::Timeouts;

@@ -62,7 +62,7 @@ fn secrets(asked: &[Asked]) -> Vec<String> {
     asked.iter().flat_map(of).flatten().collect()
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn no_secret_of_a_login_is_logged() {
     let mut printed = Printed::default();
     let writer = printed.clone();

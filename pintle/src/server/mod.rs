@@ -15,7 +15,7 @@
 //! What it returns is [`IntoToolResult`], [`IntoPromptResult`] or [`IntoResourceResult`].
 
 mod access;
-mod call;
+pub(crate) mod call;
 mod catalogue;
 mod changes;
 mod clock;
@@ -60,8 +60,6 @@ pub use call::context::HttpHead;
 pub use call::cx::{Cx, Target};
 pub use call::elicit::Elicited;
 pub use call::layer::{Next, around};
-#[cfg(feature = "logging")]
-pub use call::logging;
 pub use call::replay::kit as replay_kit;
 pub use call::replay::{Claim, Claimed, Guarded, MemoryReplayGuard, ReplayGuard, UsedState};
 pub use call::seal::StateKeys;

@@ -10,6 +10,7 @@ use super::{
     call::{misnamed, named},
     exchange::failed,
     options::RequestOptions,
+    span::in_span,
 };
 use crate::{
     Error, Result,
@@ -80,10 +81,11 @@ impl<'a> Batch<'a> {
             };
             waiting.push(admitted.map(|(params, admission)| {
                 let (post, pending) = mailbox(shared);
+                let span = connection.span(&method, &params);
                 let mut ask = options.ask(shared, method, Cow::Owned(params), post);
                 ask.decided_on = admission.map(|admission| admission.version());
                 asks.push(ask);
-                pending
+                (pending, span)
             }));
         }
         let started = Instant::now();
@@ -93,17 +95,20 @@ impl<'a> Batch<'a> {
         let mut results = Vec::with_capacity(waiting.len());
         for pending in waiting {
             results.push(match pending {
-                Ok(pending) => match options.wait(pending, started).await {
-                    Ok(RequestOutcome::Complete(result) | RequestOutcome::Extension { result, .. }) => {
-                        Ok(result)
+                Ok((pending, span)) => {
+                    match in_span(span, async { options.wait(pending, started).await.map_err(failed) }).await
+                    {
+                        Ok(RequestOutcome::Complete(result) | RequestOutcome::Extension { result, .. }) => {
+                            Ok(result)
+                        }
+                        Ok(RequestOutcome::Error(error) | RequestOutcome::UrlRequired { error, .. }) => {
+                            Err(Error::Rpc(error))
+                        }
+                        Ok(RequestOutcome::Violation(violation)) => Err(Error::Protocol(violation)),
+                        Ok(_) => Err(Error::Decode("the server asks in a batch".into())),
+                        Err(error) => Err(error),
                     }
-                    Ok(RequestOutcome::Error(error) | RequestOutcome::UrlRequired { error, .. }) => {
-                        Err(Error::Rpc(error))
-                    }
-                    Ok(RequestOutcome::Violation(violation)) => Err(Error::Protocol(violation)),
-                    Ok(_) => Err(Error::Decode("the server asks in a batch".into())),
-                    Err(missing) => Err(failed(missing)),
-                },
+                }
                 Err(error) => Err(error),
             });
         }

@@ -7,7 +7,6 @@ use tokio::{
     sync::mpsc::error::TrySendError,
     time::{Instant, sleep, timeout_at},
 };
-use tracing::Instrument as _;
 
 use super::{
     Connection,
@@ -15,6 +14,7 @@ use super::{
     exchange::{Missing, failed},
     options::{RequestOptions, ResultUse, request_options},
     repeat, rounds,
+    span::in_span,
 };
 use crate::{
     Error, Result,
@@ -23,7 +23,7 @@ use crate::{
         state::{CallFailure, mailbox},
     },
     suspended_call::SuspendedCall,
-    telemetry::{self, RequestFacts, SpanKind},
+    telemetry,
     transport::Delivery,
 };
 
@@ -154,7 +154,11 @@ impl Connection {
             }
             let ended = match telemetry::is_enabled() {
                 false => self.exchange(method.clone(), sent, options, &mut admission).await,
-                true => Box::pin(self.exchange_in_span(method.clone(), sent, options, &mut admission)).await,
+                true => {
+                    let span = self.span(&method, sent);
+                    let exchange = self.exchange(method.clone(), sent, options, &mut admission);
+                    Box::pin(in_span(span, exchange)).await
+                }
             };
             match ended? {
                 RequestOutcome::Complete(result) => {
@@ -208,44 +212,6 @@ impl Connection {
                 _ => return Err(Error::Decode(format!("`{method}` was answered with something unknown"))),
             }
         }
-    }
-
-    /// Sends a request in a span.
-    async fn exchange_in_span(
-        &self,
-        method: Cow<'static, str>,
-        params: &RawObject,
-        options: &mut RequestOptions,
-        admission: &mut Option<Admission>,
-    ) -> Result<RequestOutcome> {
-        let verdict = self.shared().facts().verdict;
-        let span = telemetry::span(
-            SpanKind::Client,
-            &RequestFacts {
-                method: &method,
-                params: Some(params),
-                id: None,
-                revision: verdict.as_ref().map(|verdict| verdict.revision().as_str()),
-                session: None,
-                transport: self.shared().transport,
-            },
-        );
-        let ended = self.exchange(method.clone(), params, options, admission).instrument(span.clone()).await;
-        match &ended {
-            Ok(RequestOutcome::Complete(result)) if result.get("isError") == Some("true") => {
-                telemetry::tool_failed(&span);
-            }
-            Ok(RequestOutcome::Error(error) | RequestOutcome::UrlRequired { error, .. }) => {
-                telemetry::failed(&span, error);
-            }
-            Ok(RequestOutcome::Violation(_)) => telemetry::fault(&span, "violation"),
-            Ok(_) => {}
-            Err(Error::Timeout(_)) => telemetry::fault(&span, "timeout"),
-            Err(Error::Closed(_)) => telemetry::fault(&span, "closed"),
-            Err(Error::Refused(_)) => telemetry::fault(&span, "refused"),
-            Err(_) => telemetry::fault(&span, "_OTHER"),
-        }
-        ended
     }
 
     async fn exchange(

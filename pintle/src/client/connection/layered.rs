@@ -14,6 +14,7 @@ use super::{
     call::{decode, params, undecodable},
     exchange::{Missing, failed},
     options::{RequestOptions, ResultUse},
+    span::in_span,
 };
 use crate::{
     Error, Result,
@@ -90,9 +91,13 @@ impl Connection {
         let (post, pending) = mailbox(self.shared());
         let mut options = RequestOptions::of(self);
         options.progress = false;
+        let span = self.span(method, &params);
         let ask = options.ask(self.shared(), method.into(), Cow::Owned(params), post);
-        self.command(Command::Call(ask)).await.map_err(|failure| failed(failure.into()))?;
-        match options.wait(pending, Instant::now()).await.map_err(failed)? {
+        let exchange = async {
+            self.command(Command::Call(ask)).await.map_err(|failure| failed(failure.into()))?;
+            options.wait(pending, Instant::now()).await.map_err(failed)
+        };
+        match in_span(span, exchange).await? {
             RequestOutcome::Complete(result) => Ok(result),
             RequestOutcome::Violation(violation) => Err(Error::Protocol(violation)),
             RequestOutcome::Error(error) if method == method::LOGGING_SET_LEVEL => Err(Error::Rpc(error)),

@@ -14,6 +14,7 @@ mod repeat;
 mod request;
 mod resume;
 mod rounds;
+mod span;
 mod watch;
 
 use std::{borrow::Cow, sync::Arc, sync::atomic::Ordering};

@@ -8,6 +8,7 @@ mod opening;
 mod polled_slot;
 mod question_progress;
 mod receiving;
+mod spans;
 mod subscriptions;
 
 use std::{
@@ -46,6 +47,7 @@ pub(super) use direct_send::DirectSend;
 use direct_send::DriverSlot;
 use layered::{LayerReply, LayerTasks};
 use question_progress::ProgressReports;
+use spans::OwnSpans;
 use subscriptions::Subscriptions;
 
 /// Capacity of the command queue. Callers wait when it is full.
@@ -82,6 +84,7 @@ pub(super) struct Driver {
     questions: HashMap<RequestId, RunningAnswer>,
     cancellations: Cancellations,
     watching: Subscriptions,
+    spans: OwnSpans,
     /// Whether the transport has unwritten bytes.
     backlog: bool,
     /// Requests sent by callers directly since the last write.
@@ -158,6 +161,7 @@ impl Driver {
             questions: HashMap::new(),
             cancellations: Cancellations::default(),
             watching,
+            spans: OwnSpans::default(),
             backlog: false,
             unwritten: 0,
             broken: None,
@@ -425,6 +429,7 @@ impl Driver {
 
     /// Cancels a request. Notifies the server unless closing the stream does so.
     fn cancel(&mut self, id: &RequestId, reason: &str) {
+        self.spans.end(id, |_| {});
         let learns = self.transport.abandon(id);
         if let (Some(notification), false) = (self.engine.cancel(id, Some(reason)), learns) {
             self.send_notification(notification);
@@ -463,6 +468,9 @@ impl Driver {
         if let Waiter::Call(post) | Waiter::Subscriber(post, _) = &waiting {
             post.sent_as(&request.id);
         }
+        if !matches!(waiting, Waiter::Call(_)) {
+            self.start_span(&request.id, &request.method, request.params.as_ref());
+        }
         self.waiting.insert(request.id.clone(), waiting);
         self.send(&Message::Request(request));
     }
@@ -495,6 +503,7 @@ impl Driver {
     /// Fails everything that is open.
     fn lose(&mut self, ended: &Ended) {
         self.engine.lose();
+        self.spans.lose();
         let notices = self.shared.noticed();
         for (_, waiting) in self.waiting.drain() {
             if let Waiter::Call(post) | Waiter::Subscriber(post, _) = waiting {

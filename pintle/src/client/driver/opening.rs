@@ -15,11 +15,13 @@ use pintle_proto::{
 };
 use pintle_types::{Message, Notification, RawObject, RequestId, method, schema::SetLevelParams};
 use tokio::time::{Instant, sleep, timeout};
+use tracing::Span;
 
-use super::{BUDGET, Driver, STEADY, layered::OpeningPass};
+use super::{BUDGET, Driver, STEADY, layered::OpeningPass, spans};
 use crate::{
     Ended, Error, Result,
     client::state::Facts,
+    telemetry,
     timeouts::after,
     transport::{Failed, Incoming, Oversized, Skipped},
 };
@@ -53,6 +55,19 @@ enum OpeningReply {
 }
 
 impl OpeningReply {
+    /// Records it in the span of its request.
+    fn record(&self, span: &Span) {
+        match self {
+            Self::Answer(outcome) => spans::record(span, outcome),
+            Self::Failed(failed) => match &failed.error {
+                Some(error) => telemetry::failed(span, error),
+                None => telemetry::fault(span, "_OTHER"),
+            },
+            Self::Decided(_) | Self::Silence => telemetry::fault(span, "timeout"),
+            Self::Gone => telemetry::fault(span, "closed"),
+        }
+    }
+
     /// Returns what the layers see of it.
     fn result(&self, wait: Duration, ended: impl FnOnce() -> Ended) -> Result<RawObject> {
         Err(match self {
@@ -194,10 +209,12 @@ impl Driver {
         opening: &mut Opening,
     ) -> OpeningReply {
         let OpeningRequest { method, revision, wait } = *request;
+        let span = self.own_span(method, &params, Some(revision));
         let request = self.engine.opening_request(method, params);
         let id = request.id.clone();
         self.send_as(&Message::Request(request), Some(revision), HeaderMap::new());
         let reply = self.answer_to(&id, wait, late_probe, opening).await;
+        reply.record(&span);
         match &reply {
             OpeningReply::Answer(_) | OpeningReply::Gone => {}
             // A server that starts slowly still answers it, unless its stream is closed.

@@ -8,7 +8,7 @@ use pintle_proto::{
 use pintle_types::{Frame, Message, RawObject, RequestId, Response, RpcError};
 use tracing::{Instrument as _, Span};
 
-use super::{CallFailure, Driver, RunningAnswer, Waiter};
+use super::{CallFailure, Driver, RunningAnswer, Waiter, spans};
 use crate::{
     Error,
     client::{
@@ -17,7 +17,7 @@ use crate::{
     },
     excerpt::excerpt,
     question_key,
-    telemetry::{self, RequestFacts, SpanKind},
+    telemetry::{self, ReceivedRequests, RequestFacts, SpanKind},
     transport::{Delivery, Failed, Incoming, Oversized, Skipped},
 };
 
@@ -31,6 +31,13 @@ pub(super) enum Read {
 }
 
 impl Read {
+    fn as_slice(&self) -> &[Inbound] {
+        match self {
+            Self::One(inbound) => std::slice::from_ref(inbound),
+            Self::Several(inbound) => inbound,
+        }
+    }
+
     pub(super) fn into_vec(self) -> Vec<Inbound> {
         match self {
             Self::One(inbound) => vec![inbound],
@@ -66,8 +73,10 @@ impl Driver {
         }
         if self.engine.abandon(&id).is_some() {
             tracing::debug!(%failed, "a subscription broke");
+            self.spans.end(&id, |span| telemetry::fault(span, "closed"));
             return self.listening_broke(&id, &failed);
         }
+        self.spans.end(&id, |span| telemetry::fault(span, "_OTHER"));
         match self.waiting.remove(&id) {
             Some(Waiter::Call(post)) => {
                 if failed.delivery == Delivery::LostSession {
@@ -119,7 +128,9 @@ impl Driver {
     /// Decodes a frame.
     pub(super) fn read(&mut self, bytes: &Bytes) -> Read {
         self.received = true;
-        match Frame::parse(bytes, self.shared.settings.limits.batch) {
+        let frame = Frame::parse(bytes, self.shared.settings.limits.batch);
+        let received = frame.as_ref().map(ReceivedRequests::of).unwrap_or_default();
+        let read = match frame {
             Ok(Frame::One(message)) => Read::One(self.engine.receive(Ok(message))),
             Ok(Frame::Batch(messages)) => Read::Several(self.engine.receive_batch(messages)),
             Err(malformed) => {
@@ -129,7 +140,11 @@ impl Driver {
                 }
                 Read::One(inbound)
             }
+        };
+        if !received.is_empty() {
+            self.record_replies(received, read.as_slice());
         }
+        read
     }
 
     /// Adds to a failure that the server answered an unknown request.
@@ -158,6 +173,7 @@ impl Driver {
                 self.stray = None;
                 self.transport.answered(&id);
                 self.cancellations.answered(&id);
+                self.spans.end(&id, |span| spans::record(span, &outcome));
                 match self.waiting.remove(&id) {
                     Some(Waiter::Call(post)) => post.end(Ok(outcome), self.shared.noticed()),
                     Some(Waiter::Subscriber(post, uri)) => {

@@ -8,7 +8,7 @@ use pintle_types::{
 use serde_json::Value;
 use tokio::{task::AbortHandle, time::Instant};
 
-use super::{CallFailure, Driver, LayerReply, Waiter, command::Watch, layered::OwnMessage};
+use super::{CallFailure, Driver, LayerReply, Waiter, command::Watch, layered::OwnMessage, spans};
 use crate::{Ended, Error, client::state::CallSender, transport::Failed};
 
 /// The subscriptions of a connection, and their state.
@@ -316,6 +316,7 @@ impl Driver {
         if let Some(overtaken) = self.watching.opening.replace(id.clone()) {
             self.stop(&overtaken);
         }
+        self.start_span(&id, &request.method, request.params.as_ref());
         self.send(&pintle_types::Message::Request(request));
         Ok(id)
     }
@@ -465,6 +466,7 @@ impl Driver {
             End::Error(error) => Some(error),
             _ => None,
         };
+        self.spans.end(subscription, |span| spans::record_end(span, refused.as_ref()));
         const AT_ONCE: &str = "the server ended the subscription at once";
         let result = || match &refused {
             Some(error) => Err(Error::Rpc(error.clone())),

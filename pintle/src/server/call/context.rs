@@ -5,8 +5,14 @@ use std::sync::{Arc, OnceLock};
 use http::{Extensions, HeaderMap, Method, Uri};
 
 #[cfg(feature = "http-server")]
-use crate::message_log::{ConnectionLog, Direction, HttpExchangeLog, MessageLog};
+use pintle_proto::http::{MCP_PROTOCOL_VERSION, MCP_SESSION_ID};
+
 use crate::{message_log::Redactor, server::access::peer_address::PeerAddress, transport::TransportKind};
+#[cfg(feature = "http-server")]
+use crate::{
+    message_log::{ConnectionLog, Direction, HttpExchangeLog, MessageLog},
+    telemetry::ConnectionFacts,
+};
 
 /// The context of a request: its extensions, and its head if it came over HTTP.
 #[derive(Debug, Default)]
@@ -73,6 +79,18 @@ impl RequestContext {
         match &self.head {
             Some(_) => TransportKind::Http,
             None => self.left.get().copied().unwrap_or(TransportKind::Other),
+        }
+    }
+
+    /// Returns the facts of an HTTP request for the spans of its messages.
+    #[cfg(feature = "http-server")]
+    pub(crate) fn connection_facts(&self) -> ConnectionFacts<'_> {
+        let header = |name| self.head.as_ref().and_then(|head| head.headers.get(name));
+        let revision = header(&MCP_PROTOCOL_VERSION).and_then(|version| version.to_str().ok()?.parse().ok());
+        ConnectionFacts {
+            revision,
+            session: header(&MCP_SESSION_ID).map(|id| id.as_bytes()),
+            transport: self.transport(),
         }
     }
 

@@ -102,8 +102,9 @@ impl CallDriver {
             }
             Err(_) => {
                 tracing::error!(method = cx.method(), "a handler panicked before it began");
-                let error = RpcError::internal("the handler failed: see the server's log");
-                HandlerState::Done { outcome: Some(Outcome::Failed(error)), last: Vec::new() }
+                let outcome = Outcome::Failed(RpcError::internal("the handler failed: see the server's log"));
+                span::record(&span, &outcome);
+                HandlerState::Done { outcome: Some(outcome), last: Vec::new() }
             }
         };
         drop(scope);

@@ -16,6 +16,7 @@ mod session;
 mod settings;
 mod shared;
 mod shutdown;
+mod spans;
 mod stateless;
 
 pub use self::edge::acceptor::Shutdown;

@@ -20,9 +20,9 @@ use super::{
     request_cx::HttpRequestCx,
     rights,
     session::{Session, conversation, exchange::Exchange, id::SessionId},
-    stateless,
+    spans, stateless,
 };
-use crate::server::Caller;
+use crate::{server::Caller, telemetry::ReceivedRequests};
 
 /// Answers a POST.
 pub(super) async fn answer(
@@ -32,7 +32,7 @@ pub(super) async fn answer(
     accepts: Accepts,
 ) -> Response<Body> {
     match admit(cx, head, content, accepts).await {
-        Admitted::Answered(response) => response,
+        Admitted::Answered(response) | Admitted::Called(response) => response,
         Admitted::Stateless(call) => stateless::run(cx, call, accepts).await,
         Admitted::Deferred(call) => Box::pin(deferred::answer(cx, call, accepts)).await,
         Admitted::InSession(exchange) => exchange.run(&cx.http.0, accepts).await,
@@ -43,6 +43,8 @@ pub(super) async fn answer(
 pub(super) enum Admitted {
     /// Nothing is left to run.
     Answered(Response<Body>),
+    /// A call has run.
+    Called(Response<Body>),
     /// A call that ends with its request.
     Stateless(Call),
     /// A request that no handler answers, and that layers see first.
@@ -62,6 +64,15 @@ async fn admit(cx: &HttpRequestCx, head: &Head<'_>, content: Content, accepts: A
             return Admitted::Answered(refused(&refusal, malformed_id(&malformed)));
         }
     };
+    let received = ReceivedRequests::of(&frame);
+    let admitted = admit_frame(cx, head, frame, accepts).await;
+    match received.is_empty() {
+        true => admitted,
+        false => spans::recorded(cx, received, admitted),
+    }
+}
+
+async fn admit_frame(cx: &HttpRequestCx, head: &Head<'_>, frame: Frame, accepts: Accepts) -> Admitted {
     if expects_response(&frame) && cx.http.0.calls.is_closed() {
         return Admitted::Answered(refused(&closed(), request_id(&frame)));
     }
@@ -88,7 +99,7 @@ async fn admit(cx: &HttpRequestCx, head: &Head<'_>, content: Content, accepts: A
             return Admitted::Answered(Box::pin(ignored(cx, frame)).await);
         }
         Destination::Initialize => {
-            return Admitted::Answered(Box::pin(conversation::open(cx, frame)).await);
+            return Box::pin(conversation::open(cx, frame)).await;
         }
         Destination::Sessionless(revision) => match cx.transient_session(revision) {
             Some(session) => session,

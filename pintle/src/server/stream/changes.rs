@@ -2,8 +2,19 @@
 
 use std::task::Context;
 
+use pintle_proto::server::{Call, Listener};
+use tracing::Span;
+
 use super::{FULL, StreamConnection};
 use crate::server::{Notice, changes::Recipient};
+
+/// A subscription of the stateless era.
+pub(super) struct OpenSubscription {
+    pub(super) call: Call,
+    pub(super) listener: Listener,
+    /// The span of the request that opened it.
+    pub(super) _span: Span,
+}
 
 impl StreamConnection {
     /// Sends the notifications of changes to those that want them.
@@ -24,7 +35,7 @@ impl StreamConnection {
         }
         self.each_recipient(|recipient| recipient.withhold());
         // A slow reader is notified when it has read; until then its changes are merged.
-        let listeners = self.listens.values_mut().map(|(_, listener)| listener);
+        let listeners = self.listens.values_mut().map(|open| &mut open.listener);
         for listener in listeners.chain(self.engine.listener()) {
             loop {
                 if self.unwritten >= FULL {
@@ -49,7 +60,7 @@ impl StreamConnection {
     fn each_recipient(&mut self, mut visit: impl FnMut(&mut Recipient<'_>)) {
         let snapshot = &*self.server.snapshot();
         let (principal, extensions) = (self.principal.as_deref(), self.context.extensions());
-        for (call, listener) in self.listens.values_mut() {
+        for OpenSubscription { call, listener, .. } in self.listens.values_mut() {
             visit(&mut Recipient { snapshot, listener, peer: call.peer(), principal, extensions });
         }
         if let Some(peer) = &self.engine.peer().cloned()

@@ -55,8 +55,8 @@ impl StreamConnection {
             self.take_back(&ids);
         }
         let snapshot = self.server.snapshot();
-        for (_, (call, _)) in std::mem::take(&mut self.listens) {
-            for line in self.engine.unlisten(&snapshot.service, &call, now()) {
+        for open in std::mem::take(&mut self.listens).into_values() {
+            for line in self.engine.unlisten(&snapshot.service, &open.call, now()) {
                 self.send(line.into());
             }
         }

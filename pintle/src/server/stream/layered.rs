@@ -12,14 +12,18 @@ use pintle_types::{
     schema::CancelledParams,
 };
 use tokio::sync::oneshot;
+use tracing::Span;
 
-use super::{OVERHEAD, StreamConnection, TURN};
-use crate::server::{
-    OnNotification,
-    call::{cx::Cx, sink::CallSink},
-    clock::now,
-    dispatch,
-    snapshot::Snapshot,
+use super::{OVERHEAD, StreamConnection, TURN, changes::OpenSubscription};
+use crate::{
+    server::{
+        OnNotification,
+        call::{cx::Cx, sink::CallSink},
+        clock::now,
+        dispatch,
+        snapshot::Snapshot,
+    },
+    telemetry::ReceivedRequests,
 };
 
 /// A notification that waits for its turn.
@@ -72,12 +76,12 @@ impl StreamConnection {
     pub(super) fn accept(&mut self, frame: Frame, cx: &mut Context<'_>) {
         let snapshot = self.server.snapshot();
         let inbound = self.admit_frame(&snapshot, frame);
-        let inbound = self.refuse_session(inbound);
         self.decide(&snapshot, inbound, cx);
     }
 
-    /// Passes a message to the engine.
+    /// Passes a message to the engine. A hook may refuse the session that it opens.
     pub(super) fn admit_frame(&mut self, snapshot: &Arc<Snapshot>, frame: Frame) -> Inbound {
+        let received = ReceivedRequests::of(&frame);
         if snapshot.layered.is_some() {
             self.show_cancellations(snapshot, &frame);
         }
@@ -85,7 +89,12 @@ impl StreamConnection {
         if let Some(principal) = &self.principal {
             arrival = arrival.by(principal);
         }
-        self.engine.receive(&snapshot.service, frame, &arrival)
+        let inbound = self.engine.receive(&snapshot.service, frame, &arrival);
+        let inbound = self.refuse_session(inbound);
+        if !received.is_empty() {
+            self.record_spans(received, &inbound);
+        }
+        inbound
     }
 
     /// Lists a new session and starts to collect changes for it, and runs the hooks for it. Returns the error of a hook that refuses it.
@@ -108,7 +117,11 @@ impl StreamConnection {
     }
 
     /// Replaces the response to `initialize` if a hook refuses the session.
-    pub(super) fn refuse_session(&mut self, inbound: Inbound) -> Inbound {
+    fn refuse_session(&mut self, inbound: Inbound) -> Inbound {
+        // A handshake is answered at once.
+        if self.follows && matches!(inbound, Inbound::Reply(_)) {
+            self.update_session();
+        }
         match (self.follow_session(), inbound) {
             (Some(error), Inbound::Reply(response)) => Inbound::Reply(Response::new(response.id, Err(error))),
             (_, inbound) => inbound,
@@ -202,23 +215,27 @@ impl StreamConnection {
         let outcome = match self.engine.perform(&snapshot.service, &call, params) {
             Ok(Performed::Outcome(outcome)) => outcome,
             Ok(Performed::Listen(listen)) => {
-                self.listen(listen);
+                // The call has a span.
+                self.listen(listen, Span::none());
                 Outcome::Complete(RawObject::empty().into())
             }
             Err(error) => Outcome::Failed(error),
         };
+        if self.follows {
+            self.update_session();
+        }
         let outcome = self.follow_session().map_or(outcome, Outcome::Failed);
         // The layers may have ended meanwhile.
         let _ = reply.send(outcome);
     }
 
-    /// Opens a subscription.
-    pub(super) fn listen(&mut self, listen: Listen) {
+    /// Opens a subscription. The span of its request ends with it.
+    pub(super) fn listen(&mut self, listen: Listen, span: Span) {
         let Listen { call, listener, acknowledgement, .. } = listen;
         self.send(acknowledgement.into());
         if let Some(ticket) = call.ticket() {
             self.inbox.follow(listener.watched());
-            self.listens.insert(ticket, (call, listener));
+            self.listens.insert(ticket, OpenSubscription { call, listener, _span: span });
         }
     }
 

@@ -5,6 +5,7 @@ mod keepalive;
 mod layered;
 mod serve;
 mod session;
+mod spans;
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -18,7 +19,7 @@ use std::{
 use bytes::Bytes;
 use pintle_proto::{
     RETRY_AFTER_MS,
-    server::{Arrival, Call, Engine, Inbound, Listener, Outcome, Ticket},
+    server::{Arrival, Call, Engine, Inbound, Outcome, Ticket},
 };
 use pintle_types::{Frame, Message, Response, RpcError};
 use tokio::{
@@ -29,6 +30,7 @@ use tokio::{
 
 use self::{
     answers::Answers,
+    changes::OpenSubscription,
     keepalive::Keepalive,
     layered::{Barrier, PendingNotification},
     session::{SessionEnd, StreamSession},
@@ -40,6 +42,7 @@ use crate::{
         call::{
             batch,
             context::RequestContext,
+            cx::span,
             driver::{CallDriver, CallStep},
             limit::WaitQueue,
             questions::OpenQuestions,
@@ -84,7 +87,7 @@ pub(crate) struct StreamConnection {
     notices: Notices,
     /// Messages that wait for a request that is in the layers of the server.
     barrier: Option<Box<Barrier>>,
-    listens: HashMap<Ticket, (Call, Listener)>,
+    listens: HashMap<Ticket, OpenSubscription>,
     inbox: Arc<ChangeInbox>,
     /// The end of the session that its handles reach.
     live: SessionEnd,
@@ -183,6 +186,7 @@ impl StreamConnection {
         self.principal = caller.name().map(Into::into);
         caller.name().into_iter().for_each(|principal| self.live.0.set_principal(principal));
         self.context = Arc::new(RequestContext::new(caller.extensions.clone()));
+        self.live.0.set_transport(self.context.transport());
         let visit = Visit::begin(self.server.clone(), caller, self.live.0.facts().number);
         self.refused = visit.refused().cloned().map(Box::new);
         self.visit = Some(visit);
@@ -430,7 +434,6 @@ impl StreamConnection {
                 return;
             }
         };
-        let inbound = self.refuse_session(inbound);
         if self.is_full() {
             self.backlog += length + OVERHEAD;
         }
@@ -458,7 +461,10 @@ impl StreamConnection {
     fn decide(&mut self, snapshot: &Arc<Snapshot>, inbound: Inbound, cx: &mut Context<'_>) {
         match inbound {
             Inbound::Call(call) => self.admit(snapshot, call, cx),
-            Inbound::Listen(listen) => self.listen(listen),
+            Inbound::Listen(listen) => {
+                let span = span::of_request(&self.context, &listen.call);
+                self.listen(listen, span);
+            }
             Inbound::Reply(response) => self.send(Message::Response(response).to_vec().into()),
             Inbound::BatchReply(bytes) => self.send(bytes.into()),
             Inbound::Answer(response) => self.answer(response),

@@ -1,7 +1,7 @@
 //! The spans of requests, in both roles.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fmt::Debug,
     sync::{Arc, Mutex},
 };
@@ -9,8 +9,8 @@ use std::{
 use pintle::{
     Client, Server,
     client::{Answer, Mode},
-    server::{Cx, ToolError, tool},
-    types::RawObject,
+    server::{Cx, Next, ToolError, around, resource, tool},
+    types::{RawObject, schema::LoggingLevel},
 };
 use serde_json::json;
 use tracing::{
@@ -22,6 +22,10 @@ use tracing_subscriber::{
     layer::{Context, Layer, SubscriberExt as _},
     registry::LookupSpan,
 };
+
+use crate::support::line_client::Raw;
+#[cfg(all(feature = "http-client", feature = "http-server"))]
+use crate::support::over::{Over, TRANSPORTS};
 
 type Fields = BTreeMap<String, String>;
 
@@ -165,4 +169,102 @@ async fn a_call_that_is_cancelled_is_recorded_as_such() {
     }
     connection.ping().await.unwrap();
     assert_eq!(only(&spans, "server", "tools/call wait")["error.type"], "cancelled");
+}
+
+/// The kinds and names of all spans that have ended, sorted, without duplicates.
+fn names(spans: &Spans) -> BTreeSet<String> {
+    let spans = spans.0.lock().unwrap();
+    spans.iter().map(|span| format!("{} {}", span["otel.kind"], span["otel.name"])).collect()
+}
+
+/// What a client of either era causes besides its calls, over a pipe or HTTP.
+#[cfg(all(feature = "http-client", feature = "http-server"))]
+async fn protocol_requests(mode: Mode, over: Over, layered: bool) {
+    let spans = Spans::default();
+    let _subscribed = tracing::subscriber::set_default(tracing_subscriber::registry().with(spans.clone()));
+    let mut server = Server::new("s", "1")
+        .tool(tool("greet", || async { "hello" }))
+        .resource(resource("note:///a", "a", || async { "a" }))
+        .logging();
+    if layered {
+        server = server.layer(&around(|cx: Cx, next: Next| next.run(cx)));
+    }
+    let client = Client::new("c", "1").mode(mode);
+    let modern = matches!(mode, Mode::Modern);
+    let version = if modern { "2026-07-28" } else { "2025-11-25" };
+    let connection = over.connect(&client, &server, version).await.unwrap();
+    connection.subscribe("note:///a").await.unwrap();
+    if !modern {
+        connection.ping().await.unwrap();
+        connection.set_log_level(LoggingLevel::Info).await.unwrap();
+        // The server asks too.
+        server.sessions()[0].ping().await.unwrap();
+    }
+    connection.unsubscribe("note:///a").await.unwrap();
+    connection.call_raw("no/such/method", RawObject::empty()).await.unwrap_err();
+    connection.close().await;
+    let wanted: &[&str] = match mode {
+        Mode::Modern => &["server/discover", "subscriptions/listen"],
+        _ => &["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"],
+    };
+    let context = format!("{mode:?} over {over:?}, layers: {layered}");
+    for kind in ["client", "server"] {
+        for name in wanted {
+            let names = names(&spans);
+            assert!(names.contains(&format!("{kind} {name}")), "{context}: no {kind} {name}: {names:?}");
+        }
+    }
+    // One of the client, and one of the server: both directions of `ping` have both.
+    for name in wanted.iter().filter(|name| **name != "ping") {
+        only(&spans, "client", name);
+        let span = only(&spans, "server", name);
+        assert!(!span.contains_key("error.type"), "{context}: {span:?}");
+        assert!(span.contains_key("jsonrpc.request.id"), "{context}: {span:?}");
+        if *name != "initialize" {
+            assert_eq!(span["mcp.protocol.version"], version, "{context}: {span:?}");
+        }
+    }
+    if !modern {
+        assert_eq!(
+            spans.0.lock().unwrap().iter().filter(|span| span["otel.name"] == "ping").count(),
+            4,
+            "{context}"
+        );
+    }
+    // A name that the peer invents is in no name of a span.
+    let refused = only(&spans, "server", "_OTHER");
+    assert_eq!(refused["error.type"], "-32601", "{context}");
+}
+
+#[cfg(all(feature = "http-client", feature = "http-server"))]
+#[tokio::test]
+async fn requests_that_no_handler_answers_have_spans_on_both_sides() {
+    for mode in [Mode::Modern, Mode::Legacy] {
+        for over in TRANSPORTS {
+            for layered in [false, true] {
+                protocol_requests(mode, over, layered).await;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn each_request_of_a_batch_has_one_span() {
+    let spans = Spans::default();
+    let _subscribed = tracing::subscriber::set_default(tracing_subscriber::registry().with(spans.clone()));
+    let server = Server::new("s", "1").tool(tool("greet", || async { "hello" }));
+    let mut raw = Raw::new(&server);
+    raw.open("2025-03-26", json!({})).await;
+    raw.send(json!([
+        {"jsonrpc": "2.0", "id": 8, "method": "ping"},
+        {"jsonrpc": "2.0", "id": 9, "method": "tools/list"},
+        {"jsonrpc": "2.0", "id": 10, "method": "initialize", "params": {}},
+    ]))
+    .await;
+    raw.recv().await;
+    assert!(!only(&spans, "server", "ping").contains_key("error.type"));
+    only(&spans, "server", "tools/list");
+    let initialized: Vec<_> =
+        spans.0.lock().unwrap().iter().filter(|span| span["otel.name"] == "initialize").cloned().collect();
+    assert_eq!(initialized.len(), 2, "{initialized:?}");
 }

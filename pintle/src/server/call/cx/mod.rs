@@ -2,7 +2,7 @@ mod asking;
 mod edited;
 mod notifications;
 mod once;
-pub(super) mod span;
+pub(in crate::server) mod span;
 mod target;
 mod web;
 

@@ -2,17 +2,36 @@
 
 use pintle_proto::{
     http::MCP_SESSION_ID,
-    server::{Body, Outcome},
+    server::{Body, Call, Outcome},
 };
 use tracing::Span;
 
 use super::Cx;
-use crate::telemetry::{self, RequestFacts, SpanKind};
+use crate::{
+    server::call::context::RequestContext,
+    telemetry::{self, RequestFacts, SpanKind},
+};
 
 /// Creates the span of a call.
 pub(in crate::server::call) fn of_call(cx: &Cx) -> Span {
     let id = cx.call().id();
     let facts = RequestFacts { id: Some(id), params: Some(cx.params()), ..facts(cx, cx.method()) };
+    telemetry::span(SpanKind::Server, &facts)
+}
+
+/// Creates the span of a request that has a call and no `Cx`, if a subscriber wants it.
+pub(in crate::server) fn of_request(context: &RequestContext, call: &Call) -> Span {
+    if !telemetry::is_enabled() {
+        return Span::none();
+    }
+    let facts = RequestFacts {
+        method: call.method(),
+        params: Some(call.params()),
+        id: Some(call.id()),
+        revision: Some(call.peer().revision.as_str()),
+        session: None,
+        transport: context.transport(),
+    };
     telemetry::span(SpanKind::Server, &facts)
 }
 

@@ -8,7 +8,7 @@ use pintle_proto::{
     http::{Accepts, MCP_SESSION_ID, Refusal, session_status},
     server::{Call, Engine, Inbound, Outcome, Performed, Service},
 };
-use pintle_types::{Frame, Message, Notification, RawObject, Response as Answer, RpcError};
+use pintle_types::{Frame, Message, Notification, RawObject, RequestId, Response as Answer, RpcError};
 
 use tokio::time::timeout;
 
@@ -16,6 +16,7 @@ use super::{
     Session,
     exchange::{Exchange, Inline},
     id::SessionId,
+    notification_permit::NotificationPermit,
     record::NO_SUBSCRIPTIONS,
     registry::Refused,
     store::Sessions,
@@ -40,16 +41,32 @@ use crate::{
 };
 
 /// Answers `initialize`, with a session if the handshake succeeds and sessions are enabled.
-pub(in crate::server::http) async fn open(cx: &HttpRequestCx, frame: Frame) -> Response<Body> {
+pub(in crate::server::http) async fn open(cx: &HttpRequestCx, frame: Frame) -> Admitted {
     let opened = match cx.open(Engine::new_session()) {
         Ok(session) => session,
-        Err(refusal) => return refused(&refusal, None),
+        Err(refusal) => return Admitted::Answered(refused(&refusal, None)),
     };
-    let (id, mut response) = match opened.receive(&cx.snapshot.service, frame) {
-        Inbound::Reply(answer) => (answer.id.clone(), reply(answer)),
-        Inbound::Call(call) => (Some(call.id().clone()), initialize(cx, &opened, call).await),
-        _ => return accepted(),
-    };
+    match opened.receive(&cx.snapshot.service, frame) {
+        Inbound::Reply(answer) => {
+            let id = answer.id.clone();
+            Admitted::Answered(keep_opened(cx, opened, id, reply(answer)).await)
+        }
+        Inbound::Call(call) => {
+            let id = Some(call.id().clone());
+            let response = initialize(cx, &opened, call).await;
+            Admitted::Called(keep_opened(cx, opened, id, response).await)
+        }
+        _ => Admitted::Answered(accepted()),
+    }
+}
+
+/// Registers a session whose handshake succeeded, and adds its id to the response.
+async fn keep_opened(
+    cx: &HttpRequestCx,
+    opened: Session,
+    id: Option<RequestId>,
+    mut response: Response<Body>,
+) -> Response<Body> {
     if opened.peer().is_none() || !cx.endpoint().sessions {
         return response;
     }
@@ -371,8 +388,8 @@ fn spawn_notification(
     method: &str,
     handling: impl Future<Output = ()> + Send + 'static,
 ) {
-    let Ok(permit) = exchange.shared.notices.clone().try_acquire_owned() else {
-        tracing::warn!(method, "a notification was dropped: too many are being handled");
+    let Some(permit) = NotificationPermit::take(&exchange.shared.notification_handlers, exchange.session()) else {
+        tracing::warn!(method, "a notification was dropped: too many of its client are being handled");
         return;
     };
     // The client may have disconnected, so the limit is that of a detached call.

@@ -23,21 +23,24 @@ use super::{
     channel::{Channel, Producer},
     detached::{self, CallGroup},
 };
-use crate::server::{
-    call::{
-        context::RequestContext,
-        driver::{CallDriver, CallStep},
-        sink::{CallEvent, CallSink},
-    },
-    http::{
-        Body,
-        edge::{
-            keep_alive::KeepAlive,
-            response::{accepted, events, json, session_ended},
+use crate::{
+    server::{
+        call::{
+            context::RequestContext,
+            driver::{CallDriver, CallStep},
+            sink::{CallEvent, CallSink},
         },
-        shared::HttpShared,
+        http::{
+            Body,
+            edge::{
+                keep_alive::KeepAlive,
+                response::{accepted, events, json, session_ended},
+            },
+            shared::HttpShared,
+        },
+        snapshot::Snapshot,
     },
-    snapshot::Snapshot,
+    telemetry::{AnsweredRequests, ReceivedRequests},
 };
 
 /// The calls of one POST, usually one.
@@ -207,6 +210,18 @@ impl Exchange {
                 spawn(driver, &self.session);
             }
         }
+    }
+
+    /// Creates the spans of the requests of a message that no handler answers.
+    pub(in crate::server::http) fn record_spans(&self, context: &RequestContext, received: ReceivedRequests) {
+        let mut answered = AnsweredRequests::default();
+        self.calls.iter().for_each(|call| answered.add_call(call.driver.call().id()));
+        for output in &self.outputs {
+            if let Output::Response(bytes) = output {
+                answered.add_bytes(bytes);
+            }
+        }
+        drop(received.spans(context.connection_facts(), &answered));
     }
 
     /// Returns the calls, to end them from outside.

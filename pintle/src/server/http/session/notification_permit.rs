@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::Session;
-use crate::server::{access::peer_address::AddressKey, http::shared::HttpShared};
+use crate::server::access::peer_address::AddressKey;
 
 /// The limit of one owner. Further notifications are dropped.
 const OWNER_HANDLERS: usize = 256;
@@ -14,8 +14,8 @@ const OWNER_HANDLERS: usize = 256;
 const ANONYMOUS_HANDLERS: usize = 4096;
 
 /// The numbers of running notification handlers.
-#[derive(Debug, Default)]
-pub(in crate::server::http) struct NotificationHandlers(Mutex<HandlerCounts>);
+#[derive(Clone, Debug, Default)]
+pub(in crate::server::http) struct NotificationHandlers(Arc<Mutex<HandlerCounts>>);
 
 #[derive(Debug, Default)]
 struct HandlerCounts {
@@ -34,19 +34,19 @@ enum HandlerOwner {
 
 /// A permit for one notification handler, released on drop.
 pub(super) struct NotificationPermit {
-    shared: Arc<HttpShared>,
+    handlers: NotificationHandlers,
     owner: HandlerOwner,
 }
 
 impl NotificationPermit {
     /// Returns a permit, unless a limit is reached.
-    pub(super) fn take(shared: &Arc<HttpShared>, session: &Session) -> Option<Self> {
+    pub(super) fn take(handlers: &NotificationHandlers, session: &Session) -> Option<Self> {
         let owner = match &session.principal {
             Some(name) => HandlerOwner::Principal(name.clone()),
             None => HandlerOwner::Address(session.address),
         };
         let anonymous = matches!(owner, HandlerOwner::Address(_));
-        let mut counts = shared.notification_handlers.lock();
+        let mut counts = handlers.lock();
         let count = counts.running.get(&owner).copied().unwrap_or_default();
         if (count >= OWNER_HANDLERS && owner != HandlerOwner::Address(None))
             || (anonymous && counts.anonymous >= ANONYMOUS_HANDLERS)
@@ -56,13 +56,13 @@ impl NotificationPermit {
         counts.running.insert(owner.clone(), count + 1);
         counts.anonymous += usize::from(anonymous);
         drop(counts);
-        Some(Self { shared: shared.clone(), owner })
+        Some(Self { handlers: handlers.clone(), owner })
     }
 }
 
 impl Drop for NotificationPermit {
     fn drop(&mut self) {
-        let mut counts = self.shared.notification_handlers.lock();
+        let mut counts = self.handlers.lock();
         counts.anonymous -= usize::from(matches!(self.owner, HandlerOwner::Address(_)));
         if let Some(count) = counts.running.get_mut(&self.owner) {
             *count -= 1;

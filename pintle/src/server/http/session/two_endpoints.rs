@@ -34,6 +34,7 @@ use crate::{
             shared::HttpShared,
         },
     },
+    telemetry::ReceivedRequests,
 };
 
 /// The paths of the two endpoints.
@@ -143,6 +144,7 @@ pub(in crate::server::http) async fn receive(
         Some(None) => return refused(&unread(), request_id(&frame)),
         other => other.flatten(),
     };
+    let received = ReceivedRequests::of(&frame);
     let cancelled = cancellations(&snapshot, &frame);
     let mut inbound = with_cancellations(session, session.receive(&snapshot.service, frame), cancelled);
     if let (Err(error), Inbound::Reply(answer)) = (session.note_peer(), &mut inbound) {
@@ -150,6 +152,9 @@ pub(in crate::server::http) async fn receive(
     }
     let mut exchange = Exchange::new(shared, session, &snapshot, true);
     decide(&mut exchange, session, context, inbound);
+    if !received.is_empty() {
+        exchange.record_spans(context, received);
+    }
     if exchange.is_empty() {
         exchange.forward_to(&channel, None).await;
     } else {

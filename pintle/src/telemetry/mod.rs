@@ -3,13 +3,24 @@
 //! A span has the target `pintle::request`, the level `INFO` and, in `otel.name`, the name that exporters show: the method, for
 //! tools and prompts followed by their name.
 
+mod received;
+
 use std::{fmt::Display, sync::OnceLock};
 
 use pintle_types::{RawObject, RpcError, method};
 use serde_json::Value;
 use tracing::{Level, Span, field::Empty};
 
-use crate::message_log::{Redactor, transport_kind::TransportKind};
+pub(crate) use self::received::{AnsweredRequests, ConnectionFacts, ReceivedRequests};
+use crate::{
+    excerpt::excerpt,
+    message_log::{Redactor, transport_kind::TransportKind},
+};
+
+/// The limit of a name in a span, in characters. The peer chooses it.
+const MAX_NAME: usize = 128;
+/// The limit of a URI in a span, in characters.
+const MAX_URI: usize = 1024;
 
 /// Which side of a request a span is of.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -40,12 +51,13 @@ pub(crate) fn is_enabled() -> bool {
 /// Creates the span of a request. Called only if spans [are enabled](is_enabled).
 pub(crate) fn span(kind: SpanKind, facts: &RequestFacts<'_>) -> Span {
     let method = facts.method;
-    let member = |name: &str| facts.params?.decode_member::<String>(name).ok().flatten();
+    let text = |name: &str| facts.params?.decode_member::<String>(name).ok().flatten();
+    let member = |name: &str| text(name).map(|text| excerpt(&text, MAX_NAME));
     let (tool, prompt, uri) = match method {
         method::TOOLS_CALL => (member("name"), None, None),
         method::PROMPTS_GET => (None, member("name"), None),
         method::RESOURCES_READ | method::RESOURCES_SUBSCRIBE | method::RESOURCES_UNSUBSCRIBE => {
-            (None, None, member("uri"))
+            (None, None, text("uri"))
         }
         _ => (None, None, None),
     };
@@ -80,17 +92,17 @@ pub(crate) fn span(kind: SpanKind, facts: &RequestFacts<'_>) -> Span {
         span.record("gen_ai.operation.name", "execute_tool");
     }
     if let Some(uri) = uri {
-        span.record("mcp.resource.uri", &*redactor().url(&uri));
+        span.record("mcp.resource.uri", excerpt(&redactor().url(&uri), MAX_URI));
     }
     if let Some(id) = facts.id {
-        span.record("jsonrpc.request.id", id.to_string());
+        span.record("jsonrpc.request.id", excerpt(&id.to_string(), MAX_NAME));
     }
     if let Some(session) = facts.session {
         span.record("mcp.session.id", redactor().tag(session));
     }
     let meta = facts.params.and_then(|params| params.decode_member::<Value>("_meta").ok().flatten());
     if let Some(parent) = meta.as_ref().and_then(|meta| meta.get("traceparent")?.as_str()) {
-        span.record("traceparent", parent);
+        span.record("traceparent", excerpt(parent, MAX_NAME));
     }
     span
 }
