@@ -388,7 +388,8 @@ fn spawn_notification(
     method: &str,
     handling: impl Future<Output = ()> + Send + 'static,
 ) {
-    let Some(permit) = NotificationPermit::take(&exchange.shared.notification_handlers, exchange.session()) else {
+    let Some(permit) = NotificationPermit::take(&exchange.shared.notification_handlers, exchange.session())
+    else {
         tracing::warn!(method, "a notification was dropped: too many of its client are being handled");
         return;
     };
