@@ -2,38 +2,46 @@
 
 use std::{borrow::Cow, marker::PhantomData};
 
-use serde::de::{DeserializeSeed, IgnoredAny};
+use serde::de::IgnoredAny;
 
 use crate::{
     Malformed, MalformedKind as Kind, Message, Notification, RawObject, Request, RequestId, Response,
     RpcError,
     malformed::diagnose,
     method,
-    raw::{Name, ObjectSeed},
+    raw::{Scan, ScannedObject},
 };
 
 /// Reads a message in one pass. If that fails, [`diagnose`] finds the reason.
 pub(crate) fn read(text: &str) -> Result<Message, Box<Malformed>> {
-    let mut envelope = Envelope::default();
-    match (Scan { text, at: 0 }).read(&mut envelope) {
-        Some(()) => envelope.into_message(),
+    match scan(text) {
+        Some(envelope) => envelope.into_message(|object| object.copy(text)),
         None => Err(diagnose(text)),
+    }
+}
+
+/// Reads a message in one pass. Its text becomes that of the params or the result, without a copy.
+pub(crate) fn read_owned(text: String) -> Result<Message, Box<Malformed>> {
+    match scan(&text) {
+        Some(envelope) => envelope.into_message(|object| object.cut(text)),
+        None => Err(diagnose(&text)),
     }
 }
 
 /// The members of a message. The inner `Option` of a member that may be null is `None` for `null`.
 #[derive(Default)]
-struct Envelope<'a> {
-    version: Option<Cow<'a, str>>,
+struct Envelope {
+    version: Option<bool>,
     id: Option<Option<RequestId>>,
-    method: Option<Cow<'a, str>>,
-    params: Option<Option<RawObject>>,
-    result: Option<Option<RawObject>>,
+    method: Option<Cow<'static, str>>,
+    params: Option<Option<ScannedObject>>,
+    result: Option<Option<ScannedObject>>,
     error: Option<Option<RpcError>>,
 }
 
-impl Envelope<'_> {
-    fn into_message(self) -> Result<Message, Box<Malformed>> {
+impl Envelope {
+    /// Returns the message. `text` returns the text of its params or its result.
+    fn into_message(self, text: impl FnOnce(ScannedObject) -> RawObject) -> Result<Message, Box<Malformed>> {
         let Self { version, id, method, params, result, error } = self;
         let kind = match (&method, &result, &error) {
             (None, None, None) => Kind::Unclear,
@@ -44,7 +52,7 @@ impl Envelope<'_> {
             let error = RpcError::invalid_request(format!("{fault}: {advice}"));
             Err(Box::new(Malformed { id: id.flatten(), kind, fault: fault.into(), error }))
         };
-        if version.as_deref() != Some("2.0") {
+        if version != Some(true) {
             return refuse(id, "`jsonrpc` is not \"2.0\"", "send `\"jsonrpc\":\"2.0\"` in every message");
         }
         let null = match (&result, &error) {
@@ -54,18 +62,18 @@ impl Envelope<'_> {
         };
         // Some peers print an absent member as `null`.
         let (result, error) = (result.flatten(), error.flatten());
-        match (method.map(interned), id, result, error) {
+        match (method, id, result, error) {
             (Some(method), Some(Some(id)), None, None) => {
-                Ok(Message::Request(Request { id, method, params: params.flatten() }))
+                Ok(Message::Request(Request { id, method, params: params.flatten().map(text) }))
             }
             (Some(_), id @ Some(None), None, None) => {
                 refuse(id, "`id` is null", "a request has a string or an integer, a notification has no `id`")
             }
             (Some(method), None, None, None) => {
-                Ok(Message::Notification(Notification { method, params: params.flatten() }))
+                Ok(Message::Notification(Notification { method, params: params.flatten().map(text) }))
             }
             (None, id, Some(result), None) => {
-                Ok(Message::Response(Response { id: id.flatten(), result: Ok(result) }))
+                Ok(Message::Response(Response { id: id.flatten(), result: Ok(text(result)) }))
             }
             (None, id, None, Some(error)) => {
                 Ok(Message::Response(Response { id: id.flatten(), result: Err(error) }))
@@ -101,126 +109,77 @@ enum Field {
     Other,
 }
 
-/// A scan over the members of the envelope. serde_json reads their values.
-///
-/// Each method returns `None` if the text is not what it expects.
-struct Scan<'a> {
-    text: &'a str,
-    at: usize,
+/// Reads the whole text as one message. A member that occurs twice is refused.
+fn scan(text: &str) -> Option<Envelope> {
+    fn set<T>(slot: &mut Option<T>, value: T) -> Option<()> {
+        slot.replace(value).is_none().then_some(())
+    }
+    let mut envelope = Envelope::default();
+    let mut scan = Scan::new(text);
+    scan.members(|scan| {
+        let field = field(scan)?;
+        scan.token(b':')?;
+        match field {
+            Field::Version => set(&mut envelope.version, scan.string()? == "2.0"),
+            Field::Id => set(&mut envelope.id, id(scan)?),
+            Field::Method => set(&mut envelope.method, interned(scan.string()?)),
+            Field::Params => set(&mut envelope.params, object(scan, Some("arguments"))?),
+            Field::Result => set(&mut envelope.result, object(scan, None)?),
+            Field::Error => set(&mut envelope.error, scan.value(PhantomData)?),
+            Field::Other => scan.value(PhantomData::<IgnoredAny>).map(drop),
+        }
+    })?;
+    scan.next().is_none().then_some(envelope)
 }
 
-impl<'a> Scan<'a> {
-    /// Reads the whole text as one message. A member that occurs twice is refused.
-    fn read(mut self, envelope: &mut Envelope<'a>) -> Option<()> {
-        fn set<T>(slot: &mut Option<T>, value: T) -> Option<()> {
-            slot.replace(value).is_none().then_some(())
+/// Reads the name of a member. A name without escapes is compared where it is.
+fn field(scan: &mut Scan<'_>) -> Option<Field> {
+    let (field, length) = match scan.rest()?.as_bytes() {
+        rest if rest.starts_with(b"\"jsonrpc\"") => (Field::Version, 9),
+        rest if rest.starts_with(b"\"id\"") => (Field::Id, 4),
+        rest if rest.starts_with(b"\"method\"") => (Field::Method, 8),
+        rest if rest.starts_with(b"\"params\"") => (Field::Params, 8),
+        rest if rest.starts_with(b"\"result\"") => (Field::Result, 8),
+        rest if rest.starts_with(b"\"error\"") => (Field::Error, 7),
+        _ => {
+            return Some(match &*scan.string()? {
+                "jsonrpc" => Field::Version,
+                "id" => Field::Id,
+                "method" => Field::Method,
+                "params" => Field::Params,
+                "result" => Field::Result,
+                "error" => Field::Error,
+                _ => Field::Other,
+            });
         }
-        self.token(b'{')?;
-        let mut more = self.next()? != b'}';
-        while more {
-            let field = self.field()?;
-            self.token(b':')?;
-            match field {
-                Field::Version => set(&mut envelope.version, self.string()?)?,
-                Field::Id => set(&mut envelope.id, self.id()?)?,
-                Field::Method => set(&mut envelope.method, self.string()?)?,
-                Field::Params => set(&mut envelope.params, self.object()?)?,
-                Field::Result => set(&mut envelope.result, self.object()?)?,
-                Field::Error => set(&mut envelope.error, self.value(PhantomData)?)?,
-                Field::Other => drop(self.value(PhantomData::<IgnoredAny>)?),
-            }
-            more = self.next()? == b',';
-            self.at += usize::from(more);
-        }
-        self.token(b'}')?;
-        self.next().is_none().then_some(())
-    }
+    };
+    scan.skip(length);
+    Some(field)
+}
 
-    /// Reads the name of a member. A name without escapes is compared where it is.
-    fn field(&mut self) -> Option<Field> {
-        self.next()?;
-        let rest = self.text.as_bytes().get(self.at..)?;
-        let (field, length) = match rest {
-            rest if rest.starts_with(b"\"jsonrpc\"") => (Field::Version, 9),
-            rest if rest.starts_with(b"\"id\"") => (Field::Id, 4),
-            rest if rest.starts_with(b"\"method\"") => (Field::Method, 8),
-            rest if rest.starts_with(b"\"params\"") => (Field::Params, 8),
-            rest if rest.starts_with(b"\"result\"") => (Field::Result, 8),
-            rest if rest.starts_with(b"\"error\"") => (Field::Error, 7),
-            _ => {
-                return Some(match &*self.string()? {
-                    "jsonrpc" => Field::Version,
-                    "id" => Field::Id,
-                    "method" => Field::Method,
-                    "params" => Field::Params,
-                    "result" => Field::Result,
-                    "error" => Field::Error,
-                    _ => Field::Other,
-                });
-            }
-        };
-        self.at += length;
-        Some(field)
+/// Reads an id. Up to 18 digits are a number; serde_json reads any other.
+fn id(scan: &mut Scan<'_>) -> Option<Option<RequestId>> {
+    let rest = scan.rest()?.as_bytes();
+    let (mut number, mut length) = (0, 0);
+    while let Some(digit @ b'0'..=b'9') = rest.get(length)
+        && length < 18
+    {
+        number = number * 10 + i64::from(digit - b'0');
+        length += 1;
     }
-
-    /// Returns the next byte that is not white space, without going past it.
-    fn next(&mut self) -> Option<u8> {
-        loop {
-            match self.text.as_bytes().get(self.at)? {
-                b' ' | b'\t' | b'\n' | b'\r' => self.at += 1,
-                byte => return Some(*byte),
-            }
-        }
+    let ends = matches!(rest.get(length), Some(b',' | b'}'));
+    if !ends || length == 0 || rest.starts_with(b"0") {
+        return scan.value(PhantomData);
     }
+    scan.skip(length);
+    Some(Some(RequestId::Number(number)))
+}
 
-    fn token(&mut self, token: u8) -> Option<()> {
-        (self.next()? == token).then(|| self.at += 1)
-    }
-
-    /// Reads a string, borrowed if it has no escapes.
-    fn string(&mut self) -> Option<Cow<'a, str>> {
-        self.token(b'"')?;
-        let start = self.at;
-        loop {
-            match self.text.as_bytes().get(self.at)? {
-                b'"' => break,
-                b'\\' | ..b' ' => {
-                    self.at = start - 1;
-                    return self.value(Name);
-                }
-                _ => self.at += 1,
-            }
-        }
-        self.at += 1;
-        self.text.get(start..self.at - 1).map(Cow::Borrowed)
-    }
-
-    /// Reads an id. Up to 18 digits are a number; serde_json reads any other.
-    fn id(&mut self) -> Option<Option<RequestId>> {
-        let first = self.next()?;
-        let rest = self.text.get(self.at..)?;
-        let length = rest.bytes().position(|byte| !byte.is_ascii_digit())?;
-        let ends = matches!(rest.as_bytes().get(length), Some(b',' | b'}'));
-        if !ends || !(1..=18).contains(&length) || first == b'0' {
-            return self.value(PhantomData);
-        }
-        self.at += length;
-        Some(Some(RequestId::Number(rest.get(..length)?.parse().ok()?)))
-    }
-
-    /// Reads an object or `null`.
-    fn object(&mut self) -> Option<Option<RawObject>> {
-        match self.next()? {
-            b'n' => self.value(PhantomData::<()>).map(|()| None),
-            _ => self.value(ObjectSeed::within(self.text)).map(Some),
-        }
-    }
-
-    fn value<T: DeserializeSeed<'a>>(&mut self, seed: T) -> Option<T::Value> {
-        let mut deserializer = serde_json::Deserializer::from_str(self.text.get(self.at..)?);
-        let value = seed.deserialize(&mut deserializer).ok()?;
-        self.at += deserializer.into_iter::<IgnoredAny>().byte_offset();
-        Some(value)
+/// Reads an object or `null`.
+fn object(scan: &mut Scan<'_>, decoded: Option<&'static str>) -> Option<Option<ScannedObject>> {
+    match scan.next()? {
+        b'n' => scan.value(PhantomData::<()>).map(|()| None),
+        _ => scan.object(decoded).map(Some),
     }
 }
 
@@ -255,6 +214,7 @@ mod tests {
             ),
         ] {
             assert!(Message::parse(usually.as_bytes()).is_ok(), "{usually}");
+            assert_eq!(Message::parse(usually.as_bytes()), read_owned(usually.to_owned()), "{usually}");
             assert_eq!(Message::parse(usually.as_bytes()), Message::parse(otherwise.as_bytes()), "{usually}");
         }
     }
@@ -297,6 +257,7 @@ mod tests {
             "{ }",
         ] {
             assert!(Message::parse(text.as_bytes()).is_err(), "{text}");
+            assert_eq!(Message::parse(text.as_bytes()), read_owned(text.to_owned()), "{text}");
         }
     }
 
@@ -329,6 +290,7 @@ mod tests {
     fn params_are_cut_out_of_the_message() {
         let text = " { \"jsonrpc\" : \"2.0\",\"params\" :\n{ \"name\":\"x\" , \"arguments\" : {\"a\": 1} , \"_meta\":{ } } ,\"id\":7,\"method\":\"tools/call\"} ";
         let Ok(Message::Request(request)) = Message::parse(text.as_bytes()) else { panic!("a request") };
+        assert_eq!(read_owned(text.to_owned()).as_ref(), Ok(&Message::Request(request.clone())));
         let params = request.params.unwrap();
         assert_eq!(params.as_str(), r#"{ "name":"x" , "arguments" : {"a": 1} , "_meta":{ } }"#);
         assert_eq!(params.get("arguments"), Some(r#"{"a": 1}"#));

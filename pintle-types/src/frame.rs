@@ -53,6 +53,20 @@ impl Frame {
         }
     }
 
+    /// Reads one frame from its text, which becomes that of the params or the result: a long message is not copied. A batch of
+    /// more than `limit` messages is refused as a whole.
+    ///
+    /// # Errors
+    ///
+    /// The text is neither a message nor a batch.
+    pub fn parse_string(text: String, limit: usize) -> Result<Self, Box<Malformed>> {
+        // Anything else goes the usual way.
+        match text.starts_with('{') {
+            true => envelope::read_owned(text).map(Self::One),
+            false => Self::parse_str(&text, limit),
+        }
+    }
+
     fn parse_batch(text: &str, limit: usize) -> Result<Self, Box<Malformed>> {
         let refuse = |error| Box::new(Malformed::unclear(error));
         let mut deserializer = serde_json::Deserializer::from_str(text);
@@ -132,10 +146,12 @@ mod tests {
             assert!(matches!(Message::parse(text.as_bytes()), Ok(Message::Request(_))), "{text}");
             assert!(matches!(Frame::parse(text.as_bytes(), 2), Ok(Frame::One(_))), "{text}");
             assert!(matches!(Frame::parse_str(&text, 2), Ok(Frame::One(_))), "{text}");
+            assert!(matches!(Frame::parse_string(text.clone(), 2), Ok(Frame::One(_))), "{text}");
         }
         let batch = format!("\u{feff}[{ping}]");
         assert!(matches!(Frame::parse(batch.as_bytes(), 2), Ok(Frame::Batch(_))));
         assert!(matches!(Frame::parse_str(&batch, 2), Ok(Frame::Batch(_))));
+        assert!(matches!(Frame::parse_string(batch, 2), Ok(Frame::Batch(_))));
         for two in [format!("\u{feff}\u{feff}{ping}"), format!("\u{feff}\u{feff}[{ping}]")] {
             assert!(Message::parse(two.as_bytes()).is_err(), "{two}");
             assert!(Frame::parse(two.as_bytes(), 2).is_err(), "{two}");

@@ -45,8 +45,8 @@ pub struct Listener {
     wants: Wants,
     watched: Watched,
     pending: PendingChanges,
-    /// The grants of extensions.
-    extra: JsonObject,
+    /// The grants of extensions, if there are any.
+    extra: Option<Box<JsonObject>>,
     /// The id of the request that opened the subscription; a session has none.
     pub(super) tag: Option<RequestId>,
     /// The revision that its notifications are written in.
@@ -74,7 +74,7 @@ impl Listener {
             wants,
             watched: Watched::new(watched),
             pending: PendingChanges::default(),
-            extra: JsonObject::new(),
+            extra: None,
             tag,
             revision,
             charge: Charge::default(),
@@ -87,13 +87,13 @@ impl Listener {
     }
 
     pub(super) fn granted(mut self, extra: JsonObject) -> Self {
-        self.extra = extra;
+        self.extra = (!extra.is_empty()).then(|| Box::new(extra));
         self
     }
 
     /// Returns what was granted of an extension's member of the filter.
     pub fn grants(&self, member: &str) -> Option<&Value> {
-        self.extra.get(member)
+        self.extra.as_ref()?.get(member)
     }
 
     /// Returns the id of the subscription; a session has none.

@@ -1,9 +1,6 @@
 //! The server's side of the session era: a handshake opens a session, and the server may send requests.
 
-use std::{
-    collections::{BTreeSet, HashSet},
-    sync::Arc,
-};
+use std::{collections::BTreeSet, sync::Arc};
 
 use pintle_types::{
     Message, RawObject, RawValue, Request, RequestId, Response, RpcError, method,
@@ -32,7 +29,7 @@ pub(super) struct ServerSession {
     described: usize,
     last_id: i64,
     /// The questions and pings that the client has not answered.
-    asked: HashSet<i64>,
+    asked: BTreeSet<i64>,
 }
 
 /// The number of handshakes that a connection allows.
@@ -217,7 +214,7 @@ impl ServerSession {
         let mut charge = Charge::new(service);
         charge.force(bytes);
         let listener = Listener::new(wants, watched, None, peer.revision).charged(charge);
-        Self { peer, listener, described: 0, last_id, asked: HashSet::new() }
+        Self { peer, listener, described: 0, last_id, asked: BTreeSet::new() }
     }
 
     /// Charges the memory of the client's description, if the limits allow it.

@@ -302,13 +302,14 @@ pub(super) fn check_type(call: &Call, service: &Service, body: &RawObject) -> Re
 /// Writes a result with its `resultType`, its cache hints and the server's name.
 pub(super) fn complete(call: &Call, service: &Service, body: Body, hint: &CacheHint, out: &mut Vec<u8>) {
     // A handler may have set any of these members itself, for example in a gateway or an extension.
-    let kind = body.get("resultType");
+    let own = |name| if let Body::Text(_) = body { None } else { body.get(name) };
+    let kind = own("resultType");
     let cacheable = method::find(call.method()).is_some_and(|row| row.cacheable)
         && kind.is_none_or(|kind| kind == "\"complete\"");
     let kind = kind.is_some();
-    let ttl = cacheable && body.get("ttlMs").is_none();
-    let scope = cacheable && body.get("cacheScope").is_none();
-    let meta = body.get("_meta").map(str::to_owned);
+    let ttl = cacheable && own("ttlMs").is_none();
+    let scope = cacheable && own("cacheScope").is_none();
+    let meta = own("_meta").map(str::to_owned);
     print::open_object(out, if meta.is_some() { body.without(&["_meta"]).into() } else { body });
     if !kind {
         out.extend_from_slice(br#""resultType":"complete","#);

@@ -1,3 +1,5 @@
+use super::decoded::DecodedMember;
+
 /// The spans of a member in the text: its name, without quotes, and its value.
 ///
 /// Names are stored as serde_json prints them, so a name without quotes, backslashes and control characters (all of
@@ -12,17 +14,28 @@ pub(super) struct Member {
 ///
 /// `plain` means that no name has an escape. Then a name can be compared with the text as it is.
 #[derive(Clone)]
-pub(super) enum Members {
+pub(crate) enum Members {
     /// Up to three members of a short text, without an allocation. The variant is no larger than a vector.
     Few {
         spans: [[u16; 4]; FEW],
         count: u8,
         plain: bool,
     },
-    Many {
-        list: Vec<Member>,
-        plain: bool,
-    },
+    Many(Box<MemberList>),
+}
+
+/// The members of an object that has many, or a long text.
+pub(crate) struct MemberList {
+    list: Vec<Member>,
+    plain: bool,
+    decoded: Option<DecodedMember>,
+}
+
+/// A copy has no decoded strings: they would double what it takes.
+impl Clone for MemberList {
+    fn clone(&self) -> Self {
+        Self { list: self.list.clone(), plain: self.plain, decoded: None }
+    }
 }
 
 pub(super) const FEW: usize = 3;
@@ -34,14 +47,16 @@ impl Members {
 
     pub(super) fn is_plain(&self) -> bool {
         match self {
-            Self::Few { plain, .. } | Self::Many { plain, .. } => *plain,
+            Self::Few { plain, .. } => *plain,
+            Self::Many(many) => many.plain,
         }
     }
 
     /// Records whether the added names are plain.
     pub(super) fn note(&mut self, added: bool) {
         match self {
-            Self::Few { plain, .. } | Self::Many { plain, .. } => *plain &= added,
+            Self::Few { plain, .. } => *plain &= added,
+            Self::Many(many) => many.plain &= added,
         }
     }
 
@@ -53,10 +68,7 @@ impl Members {
             *count += 1;
             return;
         }
-        self.grow();
-        if let Self::Many { list, .. } = self {
-            list.push(member);
-        }
+        self.grow().list.push(member);
     }
 
     /// Sets the end of the last member's value.
@@ -69,66 +81,68 @@ impl Members {
             }
             return;
         }
-        self.grow();
-        if let Self::Many { list, .. } = self
-            && let Some(member) = list.last_mut()
-        {
+        if let Some(member) = self.grow().list.last_mut() {
             member.value.1 = end;
         }
     }
 
-    fn grow(&mut self) {
+    fn grow(&mut self) -> &mut MemberList {
         if let Self::Few { plain, .. } = *self {
             let mut list = Vec::with_capacity(4 * FEW);
             list.extend(self.iter());
-            *self = Self::Many { list, plain };
+            *self = Self::Many(Box::new(MemberList { list, plain, decoded: None }));
+        }
+        match self {
+            Self::Many(many) => many,
+            Self::Few { .. } => unreachable!("it has grown"),
+        }
+    }
+
+    /// Keeps the decoded strings of a member.
+    pub(super) fn set_decoded(&mut self, member: DecodedMember) {
+        self.grow().decoded = Some(member);
+    }
+
+    /// Returns the decoded strings of a member, if they were kept.
+    pub(super) fn decoded(&self, name: &str) -> Option<&DecodedMember> {
+        match self {
+            Self::Few { .. } => None,
+            Self::Many(many) => many.decoded.as_ref().filter(|member| member.is(name)),
         }
     }
 
     pub(super) fn len(&self) -> usize {
         match self {
             Self::Few { count, .. } => usize::from(*count),
-            Self::Many { list, .. } => list.len(),
+            Self::Many(many) => many.list.len(),
         }
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = Member> {
         let (few, many): (&[_], &[_]) = match self {
             Self::Few { spans, count, .. } => (spans.get(..usize::from(*count)).unwrap_or_default(), &[]),
-            Self::Many { list, .. } => (&[], list),
+            Self::Many(many) => (&[], &many.list),
         };
         few.iter().map(Member::long).chain(many.iter().copied())
-    }
-
-    /// Shifts all spans, for a text that starts `by` bytes later.
-    pub(super) fn shifted(self, by: u32) -> Self {
-        if by == 0 {
-            return self;
-        }
-        let span = |(start, end): (u32, u32)| (start.saturating_sub(by), end.saturating_sub(by));
-        let mut shifted = Self::new();
-        shifted.note(self.is_plain());
-        self.iter().for_each(|Member { name, value }| {
-            shifted.push(Member { name: span(name), value: span(value) });
-        });
-        shifted
     }
 
     /// Returns the value of a member, given its name as it is printed.
     pub(super) fn value<'a>(&self, text: &'a str, name: &str) -> Option<&'a str> {
         // As bytes: whether a character begins and ends there need not be asked.
-        let is_it = |start: usize, end: usize| {
-            start + name.len() == end && text.as_bytes().get(start..end) == Some(name.as_bytes())
-        };
+        let is_it = |start: usize, end: usize| text.as_bytes().get(start..end) == Some(name.as_bytes());
         match self {
             Self::Few { spans, count, .. } => {
-                let mut spans = spans.get(..usize::from(*count)).unwrap_or_default().iter();
-                let [.., start, end] = spans.find(|span| is_it(span[0].into(), span[1].into()))?;
-                text.get(usize::from(*start)..usize::from(*end))
+                let length = u16::try_from(name.len()).ok()?;
+                for [from, to, start, end] in spans.get(..usize::from(*count))? {
+                    if to - from == length && is_it((*from).into(), (*to).into()) {
+                        return text.get(usize::from(*start)..usize::from(*end));
+                    }
+                }
+                None
             }
-            Self::Many { list, .. } => {
+            Self::Many(many) => {
                 let is_it = |member: &&Member| is_it(member.name.0 as usize, member.name.1 as usize);
-                list.iter().find(is_it).map(|member| slice(text, member.value))
+                many.list.iter().find(is_it).map(|member| slice(text, member.value))
             }
         }
     }
@@ -159,16 +173,6 @@ impl Members {
 }
 
 impl Member {
-    /// A member whose name and value are parts of this text.
-    pub(super) fn within(text: &str, name: &str, value: &str) -> Option<Self> {
-        Some(Self { name: span(text, name)?, value: span(text, value)? })
-    }
-
-    /// The name and the value.
-    pub(super) fn parts(self, text: &str) -> (&str, &str) {
-        (slice(text, self.name), slice(text, self.value))
-    }
-
     fn short(self) -> Option<[u16; 4]> {
         let Self { name, value } = self;
         // Each lies behind the one before, but for the end of a value that is still being written.
@@ -184,13 +188,6 @@ impl Member {
 
 pub(super) fn slice(text: &str, (start, end): (u32, u32)) -> &str {
     text.get(start as usize..end as usize).unwrap_or_default()
-}
-
-/// Returns the span of a part of a text.
-fn span(text: &str, part: &str) -> Option<(u32, u32)> {
-    let start = (part.as_ptr() as usize).checked_sub(text.as_ptr() as usize)?;
-    let end = start.checked_add(part.len()).filter(|end| *end <= text.len())?;
-    Some((u32::try_from(start).ok()?, u32::try_from(end).ok()?))
 }
 
 #[cfg(test)]

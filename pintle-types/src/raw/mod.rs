@@ -1,7 +1,9 @@
 mod builder;
+mod decoded;
 mod escape;
 mod members;
 mod reader;
+mod scan;
 mod writer;
 
 use std::{borrow::Cow, fmt};
@@ -11,7 +13,9 @@ use serde_json::value::RawValue;
 
 pub use builder::RawObjectBuilder;
 use members::{Members, slice};
-pub(crate) use reader::{Name, ObjectSeed};
+pub(crate) use reader::Name;
+use reader::ObjectSeed;
+pub(crate) use scan::{Scan, ScannedObject};
 pub(crate) use writer::ObjectWriter;
 
 /// A JSON object whose members are still text.
@@ -52,7 +56,10 @@ impl RawObject {
         if !text.starts_with('{') {
             return Err(ser::Error::custom("not a JSON object: params and results are structs or maps"));
         }
-        ObjectSeed::within(&text).read()
+        match Scan::new(&text).object(None) {
+            Some(object) => Ok(object.cut(text)),
+            None => text.parse(),
+        }
     }
 
     /// Returns the object as text.
@@ -106,7 +113,12 @@ impl RawObject {
         &'a self,
         name: &str,
     ) -> Result<Option<T>, serde_json::Error> {
-        self.get(name).map_or(Ok(None), serde_json::from_str)
+        let Some(text) = self.get(name).filter(|text| *text != "null") else { return Ok(None) };
+        // If that fails, the text says why.
+        match self.members.decoded(name).map(|member| member.decode(&self.text)) {
+            Some(Ok(value)) => Ok(Some(value)),
+            _ => serde_json::from_str(text).map(Some),
+        }
     }
 
     /// Returns the object with some members left out.
@@ -173,7 +185,7 @@ impl Serialize for RawObject {
 
 impl<'de> Deserialize<'de> for RawObject {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(ObjectSeed::anywhere())
+        deserializer.deserialize_map(ObjectSeed)
     }
 }
 
@@ -264,7 +276,7 @@ mod tests {
     fn a_new_member_stands_behind_the_others_as_they_are() {
         let four = serde_json::value::to_raw_value(&4).unwrap();
         for text in [r#"{"a":1,"b":"é\n"}"#, "{ \"a\" : 1 ,\n\"b\":2\n}", "{ }"] {
-            let object = ObjectSeed::within(text).read().unwrap().with("d", &four);
+            let object = Scan::new(text).object(None).unwrap().copy(text).with("d", &four);
             assert!(object.iter().eq(read(object.as_str()).iter()), "{object:?}");
             assert_eq!((object.get("d"), object.get("e")), (Some("4"), None), "{text}");
             assert_eq!(object.get("a"), read(text).get("a"), "{text}");
@@ -273,10 +285,12 @@ mod tests {
 
     #[test]
     fn no_object_has_a_line_break() {
+        const BROKEN: &str = "{\"a\":[1,\r\n2]}";
         let broken = RawValue::from_string("[1,\r\n2]".to_owned()).unwrap();
         for object in [
-            read("{\"a\":[1,\r\n2]}"),
-            ObjectSeed::within("{\"a\":[1,\r\n2]}").read().unwrap(),
+            read(BROKEN),
+            Scan::new(BROKEN).object(None).unwrap().copy(BROKEN),
+            Scan::new(BROKEN).object(None).unwrap().cut(BROKEN.to_owned()),
             RawObject::empty().with("a", &broken),
             RawObject::from_serialize(&std::collections::BTreeMap::from([("a", broken)])).unwrap(),
         ] {

@@ -157,13 +157,11 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> FromCall for Args<T> {
         if let Some(texts) = cx.texts() {
             return texts.decode().map(Self);
         }
-        let text = cx.arguments();
-        let read = serde_json::from_str(text);
-        let read = read.or_else(|error| match whole_numbers(text) {
+        let read = cx.decode_arguments().or_else(|error| match whole_numbers(cx.arguments()) {
             Some(text) => serde_json::from_str(&text).map_err(|_| error),
             None => Err(error),
         });
-        read.map(Self).map_err(|error| undecodable(cx, text, &error))
+        read.map(Self).map_err(|error| undecodable(cx, cx.arguments(), &error))
     }
 }
 

@@ -21,6 +21,7 @@ use http::Extensions;
 use pintle_proto::server::Ticket;
 use pintle_proto::{Peer, server::Call};
 use pintle_types::{Meta, RawObject};
+use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 
 pub use self::target::Target;
@@ -157,6 +158,14 @@ impl Cx {
     /// Returns the arguments of a tool call as text, with the defaults of those that the client omitted.
     pub(crate) fn arguments(&self) -> &str {
         self.tool().and_then(|called| called.filled.as_deref()).unwrap_or_else(|| self.sent_arguments())
+    }
+
+    /// Decodes the arguments of a tool call, with the defaults of those that the client omitted.
+    pub(crate) fn decode_arguments<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        if let Some(filled) = self.tool().and_then(|called| called.filled.as_deref()) {
+            return serde_json::from_str(filled);
+        }
+        self.params().decode_member("arguments")?.map_or_else(|| serde_json::from_str("{}"), Ok)
     }
 
     /// Returns the arguments of a tool call as the client sent them. If it sent none, or `null`, they are an empty object.

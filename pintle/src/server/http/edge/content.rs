@@ -1,7 +1,7 @@
 use bytes::{Buf, Bytes};
 use pintle_types::{Frame, Malformed};
 
-use crate::server::reading::{parse, utf8};
+use crate::server::reading::{parse, parse_string, utf8};
 
 /// The content of a request body.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ impl Content {
     /// Parses the message, or a batch of at most `max_messages` messages.
     pub(in crate::server::http) fn parse(self, max_messages: usize) -> Result<Frame, Box<Malformed>> {
         match self {
-            Self::Text(text) => Frame::parse_str(&text, max_messages),
+            Self::Text(text) => parse_string(text, max_messages),
             Self::Bytes(bytes) => parse(&bytes, max_messages),
         }
     }

@@ -23,13 +23,16 @@ impl SessionId {
 
     /// Parses an id in the form that `Display` writes.
     pub(in crate::server::http) fn parse(text: &str) -> Option<Self> {
-        let digits = |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-        if text.len() != 32 || !text.bytes().all(digits) {
-            return None;
-        }
-        let (high, low) = text.split_at(16);
-        let half = |digits| u64::from_str_radix(digits, 16).ok().map(u128::from);
-        Some(Self(half(high)? << 64 | half(low)?))
+        let digits: &[u8; 32] = text.as_bytes().try_into().ok()?;
+        let half = |digits: &[u8]| {
+            digits.iter().try_fold(0_u64, |half, digit| match digit {
+                b'0'..=b'9' => Some(half << 4 | u64::from(digit - b'0')),
+                b'a'..=b'f' => Some(half << 4 | u64::from(digit - b'a' + 10)),
+                _ => None,
+            })
+        };
+        let (high, low) = digits.split_at(16);
+        Some(Self(u128::from(half(high)?) << 64 | u128::from(half(low)?)))
     }
 }
 
