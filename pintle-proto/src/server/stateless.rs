@@ -457,6 +457,7 @@ mod tests {
         };
         for (patience, lives) in [(None, most), (Some(5000), 5000), (Some(u64::MAX), most)] {
             let call = admit("", 1000).unwrap();
+            assert!(!call.returned());
             call.ask(&service, "roots", &Question::Roots).unwrap();
             patience.into_iter().for_each(|patience| call.set_answer_timeout_ms(patience));
             let reply = call.finish(&service, Outcome::InputRequired, 1000).reply(call.id());
@@ -533,6 +534,13 @@ mod tests {
             assert_eq!(String::from_utf8(again.bytes).unwrap(), expected);
             assert_eq!(again.error, finished.error);
         }
+        // A store may have written it in several lines, which would be several messages.
+        let stored = super::super::Reply::new(false, "{\r\n\"content\":[]}");
+        let again = call("7").finish(&service, Outcome::Replied(stored), 0).bytes;
+        assert_eq!(
+            String::from_utf8(again).unwrap(),
+            r#"{"jsonrpc":"2.0","id":7,"result":{  "content":[]}}"#
+        );
     }
 
     #[test]

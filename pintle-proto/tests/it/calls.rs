@@ -105,6 +105,16 @@ fn sampling_with_context_needs_its_capability_in_the_revisions_that_have_one() {
 }
 
 #[test]
+fn progress_that_is_no_number_is_not_sent() {
+    let service = service();
+    let call = in_session(&service, "2025-11-25", &json!({"name": "t", "_meta": {"progressToken": 1}}));
+    assert_eq!(call.progress(f64::NAN, None, None), None);
+    assert_eq!(call.progress(1.0, Some(f64::INFINITY), None), None);
+    assert!(call.progress(1.0, Some(2.0), None).is_some());
+    assert_eq!(call.progress(1.0, Some(2.0), None), None, "it did not increase");
+}
+
+#[test]
 fn completion_of_an_elicitation_is_notified_in_the_revision_that_has_it() {
     let service = service();
     let call = in_session(&service, "2025-11-25", &json!({"name": "t", "_meta": {"progressToken": 1}}));
