@@ -36,6 +36,7 @@ mod state;
 mod tools;
 
 use std::{
+    collections::hash_map::Entry,
     fmt,
     future::Future,
     sync::{Arc, Weak},
@@ -238,13 +239,18 @@ impl Client {
     {
         let name = name.into();
         let custom = Arc::make_mut(&mut self.settings.handlers.custom);
-        let fault = if method::find(&name).is_some() {
-            Some(format!("`{name}` is a method of the protocol; choose another name"))
-        } else if custom.contains_key(&name) {
-            Some(format!("a handler for the method `{name}` is already registered; choose another name"))
-        } else {
-            custom.insert(name, custom_handler(handle));
-            None
+        let fault = match custom.entry(name) {
+            entry if method::find(entry.key()).is_some() => {
+                Some(format!("`{}` is a method of the protocol; choose another name", entry.key()))
+            }
+            Entry::Occupied(entry) => {
+                let name = entry.key();
+                Some(format!("a handler for the method `{name}` is already registered; choose another name"))
+            }
+            Entry::Vacant(entry) => {
+                entry.insert(custom_handler(handle));
+                None
+            }
         };
         self.settings.fault = fault.or(self.settings.fault);
         self
