@@ -46,6 +46,35 @@ fn streams_and_the_exit_code_are_passed_on() {
     std::fs::remove_file(&path).unwrap();
 }
 
+/// Nobody reads standard error, where the messages are printed to.
+#[test]
+#[cfg(unix)]
+fn a_recording_that_nobody_reads_delays_nothing() {
+    let mut tap = pintle()
+        .args(["tap", "--json", "--", "cat"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let unread = tap.stderr.take();
+    // More than the pipe and the queue of the recording take, in both directions.
+    let message = format!(
+        "{{\"jsonrpc\":\"2.0\",\"method\":\"x\",\"params\":{{\"a\":\"{}\"}}}}\n",
+        "a".repeat(1 << 20)
+    );
+    let sent = message.repeat(12);
+    let mut input = tap.stdin.take().unwrap();
+    let bytes = sent.clone();
+    let writing = std::thread::spawn(move || input.write_all(bytes.as_bytes()).unwrap());
+    let mut received = String::new();
+    tap.stdout.take().unwrap().read_to_string(&mut received).unwrap();
+    writing.join().unwrap();
+    assert!(received == sent, "{} bytes of {}", received.len(), sent.len());
+    assert_eq!(tap.wait().unwrap().code(), Some(0));
+    drop(unread);
+}
+
 #[test]
 fn a_client_finds_the_same_server() {
     let program = env!("CARGO_BIN_EXE_pintle");
