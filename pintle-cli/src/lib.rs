@@ -5,6 +5,7 @@ mod arguments;
 mod auth;
 mod cli;
 mod completion;
+mod connection;
 mod content;
 pub mod demo;
 mod failure;
@@ -12,6 +13,7 @@ mod forms;
 mod json;
 mod output;
 mod recording;
+mod repl;
 mod storage;
 mod suspended;
 mod targets;
@@ -76,17 +78,25 @@ fn execute(verb: Verb, output: &Output) -> Result<(), Failure> {
     let runtime = runtime.map_err(|error| Failure::internal(&error))?;
     runtime.block_on(async {
         let done = match verb.handles_signals() {
-            true => verbs::run(verb, output).await,
+            true => run_verb(verb, output).await,
             false => tokio::select! {
                 // An interrupted verb has no result.
                 biased;
                 _ = tokio::signal::ctrl_c() => Err(Failure::silent(Exit::Interrupted)),
-                done = verbs::run(verb, output) => done,
+                done = run_verb(verb, output) => done,
             },
         };
         output.flush_recording().await;
         done
     })
+}
+
+async fn run_verb(verb: Verb, output: &Output) -> Result<(), Failure> {
+    match verb {
+        Verb::Man(args) => verbs::man::run(&args, Cli::command(), output),
+        Verb::Repl(args) => repl::run(args, output).await,
+        verb => verbs::run(verb, output).await,
+    }
 }
 
 fn finish(output: &Output, done: Result<(), Failure>) -> ExitCode {

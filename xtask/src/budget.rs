@@ -90,8 +90,9 @@ const BUDGETS: &[Budget] = &[
     // which writes it.
     Budget { package: "pintle-host", build: "all features", features: "--all-features", limit: 81 },
     // All of `pintle` but sockets, with HTTPS; the command itself brings tokio's macros, and clap with its derive is 7. The
-    // configuration files of hosts are 7, and logins 1: `pintle-oauth`, which has no others.
-    Budget { package: "pintle-cli", build: "all features", features: "--all-features", limit: 137 },
+    // configuration files of hosts are 7, and logins 1: `pintle-oauth`, which has no others. What edits the lines of
+    // `repl` is 8, and what writes manual pages 2.
+    Budget { package: "pintle-cli", build: "all features", features: "--all-features", limit: 147 },
 ];
 
 pub(crate) fn command(_: &[String]) -> Result<(), Failure> {

@@ -3,6 +3,8 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 use clap::{Args, ValueEnum};
 use pintle::proto::Revision;
 
+use crate::connection::SharedConnection;
+
 /// Options of the connection, which every verb with a target has.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Connection")]
@@ -31,6 +33,27 @@ pub(crate) struct ConnectArgs {
     /// The program of the server and its arguments
     #[arg(last = true, value_name = "PROGRAM", hide = true)]
     pub(crate) command: Vec<OsString>,
+    /// A connection that is open already: that of `repl`.
+    #[arg(skip)]
+    pub(crate) open: Option<SharedConnection>,
+}
+
+impl ConnectArgs {
+    /// Returns an option that was given, if there is one.
+    pub(crate) fn given(&self) -> Option<&'static str> {
+        let Self { headers, token_env, env, cwd, era, revision, timeout, command, open: _ } = self;
+        let options = [
+            ("--header", !headers.is_empty()),
+            ("--token-env", token_env.is_some()),
+            ("--env", !env.is_empty()),
+            ("--cwd", cwd.is_some()),
+            ("--era", *era != EraArg::Auto),
+            ("--revision", revision.is_some()),
+            ("--timeout", timeout.is_some()),
+            ("--", !command.is_empty()),
+        ];
+        options.into_iter().find(|(_, given)| *given).map(|(option, _)| option)
+    }
 }
 
 /// The eras that a client may use.

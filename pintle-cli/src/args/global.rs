@@ -24,13 +24,16 @@ pub(crate) struct GlobalArgs {
     /// Print how the server is reached, its log messages and its standard error; twice: debug messages too
     #[arg(long, short, global = true, action = ArgAction::Count)]
     verbose: u8,
+    /// Print long results to a terminal directly, and not through `$PAGER` or `less`
+    #[arg(long, global = true)]
+    no_pager: bool,
 }
 
 impl GlobalArgs {
     /// Returns the settings. `typed` is the whole command line.
     pub(crate) fn into_settings(self, typed: &[OsString]) -> OutputSettings {
-        let Self { json, pick, raw, only_results, verbose } = self;
-        OutputSettings { json, raw, pick, without_pick: without_pick(typed), only_results, verbose }
+        let Self { json, pick, raw, only_results, verbose, no_pager } = self;
+        OutputSettings { json, raw, pick, without_pick: without_pick(typed), only_results, verbose, no_pager }
     }
 }
 

@@ -14,7 +14,6 @@ use serde_json::Value;
 
 use super::{
     asked::Asked,
-    console::Console,
     fill_in::fill_in,
     form::{Filled, Form},
     given::GivenAnswers,
@@ -29,7 +28,6 @@ pub(super) struct Answerer {
     options: QuestionArgs,
     /// Whether the user has agreed to open pages: the page of a call that is resumed.
     accepts_pages: AtomicBool,
-    console: Console,
     output: Output,
     /// The problem with the given answers, if there is one.
     problem: Mutex<Option<String>>,
@@ -52,12 +50,16 @@ impl Answerer {
         let words: Vec<_> = words.iter().chain(&options.answers).cloned().collect();
         let given = GivenAnswers::read(&words, options.file.as_deref()).await?;
         let accepts_pages = AtomicBool::new(false);
-        let (console, output, problem) = (Console::default(), output.clone(), Mutex::default());
-        Ok(Self { given, options, accepts_pages, console, output, problem })
+        let (output, problem) = (output.clone(), Mutex::default());
+        Ok(Self { given, options, accepts_pages, output, problem })
     }
 
     pub(super) fn options(&self) -> &QuestionArgs {
         &self.options
+    }
+
+    pub(super) fn output(&self) -> &Output {
+        &self.output
     }
 
     /// Sets whether pages are accepted without a question.
@@ -88,7 +90,7 @@ impl Answerer {
                 }
             });
         }
-        let mut turn = self.console.turn(&self.output).await;
+        let mut turn = self.output.console().turn(&self.output).await;
         Ok(fill_in(server, &form, given, &mut turn).await)
     }
 
@@ -100,7 +102,7 @@ impl Answerer {
         if !self.asks() {
             return Err(Unanswered::NotAsked);
         }
-        let mut turn = self.console.turn(&self.output).await;
+        let mut turn = self.output.console().turn(&self.output).await;
         Ok(show_page(server, page, !self.options.no_browser, &mut turn).await)
     }
 
@@ -116,7 +118,7 @@ impl Answerer {
         if !self.asks() {
             return Err(Unanswered::NotAsked);
         }
-        let mut turn = self.console.turn(&self.output).await;
+        let mut turn = self.output.console().turn(&self.output).await;
         Ok(super::page::confirm_page(server, page, &mut turn).await)
     }
 

@@ -2,11 +2,10 @@ use pintle::{client::Answer, types::JsonObject};
 use serde_json::Value;
 
 use super::{
-    console::Turn,
     field::{Field, FieldKind, bare},
     form::Form,
 };
-use crate::output::{Text, Tone};
+use crate::output::{Text, Tone, Turn};
 
 /// Asks the user to fill in a form, except for the values that were given. Shows them before they are sent.
 pub(super) async fn fill_in(server: &str, form: &Form, given: JsonObject, turn: &mut Turn<'_>) -> Answer {

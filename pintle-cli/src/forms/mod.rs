@@ -2,7 +2,6 @@
 
 mod answerer;
 mod asked;
-mod console;
 mod field;
 mod fill_in;
 mod form;

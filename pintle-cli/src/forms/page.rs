@@ -4,10 +4,9 @@ use pintle::{
 };
 use serde_json::Value;
 
-use super::console::Turn;
 use crate::{
     auth::open_browser,
-    output::{Text, Tone},
+    output::{Text, Tone, Turn},
 };
 
 /// Shows the host and the URL of a page, and opens it if the user agrees.

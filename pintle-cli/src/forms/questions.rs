@@ -4,11 +4,11 @@ use std::sync::{
 };
 
 use pintle::{
-    Client, Connection, Error,
-    client::{Answer, Question, SuspendedCall},
+    Client, Error,
+    client::{Answer, ElicitUrl, Question, SuspendedCall},
     types::{
         RpcError, method,
-        schema::{ElicitAction, ElicitParams, ElicitResult, ListRootsResult},
+        schema::{ElicitAction, ElicitFormParams, ElicitParams, ElicitResult, ListRootsResult},
     },
 };
 use serde::Serialize;
@@ -21,6 +21,7 @@ use super::{
 };
 use crate::{
     args::QuestionArgs,
+    connection::{AnswerFuture, Answers, QuestionSlot, SlotGuard, VerbConnection},
     failure::{Exit, Failure},
     output::Output,
     suspended::{SuspendedRecord, SuspendedStore},
@@ -34,6 +35,8 @@ pub(crate) struct Questions {
     /// The name of the server, once it is known.
     server: String,
     halts: (mpsc::Sender<Halt>, mpsc::Receiver<Halt>),
+    /// Has this verb answer the questions on a shared connection.
+    guard: Option<SlotGuard>,
 }
 
 /// The verb and the words that were typed, for what to type next.
@@ -58,7 +61,8 @@ impl Questions {
         let answerer = answerer.map_err(|message| Failure::usage(message, "pintle call --help"))?;
         // The first one ends the verb; others wait in vain.
         let halts = mpsc::channel(1);
-        Ok(Self { answerer: Arc::new(answerer), has_session: Arc::default(), server: name_of(None), halts })
+        let answerer = Arc::new(answerer);
+        Ok(Self { answerer, has_session: Arc::default(), server: name_of(None), halts, guard: None })
     }
 
     /// Sets whether the page of a call that is resumed is accepted.
@@ -68,24 +72,44 @@ impl Questions {
 
     /// Adds handlers to a client. What there is no answer to is not declared: requests to a model, and roots.
     pub(crate) fn attach(&self, client: Client) -> Client {
-        let (form, page, model) = (self.handler(), self.handler(), self.handler());
-        let mut client = client
-            .on_elicit(move |Question { server, params, key, .. }| {
-                let handler = form.clone();
+        let (form, page) = (self.handler(), self.handler());
+        let client = client
+            .on_elicit(move |question| form.form(question))
+            .on_elicit_url(move |question| page.page(question));
+        self.attach_options(client)
+    }
+
+    /// Adds handlers to a client whose connection verbs share: the verb that runs answers forms and pages. Without one they are
+    /// cancelled.
+    pub(crate) fn attach_shared(&self, client: Client, slot: &QuestionSlot) -> Client {
+        let cancelled = |server: &str, output: &Output| {
+            output.note(format_args!("{server} asked something while no verb was running: it was cancelled"));
+            Ok(Answer::Cancel)
+        };
+        let (form, page) = (slot.clone(), slot.clone());
+        let (form_output, page_output) = (self.answerer.output().clone(), self.answerer.output().clone());
+        let client = client
+            .on_elicit(move |question: Question<_>| {
+                let (slot, output) = (form.clone(), form_output.clone());
                 async move {
-                    let server = name_of(server.as_deref());
-                    let answer = handler.answerer.form(&server, &params).await;
-                    handler.reply(answer, server, key.as_deref(), &params).await
+                    let server = name_of(question.server.as_deref());
+                    let answer = slot.answer(|answers| answers.form(question)).await;
+                    answer.unwrap_or_else(|| cancelled(&server, &output))
                 }
             })
-            .on_elicit_url(move |Question { server, params, key, .. }| {
-                let handler = page.clone();
+            .on_elicit_url(move |question: Question<_>| {
+                let (slot, output) = (page.clone(), page_output.clone());
                 async move {
-                    let server = name_of(server.as_deref());
-                    let answer = handler.answerer.page(&server, &params).await;
-                    handler.reply(answer, server, key.as_deref(), &params.params).await
+                    let server = name_of(question.server.as_deref());
+                    let answer = slot.answer(|answers| answers.page(question)).await;
+                    answer.unwrap_or_else(|| cancelled(&server, &output))
                 }
             });
+        self.attach_options(client)
+    }
+
+    fn attach_options(&self, mut client: Client) -> Client {
+        let model = self.handler();
         let options = self.answerer.options();
         if options.sample_with.is_some() {
             client = client.on_sample(move |question| {
@@ -100,7 +124,8 @@ impl Questions {
     }
 
     /// Notes whether the connection has a session: a call with one cannot be resumed.
-    pub(crate) fn connected(&mut self, connection: &Connection) {
+    pub(crate) fn connected(&mut self, connection: &VerbConnection) {
+        self.guard = connection.questions().map(|slot| slot.fill(Arc::new(self.handler())));
         self.server = name_of(connection.server_info().as_deref());
         self.has_session.store(!connection.revision().is_stateless(), Ordering::Relaxed);
     }
@@ -227,6 +252,28 @@ struct Handler {
     answerer: Arc<Answerer>,
     has_session: Arc<AtomicBool>,
     halt: mpsc::Sender<Halt>,
+}
+
+impl Answers for Handler {
+    fn form(&self, question: Question<ElicitFormParams>) -> AnswerFuture {
+        let handler = self.clone();
+        Box::pin(async move {
+            let Question { server, params, key, .. } = question;
+            let server = name_of(server.as_deref());
+            let answer = handler.answerer.form(&server, &params).await;
+            handler.reply(answer, server, key.as_deref(), &params).await
+        })
+    }
+
+    fn page(&self, question: Question<ElicitUrl>) -> AnswerFuture {
+        let handler = self.clone();
+        Box::pin(async move {
+            let Question { server, params, key, .. } = question;
+            let server = name_of(server.as_deref());
+            let answer = handler.answerer.page(&server, &params).await;
+            handler.reply(answer, server, key.as_deref(), &params.params).await
+        })
+    }
 }
 
 impl Handler {

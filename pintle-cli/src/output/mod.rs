@@ -3,7 +3,11 @@
 //! What servers send is untrusted. It reaches a terminal only as [`Text`] or as JSON, and both have their control characters made
 //! visible; `clippy.toml` refuses other ways to standard output.
 
+mod console;
+mod edited_line;
 mod failed;
+mod line_reader;
+mod pager;
 mod paint;
 mod pick;
 mod printable;
@@ -29,12 +33,18 @@ use failed::{failure_json, failure_text};
 use printable::escape_json;
 use stream::Stream;
 
+pub(crate) use console::{Console, Turn};
+pub(crate) use edited_line::EditedLine;
+pub(crate) use line_reader::{LineReader, LineRequest, TypedLine};
 pub use paint::Paint;
 pub(crate) use paint::Tone;
 pub(crate) use pick::Pick;
 pub(crate) use printable::is_hazardous;
 pub(crate) use stream::own_stdout;
 pub(crate) use text::Text;
+
+/// Removes the line that the cursor is in.
+const CLEAR_LINE: &[u8] = b"\r\x1b[2K";
 
 /// Where a verb prints to. A clone prints to the same streams.
 #[derive(Clone)]
@@ -51,6 +61,7 @@ pub(crate) struct Output {
     message_log: Option<MessageLog>,
     /// The recording to flush before the command ends.
     recording: Arc<OnceLock<RecordingFile>>,
+    console: Console,
 }
 
 /// A recording, and whether it is printed to standard error.
@@ -74,12 +85,28 @@ pub(crate) struct OutputSettings {
     pub(crate) only_results: bool,
     /// How often `-v` was given.
     pub(crate) verbose: u8,
+    /// Whether long results are printed without a pager.
+    pub(crate) no_pager: bool,
+}
+
+impl OutputSettings {
+    /// Returns these settings, with those of `base` that are on.
+    pub(crate) fn over(self, base: &Self) -> Self {
+        Self {
+            json: self.json || base.json,
+            raw: self.raw || base.raw,
+            pick: self.pick.or_else(|| base.pick.clone()),
+            without_pick: self.without_pick,
+            only_results: self.only_results || base.only_results,
+            verbose: self.verbose.max(base.verbose),
+            no_pager: self.no_pager || base.no_pager,
+        }
+    }
 }
 
 impl Output {
     pub(crate) fn new(settings: OutputSettings) -> Self {
-        let out = Arc::new(Mutex::new(Stream::stdout(settings.raw)));
-        let err = Arc::new(Mutex::new(Stream::stderr(settings.raw)));
+        let (out, err) = Stream::both(settings.raw);
         Self {
             settings,
             out,
@@ -89,6 +116,7 @@ impl Output {
             has_progress: Arc::default(),
             message_log: None,
             recording: Arc::default(),
+            console: Console::default(),
         }
     }
 
@@ -120,6 +148,26 @@ impl Output {
             0 => {}
             dropped => self.note(format_args!("{dropped} messages are missing in the recording")),
         }
+    }
+
+    /// Returns an output with other settings, to the same terminal.
+    pub(crate) fn with_settings(&self, settings: OutputSettings) -> Self {
+        let (out, err) = Stream::both(settings.raw);
+        Self { settings, out, err, width: terminal::width(), ..self.clone() }
+    }
+
+    /// Returns an output whose questions are asked at this terminal.
+    pub(crate) fn with_console(&self, console: Console) -> Self {
+        Self { console, ..self.clone() }
+    }
+
+    pub(crate) fn settings(&self) -> &OutputSettings {
+        &self.settings
+    }
+
+    /// The terminal that the user types at.
+    pub(crate) fn console(&self) -> &Console {
+        &self.console
     }
 
     /// The width of a line.
@@ -180,7 +228,12 @@ impl Output {
 
     /// Prints one of many results: with `--json` as a line of JSON.
     pub(crate) fn event(&self, json: &impl Serialize, text: impl FnOnce(&mut Text)) -> Result<(), Failure> {
-        if self.is_structured() { self.json(json, false) } else { self.text(text) }
+        if self.is_structured() {
+            return self.json(json, false);
+        }
+        let mut all = Text::new();
+        text(&mut all);
+        written(lock(&self.out).write(&all))
     }
 
     /// Prints a JSON document, whatever the options are.
@@ -197,9 +250,8 @@ impl Output {
     pub(crate) fn pass_on(&self, bytes: &[u8]) -> Result<(), Failure> {
         match self.takes_bytes() {
             true => self.bytes(bytes),
-            false => self.text(|text| {
-                text.block(String::from_utf8_lossy(bytes));
-            }),
+            // It may be one piece of many: a pager is not for it.
+            false => written(lock(&self.out).write(Text::new().block(String::from_utf8_lossy(bytes)))),
         }
     }
 
@@ -219,11 +271,26 @@ impl Output {
         stream::close_stdout();
     }
 
-    /// Prints text for people to standard output.
+    /// Prints text for people to standard output. One that is longer than the terminal is shown in the user's pager.
     pub(crate) fn text(&self, text: impl FnOnce(&mut Text)) -> Result<(), Failure> {
         let mut all = Text::new();
         text(&mut all);
-        written(lock(&self.out).write(&all))
+        let shown = lock(&self.out).rendered(&all);
+        if self.has_pager()
+            && let Some(rows) = terminal::height()
+            && pager::is_longer(&shown, rows, self.width)
+            && pager::show(&shown)
+        {
+            return Ok(());
+        }
+        written(lock(&self.out).write_bytes(shown.as_bytes()))
+    }
+
+    /// Whether a user can leave a pager. Programs do not get one, nor those who want the characters as they are.
+    fn has_pager(&self) -> bool {
+        let OutputSettings { raw, no_pager, .. } = self.settings;
+        let is_plain = raw || no_pager || self.is_structured();
+        !is_plain && lock(&self.out).is_terminal && io::stdin().is_terminal()
     }
 
     /// Prints a note to standard error, unless `--quiet` was given, or `--json` without `-v`.
@@ -252,6 +319,11 @@ impl Output {
         };
     }
 
+    /// Returns a text as standard error shows it: without colours, and with those that are on.
+    pub(crate) fn rendered(&self, text: &Text) -> (String, String) {
+        (text.rendered_plain(), lock(&self.err).rendered(text))
+    }
+
     /// Prints a detail to standard error if `-v` was given.
     pub(crate) fn detail(&self, detail: impl Into<Text>) {
         if self.settings.verbose > 0 {
@@ -269,7 +341,7 @@ impl Output {
         // A line that wraps could not be cleared.
         let progress = progress.shortened(self.width.saturating_sub(1));
         // Where nobody reads, there is nobody to tell.
-        let _ = err.write_bytes(b"\r\x1b[2K").and_then(|()| err.write(&progress));
+        let _ = err.write_bytes(CLEAR_LINE).and_then(|()| err.write(&progress));
     }
 
     /// Prints why the command failed: with `--json` as a line of JSON, in either case to standard error.
@@ -315,8 +387,18 @@ impl Output {
     }
 
     fn print_error(&self, mut text: Text) {
+        text.end();
+        let mut err = lock(&self.err);
+        let lines = err.rendered(&text);
+        if let Some(redrawn) = self.console.edited_line().and_then(|line| line.print_above(&lines)) {
+            // Where nobody reads, there is nobody to tell.
+            let _ = err.write_bytes(redrawn.as_bytes());
+            return;
+        }
+        // Progress is shown again when there is more of it.
+        let clear: &[u8] = if self.has_progress.swap(false, Ordering::Relaxed) { CLEAR_LINE } else { b"" };
         // Where nobody reads, there is nobody to tell.
-        let _ = lock(&self.err).write(text.end());
+        let _ = err.write_bytes(clear).and_then(|()| err.write_bytes(lines.as_bytes()));
     }
 }
 

@@ -1,6 +1,9 @@
 #![expect(clippy::disallowed_methods, reason = "the one file that opens standard output and standard error")]
 
-use std::io::{self, IsTerminal, Write};
+use std::{
+    io::{self, IsTerminal, Write},
+    sync::{Arc, Mutex},
+};
 
 use super::{
     paint::Paint,
@@ -15,6 +18,11 @@ pub(super) struct Stream {
 }
 
 impl Stream {
+    /// Standard output and standard error, to be shared.
+    pub(super) fn both(raw: bool) -> (Arc<Mutex<Self>>, Arc<Mutex<Self>>) {
+        (Arc::new(Mutex::new(Self::stdout(raw))), Arc::new(Mutex::new(Self::stderr(raw))))
+    }
+
     /// Standard output. Text for a pipe is not changed.
     pub(super) fn stdout(raw: bool) -> Self {
         let out = io::stdout();
@@ -32,8 +40,13 @@ impl Stream {
     }
 
     pub(super) fn write(&mut self, text: &Text) -> io::Result<()> {
-        let text = text.render(self.rendering);
+        let text = self.rendered(text);
         self.write_bytes(text.as_bytes())
+    }
+
+    /// Returns a text as it is printed here.
+    pub(super) fn rendered(&self, text: &Text) -> String {
+        text.render(self.rendering)
     }
 
     /// Writes bytes unchanged.

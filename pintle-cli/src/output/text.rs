@@ -70,7 +70,7 @@ impl Text {
 
     /// Returns the start of the text, without tones, in at most this many characters.
     pub(super) fn shortened(&self, limit: usize) -> Self {
-        let text = self.render(Rendering { paint: Paint::PLAIN, raw: false });
+        let text = self.rendered_plain();
         match text.char_indices().nth(limit) {
             Some(_) => {
                 let end = text.char_indices().nth(limit.saturating_sub(1)).map_or(0, |(at, _)| at);
@@ -80,9 +80,8 @@ impl Text {
         }
     }
 
-    /// Returns the text without tones, for tests.
-    #[cfg(test)]
-    pub(crate) fn to_plain(&self) -> String {
+    /// Returns the text without tones.
+    pub(crate) fn rendered_plain(&self) -> String {
         self.render(Rendering { paint: Paint::PLAIN, raw: false })
     }
 

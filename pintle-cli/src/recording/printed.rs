@@ -121,7 +121,7 @@ mod tests {
             (r#"{"dropped":3}"#.to_owned(), "3 messages were dropped: the output is too slow\n"),
             ("no JSON".to_owned(), "no JSON\n"),
         ] {
-            assert_eq!(text(&line).to_plain(), shown);
+            assert_eq!(text(&line).rendered_plain(), shown);
         }
         let long = shortened(&"é".repeat(SHOWN)).into_owned();
         assert!(long.ends_with("é… (4096 bytes more)"), "{long}");

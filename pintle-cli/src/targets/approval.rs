@@ -1,10 +1,8 @@
 //! Approval of configuration files that are not the user's own.
 
 use std::{
-    fs,
-    io::{self, BufRead as _},
+    fs, io,
     path::{Path, PathBuf},
-    thread,
 };
 
 use pintle_host::config::{
@@ -94,17 +92,13 @@ impl UntrustedFile {
         for line in self.review() {
             text.add("  ").line(line);
         }
-        text.end().tone(Tone::Title, "Use the servers of this file? [y/N] ");
-        output.question(&text);
-        let (sender, answer) = tokio::sync::oneshot::channel();
-        // The thread of a question that nobody answers ends with the process.
-        thread::spawn(move || {
-            let mut line = String::new();
-            let read = io::stdin().lock().read_line(&mut line);
-            sender.send(read.map(|_| line))
-        });
-        match answer.await {
-            Ok(Ok(line)) if matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes") => Ok(()),
+        text.end();
+        let mut prompt = Text::new();
+        prompt.tone(Tone::Title, "Use the servers of this file? [y/N] ");
+        let mut turn = output.console().turn(output).await;
+        turn.print(&text);
+        match turn.ask(&prompt).await {
+            Some(line) if matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes") => Ok(()),
             _ => Err(Failure::new(Exit::NeedsInput, "the file was not approved", next)),
         }
     }

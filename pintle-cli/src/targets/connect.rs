@@ -12,6 +12,7 @@ use super::{Endpoint, Target, address::without_secrets};
 use crate::{
     args::{ConnectArgs, EraArg},
     auth::Logins,
+    connection::VerbConnection,
     demo,
     failure::{Exit, Failure},
     output::{Output, Text, Tone},
@@ -48,8 +49,15 @@ impl Endpoint {
             .on_noise(move |line| noise.detail(labelled("not a message: ", line.params)))
     }
 
-    /// Connects a client to the target.
-    pub(crate) async fn connect(&self, client: &Client, output: &Output) -> Result<Connection, Failure> {
+    /// Connects a client to the target. A connection that is open already is used as it is, and the client is not.
+    pub(crate) async fn connect(&self, client: &Client, output: &Output) -> Result<VerbConnection, Failure> {
+        match &self.options.open {
+            Some(open) => Ok(open.clone().into()),
+            None => Ok(self.open(client, output).await?.into()),
+        }
+    }
+
+    async fn open(&self, client: &Client, output: &Output) -> Result<Connection, Failure> {
         output.detail(labelled("target: ", &self.target.to_string()));
         let connected = match &self.target {
             Target::Demo => match demo::server(&demo::Harbour::default()).in_process() {

@@ -116,6 +116,10 @@ impl Endpoint {
 
     /// Formats a command line with this target and words that are quoted already.
     pub(crate) fn line_with(&self, verb: &str, words: &str) -> String {
+        if self.options.open.is_some() {
+            // As it is typed in `repl`.
+            return format!("{verb} {words}").trim_end().to_owned();
+        }
         let mut line = format!("pintle {verb}");
         if let Some(typed) = &self.typed {
             line.extend([" ", &quoted(typed)]);

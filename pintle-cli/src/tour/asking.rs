@@ -16,7 +16,7 @@ pub(super) async fn run(tour: &mut Presenter<'_>) -> pintle::Result<()> {
         "With a session, the question is a request to the client. Without one, the call ends with the question, and the \
          client repeats it with the answer. The state of the call is sealed into `requestState` meanwhile.",
     )?;
-    for era in Era::BOTH {
+    for &era in tour.eras() {
         let connection = tour.connect_unrecorded(answering(), era).await?;
         tour.era(&connection, era)?;
         let (begun, reserved) = (tour.harbour.begun_asking(), tour.harbour.reserved());
@@ -27,6 +27,9 @@ pub(super) async fn run(tour: &mut Presenter<'_>) -> pintle::Result<()> {
         connection.close().await;
     }
 
+    if !tour.shows_all() {
+        return Ok(());
+    }
     tour.chapter("Pages, sampling and roots")?;
     tour.paragraph(
         "A page is for data that the client must not see, such as a payment. Sampling asks the client's model. Roots are the \

@@ -1,7 +1,7 @@
 use pintle::client::{Change, Changes, Event};
 use serde_json::json;
 
-use super::presenter::{Era, Presenter, client};
+use super::presenter::{Presenter, client};
 
 pub(super) async fn run(tour: &mut Presenter<'_>) -> pintle::Result<()> {
     tour.chapter("Changes")?;
@@ -10,7 +10,7 @@ pub(super) async fn run(tour: &mut Presenter<'_>) -> pintle::Result<()> {
          changes unasked, and the client subscribes to each resource. Without one, a single open request lists everything \
          that the client subscribes to; a new request replaces it.",
     )?;
-    for era in Era::BOTH {
+    for &era in tour.eras() {
         let connection = tour.connect_unrecorded(client(), era).await?;
         tour.era(&connection, era)?;
         let mut changes = connection.changes().await?;

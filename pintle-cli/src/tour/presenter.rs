@@ -12,6 +12,7 @@ use pintle::{
     types::{Message, RawObject},
 };
 
+use super::Length;
 use crate::{
     demo::{self, Harbour},
     json::Json,
@@ -29,6 +30,7 @@ pub(super) struct Presenter<'a> {
     pub(super) harbour: Harbour,
     out: &'a mut dyn Write,
     paint: Paint,
+    length: Length,
     recording: Recording,
     chapters: usize,
     /// The parts that were already shown and are abbreviated from then on.
@@ -49,8 +51,11 @@ impl Era {
     pub(super) const BOTH: [Self; 2] = [Self::Stateless, Self::Session];
 }
 
+/// The number of lines of a message that a short tour shows.
+const SHORT_BODY: usize = 12;
+
 impl<'a> Presenter<'a> {
-    pub(super) fn new(out: &'a mut dyn Write, paint: Paint) -> Self {
+    pub(super) fn new(out: &'a mut dyn Write, paint: Paint, length: Length) -> Self {
         let harbour = Harbour::default();
         let server = demo::server(&harbour);
         Self {
@@ -58,10 +63,31 @@ impl<'a> Presenter<'a> {
             harbour,
             out,
             paint,
+            length,
             recording: Recording::default(),
             chapters: 0,
             seen: HashSet::new(),
         }
+    }
+
+    /// Whether everything is shown.
+    pub(super) fn shows_all(&self) -> bool {
+        self.length == Length::All
+    }
+
+    /// Returns the eras to show where both do the same.
+    pub(super) fn eras(&self) -> &'static [Era] {
+        if self.shows_all() { &Era::BOTH } else { &Era::BOTH[..1] }
+    }
+
+    /// Returns the beginning of a printed body, if a short tour is shown.
+    fn shortened(&self, body: String) -> String {
+        let count = body.lines().count();
+        if self.shows_all() || count <= SHORT_BODY + 2 {
+            return body;
+        }
+        let lines: Vec<_> = body.lines().take(SHORT_BODY).collect();
+        format!("{}\n{:INDENT$}… ({} more lines)", lines.join("\n"), "", count - SHORT_BODY)
     }
 
     /// Connects a client in an era, and records its messages.
@@ -147,10 +173,11 @@ impl<'a> Presenter<'a> {
             return String::new();
         }
         let below = body.print(INDENT, INDENT, WIDTH);
-        match body.print(begun, INDENT - 2, WIDTH) {
+        let printed = match body.print(begun, INDENT - 2, WIDTH) {
             beside if beside.contains('\n') && !below.contains('\n') => format!("\n{:INDENT$}{below}", ""),
             beside => format!(" {beside}"),
-        }
+        };
+        self.shortened(printed)
     }
 
     pub(super) fn headline(&mut self, text: &str) -> io::Result<()> {
@@ -203,9 +230,18 @@ impl<'a> Presenter<'a> {
         Ok(())
     }
 
+    /// Prints lines to type, each below what it does.
+    pub(super) fn verbs(&mut self, rows: &[(&str, &str)]) -> io::Result<()> {
+        for (typed, does) in rows {
+            writeln!(self.out, "  {}", self.paint.paint(Tone::Faint, format_args!("# {does}")))?;
+            writeln!(self.out, "  {}", self.paint.paint(Tone::Method, typed))?;
+        }
+        Ok(())
+    }
+
     /// Prints JSON that is not a message.
     pub(super) fn json(&mut self, what: &str, text: &str) -> io::Result<()> {
-        let printed = Json::read(text).print(INDENT, INDENT - 2, WIDTH);
+        let printed = self.shortened(Json::read(text).print(INDENT, INDENT - 2, WIDTH));
         self.note(what)?;
         writeln!(self.out, "    {printed}\n")
     }

@@ -12,7 +12,7 @@ pub(super) async fn run(tour: &mut Presenter<'_>) -> pintle::Result<()> {
         "Without a session, each request contains the log level that the client wants. With a session, the client sets it \
          once, after the handshake.",
     )?;
-    for era in Era::BOTH {
+    for &era in tour.eras() {
         let connection = tour.connect_unrecorded(client().log_level(LoggingLevel::Info), era).await?;
         tour.era(&connection, era)?;
         connection.call("sail").args(json!({"to": "lerwick"})).on_progress(|_| ()).send().await?;

@@ -25,6 +25,10 @@ pub(super) async fn run(tour: &mut Presenter<'_>) -> pintle::Result<()> {
     tour.gap()?;
     connection.call_tool("tide", json!({"port": "begren", "hour": 40})).await?;
     tour.show()?;
+    if !tour.shows_all() {
+        connection.close().await;
+        return Ok(());
+    }
 
     tour.chapter("Images and audio")?;
     tour.paragraph(

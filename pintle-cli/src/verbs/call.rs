@@ -51,7 +51,7 @@ pub(crate) struct CallArgs {
     #[command(flatten)]
     questions: QuestionArgs,
     #[command(flatten)]
-    target: TargetArgs,
+    pub(super) target: TargetArgs,
 }
 
 pub(super) async fn run(args: CallArgs, output: &Output) -> Result<(), Failure> {

@@ -22,7 +22,7 @@ use crate::{
 )]
 pub(crate) struct CompleteArgs {
     #[command(flatten)]
-    target: TargetArgs,
+    pub(super) target: TargetArgs,
 }
 
 pub(super) async fn run(args: CompleteArgs, output: &Output) -> Result<(), Failure> {

@@ -24,7 +24,7 @@ use crate::{
 )]
 pub(crate) struct InfoArgs {
     #[command(flatten)]
-    target: TargetArgs,
+    pub(super) target: TargetArgs,
 }
 
 pub(super) async fn run(args: InfoArgs, output: &Output) -> Result<(), Failure> {

@@ -37,7 +37,7 @@ pub(crate) struct LsArgs {
     #[arg(long)]
     schema: bool,
     #[command(flatten)]
-    target: TargetArgs,
+    pub(super) target: TargetArgs,
 }
 
 /// A kind of entries.

@@ -9,10 +9,12 @@ mod demo;
 mod hosts;
 mod info;
 mod ls;
+pub(crate) mod man;
 mod ping;
 mod prompt;
 mod raw;
 mod read;
+mod repl;
 mod resume;
 mod tour;
 mod trace;
@@ -21,14 +23,17 @@ mod watch;
 
 use clap::Subcommand;
 
-use crate::{failure::Failure, output::Output, targets::Endpoint};
+use crate::{args::TargetArgs, failure::Failure, output::Output, targets::Endpoint};
 use auth::{login, logout, whoami};
 use check::{doctor, lint, lock};
 use hosts::{add, approve, rm, servers};
 use traffic::{bench, replay, tap};
 
+pub(crate) use repl::ReplArgs;
+pub(crate) use watch::{describe_event, log_line};
+
 /// A verb with its arguments.
-#[derive(Debug, Default, Subcommand)]
+#[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     Ls(ls::LsArgs),
     Call(call::CallArgs),
@@ -44,6 +49,7 @@ pub(crate) enum Verb {
     Tap(tap::TapArgs),
     Replay(replay::ReplayArgs),
     Bench(bench::BenchArgs),
+    Repl(repl::ReplArgs),
     Doctor(doctor::DoctorArgs),
     Lint(lint::LintArgs),
     Lock(lock::LockArgs),
@@ -58,12 +64,17 @@ pub(crate) enum Verb {
     Approve(approve::ApproveArgs),
     Demo(demo::DemoArgs),
     Completions(completions::CompletionsArgs),
-    #[default]
-    /// Show every message between a server and a client
-    Tour,
+    Man(man::ManArgs),
+    Tour(tour::TourArgs),
     /// Print the version
     #[command(hide = true)]
     Version,
+}
+
+impl Default for Verb {
+    fn default() -> Self {
+        Self::Tour(tour::TourArgs::default())
+    }
 }
 
 impl Verb {
@@ -91,7 +102,30 @@ impl Verb {
 
     /// Returns whether the verb handles Ctrl-C itself.
     pub(crate) fn handles_signals(&self) -> bool {
-        matches!(self, Self::Tap(args) if args.has_program())
+        match self {
+            Self::Tap(args) => args.has_program(),
+            Self::Repl(_) => true,
+            _ => false,
+        }
+    }
+
+    /// Returns the target and the words, if the verb is one of a line of `repl`.
+    pub(crate) fn target_mut(&mut self) -> Option<&mut TargetArgs> {
+        Some(match self {
+            Self::Ls(args) => &mut args.target,
+            Self::Call(args) => &mut args.target,
+            Self::Read(args) => &mut args.target,
+            Self::Prompt(args) => &mut args.target,
+            Self::Complete(args) => &mut args.target,
+            Self::Info(args) => &mut args.target,
+            Self::Ping(args) => &mut args.target,
+            Self::Watch(args) => &mut args.target,
+            Self::Raw(args) => &mut args.target,
+            Self::Lint(args) => &mut args.target,
+            Self::Lock(args) => &mut args.target,
+            Self::Diff(args) => &mut args.target,
+            _ => return None,
+        })
     }
 }
 
@@ -127,7 +161,9 @@ pub(crate) async fn run(verb: Verb, output: &Output) -> Result<(), Failure> {
         Verb::Approve(args) => approve::run(args, output).await,
         Verb::Demo(args) => demo::run(args, output).await,
         Verb::Completions(args) => completions::run(&args, output),
-        Verb::Tour => tour::run().await,
+        // They need the whole command: the crate runs them.
+        Verb::Man(_) | Verb::Repl(_) => Err(Failure::internal(&"a verb that is not run by itself")),
+        Verb::Tour(args) => tour::run(args).await,
         Verb::Version => output.text(|text| {
             text.line(concat!("pintle ", env!("CARGO_PKG_VERSION")));
         }),

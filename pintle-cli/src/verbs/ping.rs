@@ -29,7 +29,7 @@ pub(crate) struct PingArgs {
     #[arg(long, short, value_name = "N", default_value_t = 1)]
     count: u32,
     #[command(flatten)]
-    target: TargetArgs,
+    pub(super) target: TargetArgs,
 }
 
 pub(super) async fn run(args: PingArgs, output: &Output) -> Result<(), Failure> {

@@ -32,7 +32,7 @@ pub(crate) struct PromptArgs {
     #[command(flatten)]
     questions: QuestionArgs,
     #[command(flatten)]
-    target: TargetArgs,
+    pub(super) target: TargetArgs,
 }
 
 pub(super) async fn run(args: PromptArgs, output: &Output) -> Result<(), Failure> {

@@ -28,7 +28,7 @@ pub(crate) struct RawArgs {
     #[command(flatten)]
     questions: QuestionArgs,
     #[command(flatten)]
-    target: TargetArgs,
+    pub(super) target: TargetArgs,
 }
 
 pub(super) async fn run(args: RawArgs, output: &Output) -> Result<(), Failure> {

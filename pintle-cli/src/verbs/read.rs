@@ -35,7 +35,7 @@ pub(crate) struct ReadArgs {
     #[command(flatten)]
     questions: QuestionArgs,
     #[command(flatten)]
-    target: TargetArgs,
+    pub(super) target: TargetArgs,
 }
 
 pub(super) async fn run(args: ReadArgs, output: &Output) -> Result<(), Failure> {

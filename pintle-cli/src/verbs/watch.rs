@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use crate::{
     args::{HELP, TargetArgs, examples},
     failure::{Exit, Failure},
-    output::{Output, Tone},
+    output::{Output, Text, Tone},
     targets::{Endpoint, log_text},
 };
 
@@ -35,7 +35,7 @@ pub(crate) struct WatchArgs {
     #[arg(long, short, value_name = "N")]
     count: Option<u64>,
     #[command(flatten)]
-    target: TargetArgs,
+    pub(super) target: TargetArgs,
 }
 
 pub(super) async fn run(args: WatchArgs, output: &Output) -> Result<(), Failure> {
@@ -75,8 +75,16 @@ pub(super) async fn run(args: WatchArgs, output: &Output) -> Result<(), Failure>
 
 /// Prints an event; in JSON it is the notification of the protocol.
 fn print_event(event: &Event, output: &Output) -> Result<(), Failure> {
+    let (json, line) = describe_event(event);
+    output.event(&json, |text| {
+        text.line(line);
+    })
+}
+
+/// Returns an event as JSON and as a line.
+pub(crate) fn describe_event(event: &Event) -> (Value, String) {
     let changed = |method, line: &str| (json!({ "method": method }), line.to_owned());
-    let (json, line) = match event {
+    match event {
         Event::Changed(Change::Tools) => changed(method::NOTIFICATIONS_TOOLS_LIST_CHANGED, "tools changed"),
         Event::Changed(Change::Prompts) => {
             changed(method::NOTIFICATIONS_PROMPTS_LIST_CHANGED, "prompts changed")
@@ -101,19 +109,23 @@ fn print_event(event: &Event, output: &Output) -> Result<(), Failure> {
             (json!({"event": "missed", "count": count}), format!("{count} events were dropped"))
         }
         _ => (json!({"event": "unknown"}), "an event that this version does not know".to_owned()),
-    };
-    output.event(&json, |text| {
-        text.line(line);
-    })
+    }
 }
 
 fn print_log(log: &LoggingMessageParams, output: &Output) -> Result<(), Failure> {
     output.event(&json!({"method": method::NOTIFICATIONS_MESSAGE, "params": log}), |text| {
-        let level = serde_json::to_value(log.level).unwrap_or_default();
-        text.tone(Tone::Faint, level.as_str().unwrap_or_default()).add(" ");
-        if let Some(logger) = &log.logger {
-            text.tone(Tone::Faint, logger).add(": ");
-        }
-        text.line(log_text(&log.data));
+        text.append(log_line(log)).end();
     })
+}
+
+/// Formats a log message: `info harbour: …`.
+pub(crate) fn log_line(log: &LoggingMessageParams) -> Text {
+    let mut text = Text::new();
+    let level = serde_json::to_value(log.level).unwrap_or_default();
+    text.tone(Tone::Faint, level.as_str().unwrap_or_default()).add(" ");
+    if let Some(logger) = &log.logger {
+        text.tone(Tone::Faint, logger).add(": ");
+    }
+    text.add(log_text(&log.data));
+    text
 }

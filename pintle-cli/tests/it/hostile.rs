@@ -4,7 +4,7 @@ use crate::support::{
     hostile_server::{self, HOSTILE},
     pintle,
     pty::{run_in_terminal, type_in_terminal},
-    run, words,
+    run, state_directory, words,
 };
 
 /// What is typed, and the exit code; `TARGET` stands for the server.
@@ -56,16 +56,24 @@ const LINES: &[(&str, i32)] = &[
     ("bench TARGET plain -n 2 -v", 0),
     ("watch TARGET x:HOSTILE --count 1", 0),
     ("watch TARGET x:HOSTILE --count 1 --json", 0),
+    ("lock TARGET --as x --file FILE", 0),
+    ("lock TARGET --as xHOSTILE --file FILE", 0),
+    ("diff demo TARGET", 6),
+    ("diff TARGET demo --json", 6),
+    ("login TARGET --no-browser", 0),
 ];
 
 #[test]
 fn nothing_hostile_reaches_the_terminal() {
     let url = hostile_server::start();
+    let file = state_directory().join("hostile.lock").to_string_lossy().into_owned();
+    std::fs::create_dir_all(state_directory()).unwrap();
     for (line, expected) in LINES {
+        let line = line.replace("FILE", &file);
         let words = words(&line.replace("TARGET", &url).replace("HOSTILE", HOSTILE));
         let (code, shown) = run_in_terminal(pintle().args(&words).env("NO_COLOR", "1"), 80);
         assert_eq!(code, Some(*expected), "{line}: {shown}");
-        assert_harmless(line, &shown);
+        assert_harmless(&line, &shown);
         // Each of them shows something of the server, except those that have no reason to.
         let shows = shown.contains("\\u{202e}") || shown.contains("\\u202e");
         let own = [
@@ -75,7 +83,9 @@ fn nothing_hostile_reaches_the_terminal() {
             "ping TARGET -v",
             "bench TARGET plain -n 2 -v",
         ];
-        assert!(shows || own.contains(line), "{line}: {shown}");
+        let is_own =
+            own.contains(&&*line) || line.starts_with("lock TARGET --as x ") || line.starts_with("login ");
+        assert!(shows || is_own, "{line}: {shown}");
     }
 }
 

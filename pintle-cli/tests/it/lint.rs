@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{machine::Machine, typed};
+use crate::support::{HttpDemo, machine::Machine, typed};
 
 fn parsed(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| panic!("{text}"))
@@ -62,4 +62,25 @@ fn a_change_of_the_catalogue_is_drift() {
     assert_eq!(machine.typed(&["diff", "demo", "--as", "x", "--file", "other.lock"]).code, Some(0));
     machine.write("project/mcp.lock", "{}");
     assert_eq!(machine.typed(&["diff", "harbour"]).code, Some(1));
+}
+
+#[test]
+fn two_servers_are_compared() {
+    let http = HttpDemo::start();
+    let program = env!("CARGO_BIN_EXE_pintle");
+    for line in [&["diff", "demo", &http.url][..], &["diff", "demo", "--", program, "demo"]] {
+        let same = typed(line);
+        assert_eq!((same.code, same.stdout.as_str()), (Some(0), ""), "{same:?}");
+    }
+    assert_eq!(typed(&["call", &http.url, "season"]).code, Some(0));
+    let other = typed(&["diff", "demo", &http.url]);
+    assert_eq!((other.code, other.stdout.as_str()), (Some(6), "+ tools/regatta\n"), "{other:?}");
+    assert!(other.stderr.contains("do not offer the same: 1 differences"), "{}", other.stderr);
+    // The program is the second one.
+    let back = typed(&["diff", &http.url, "--json", "--", program, "demo"]);
+    let json = parsed(&back.stdout);
+    assert_eq!((&json["from"], &json["to"]), (&http.url.as_str().into(), &"pintle".into()), "{back:?}");
+    assert_eq!(json["changes"][0]["change"], "removed", "{back:?}");
+    let many = typed(&["diff", "demo", "demo", "demo"]);
+    assert!(many.code == Some(1) && many.stderr.contains("one target or two"), "{many:?}");
 }

@@ -17,12 +17,12 @@ mod edit;
 mod everywhere;
 #[cfg(target_os = "linux")]
 mod hostile;
-#[cfg(unix)]
-mod interrupt;
 mod lint;
 mod login;
+mod man;
 mod servers;
 mod support;
+mod terminal;
 mod tour;
 mod traffic;
 mod transcripts;

@@ -155,14 +155,9 @@ fn by_user(args: &LoginArgs, output: &Output) -> OAuth {
 async fn paste(url: String, output: Output) -> pintle::Result<String> {
     let mut text = Text::new();
     text.line("to log in, open").end().add("  ").line(url).end();
-    output.question(text.line("and paste the address that the browser ends at, which shows no page:"));
-    let (sender, line) = tokio::sync::oneshot::channel();
-    // The thread of a question that nobody answers ends with the process.
-    std::thread::spawn(move || {
-        let mut line = String::new();
-        sender.send(io::stdin().read_line(&mut line).map(|_| line))
-    });
-    let line = line.await.map_err(|_| Error::Refused("standard input cannot be read".into()))??;
+    let mut turn = output.console().turn(&output).await;
+    turn.print(text.line("and paste the address that the browser ends at, which shows no page:"));
+    let line = turn.ask(&Text::new()).await.unwrap_or_default();
     match line.trim() {
         "" => Err(Error::Refused("no address was pasted; log in again".into())),
         line => Ok(line.to_owned()),

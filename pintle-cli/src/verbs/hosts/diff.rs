@@ -29,7 +29,7 @@ mod tests {
     fn diff(before: &str, after: &str) -> String {
         let mut text = Text::new();
         print(before, after, &mut text);
-        text.to_plain()
+        text.rendered_plain()
     }
 
     #[test]

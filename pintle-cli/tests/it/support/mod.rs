@@ -36,6 +36,8 @@ pub(crate) fn pintle() -> Command {
     // Nor the servers that the user has configured.
     command.env("HOME", "/no/such/home").env("USERPROFILE", "/no/such/home").env_remove("XDG_CONFIG_HOME");
     command.env_remove("XDG_STATE_HOME");
+    // No pager waits for a key, and the terminal is one that lines can be edited at.
+    command.env("PAGER", "cat").env("TERM", "xterm");
     command
 }
 

@@ -3,7 +3,7 @@
 use std::{
     fs::{File, OpenOptions},
     io::{Read as _, Write as _},
-    process::{Command, Stdio},
+    process::{Child, Command, Stdio},
 };
 
 use rustix::{
@@ -44,39 +44,84 @@ pub(crate) fn answer_in_terminal(
     columns: u16,
     pieces: &[(&str, &str)],
 ) -> (Option<i32>, String) {
-    let (mut terminal, side) = open(columns);
-    // In a session of its own, so that Ctrl-C reaches it.
-    let own = super::pintle();
-    let mut command = Command::new("setsid");
-    command
-        .args(["--ctty", "--wait"])
-        .args(["timeout", "--foreground", "60"])
-        .arg(own.get_program())
-        .args(words);
-    for (name, value) in own.get_envs() {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
-    command.env("NO_COLOR", "1");
-    command.stdin(side.try_clone().unwrap()).stdout(side.try_clone().unwrap()).stderr(side);
-    let mut process = command.spawn().unwrap();
-    drop(command);
-    let mut shown = Vec::new();
-    let mut chunk = [0; 4096];
+    let mut command = super::pintle();
+    command.args(words).env("NO_COLOR", "1");
+    converse(&command, columns, pieces)
+}
+
+/// Runs a command with a terminal as its standard streams. Each piece is typed when its text was shown after that of the piece before.
+pub(crate) fn converse(own: &Command, columns: u16, pieces: &[(&str, &str)]) -> (Option<i32>, String) {
+    let mut session = TerminalSession::start(own, columns);
     for (expected, typed) in pieces {
-        while !String::from_utf8_lossy(&shown).contains(expected) {
-            match terminal.read(&mut chunk) {
-                Ok(count @ 1..) => shown.extend_from_slice(&chunk[..count]),
-                _ => panic!("{expected:?} is not in {}", String::from_utf8_lossy(&shown)),
+        session.expect(expected);
+        session.type_text(typed);
+    }
+    session.finish()
+}
+
+/// A command at a terminal of its own.
+pub(crate) struct TerminalSession {
+    terminal: File,
+    process: Child,
+    shown: Vec<u8>,
+    /// How much of it was expected.
+    seen: usize,
+}
+
+impl TerminalSession {
+    /// Starts a command in a session of its own, so that Ctrl-C reaches it.
+    pub(crate) fn start(own: &Command, columns: u16) -> Self {
+        let (terminal, side) = open(columns);
+        let mut command = Command::new("setsid");
+        command
+            .args(["--ctty", "--wait"])
+            .args(["timeout", "--foreground", "--kill-after=1", "60"])
+            .arg(own.get_program())
+            .args(own.get_args());
+        for (name, value) in own.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        command.stdin(side.try_clone().unwrap()).stdout(side.try_clone().unwrap()).stderr(side);
+        let process = command.spawn().unwrap();
+        Self { terminal, process, shown: Vec::new(), seen: 0 }
+    }
+
+    /// Waits until a text is shown, after the one that was expected before.
+    pub(crate) fn expect(&mut self, expected: &str) {
+        let mut chunk = [0; 4096];
+        loop {
+            let mut new = self.shown[self.seen..].windows(expected.len().max(1));
+            if expected.is_empty() {
+                return;
+            }
+            if let Some(at) = new.position(|window| window == expected.as_bytes()) {
+                self.seen += at + expected.len();
+                return;
+            }
+            match self.terminal.read(&mut chunk) {
+                Ok(count @ 1..) => self.shown.extend_from_slice(&chunk[..count]),
+                _ => {
+                    let (before, after) = self.shown.split_at(self.seen);
+                    let text = String::from_utf8_lossy;
+                    panic!("{expected:?} is not in {:?}, after {:?}", text(after), text(before));
+                }
             }
         }
-        terminal.write_all(typed.as_bytes()).unwrap();
     }
-    let rest = read_to_end(terminal);
-    let shown = String::from_utf8(shown).unwrap().replace("\r\n", "\n") + &rest;
-    (process.wait().unwrap().code(), shown)
+
+    pub(crate) fn type_text(&mut self, typed: &str) {
+        self.terminal.write_all(typed.as_bytes()).unwrap();
+    }
+
+    /// Waits for the end. Returns the exit code, and all that was shown.
+    pub(crate) fn finish(mut self) -> (Option<i32>, String) {
+        let rest = read_to_end(self.terminal);
+        let shown = String::from_utf8(self.shown).unwrap().replace("\r\n", "\n") + &rest;
+        (self.process.wait().unwrap().code(), shown)
+    }
 }
 
 fn open(columns: u16) -> (File, File) {

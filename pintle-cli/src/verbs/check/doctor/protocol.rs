@@ -8,6 +8,7 @@ use pintle::{Connection, types::method};
 use super::report::Report;
 use crate::{
     args::EraArg,
+    connection::VerbConnection,
     failure::{Exit, Failure},
     output::Output,
     targets::Endpoint,
@@ -74,7 +75,7 @@ async fn connect(
     endpoint: &Endpoint,
     noise: &Arc<Mutex<Noise>>,
     output: &Output,
-) -> Result<(Connection, Duration), Failure> {
+) -> Result<(VerbConnection, Duration), Failure> {
     let noise = noise.clone();
     let client = endpoint.client(output).on_noise(move |line| {
         let mut noise = noise.lock().unwrap_or_else(PoisonError::into_inner);

@@ -38,7 +38,7 @@ pub(crate) struct LintArgs {
     #[arg(long)]
     strict: bool,
     #[command(flatten)]
-    target: TargetArgs,
+    pub(in crate::verbs) target: TargetArgs,
 }
 
 pub(crate) async fn run(args: LintArgs, output: &Output) -> Result<(), Failure> {

@@ -125,7 +125,7 @@ mod tests {
         let mut text = Text::new();
         changes.iter().for_each(|change| change.to_text(&mut text));
         assert_eq!(
-            text.to_plain(),
+            text.rendered_plain(),
             "~ instructions\n    - a\n    + b\n- tools/gone\n~ tools/tide.inputSchema.properties.x.type\n    - string\n    + integer\n+ tools/new\n"
         );
         assert_eq!(compare(before.as_object().unwrap(), before.as_object().unwrap()), []);

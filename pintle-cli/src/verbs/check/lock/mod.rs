@@ -42,7 +42,7 @@ pub(crate) struct LockArgs {
     #[command(flatten)]
     file: LockFileArgs,
     #[command(flatten)]
-    target: TargetArgs,
+    pub(in crate::verbs) target: TargetArgs,
 }
 
 /// The file and the name of a server in it.

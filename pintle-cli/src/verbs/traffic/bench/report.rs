@@ -241,7 +241,7 @@ mod tests {
         now.compare(&BenchReport::parse(&saved).unwrap());
         let mut text = Text::new();
         now.print(80, &mut text);
-        let shown = text.to_plain();
+        let shown = text.rendered_plain();
         let (head, rows) = shown.split_once('\n').unwrap();
         assert!(
             head.starts_with("stateless ")

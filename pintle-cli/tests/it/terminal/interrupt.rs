@@ -13,7 +13,7 @@ use crate::support::pintle;
 
 /// Makes a folder with a named pipe, and a script that serves the demo. The server and a process of its own hold the pipe open while
 /// they live.
-fn demo_with_fifo(test: &str) -> (PathBuf, PathBuf, String) {
+pub(crate) fn demo_with_fifo(test: &str) -> (PathBuf, PathBuf, String) {
     let folder = std::env::temp_dir().join(format!("pintle-cli-{test}-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
     let fifo = folder.join("alive");

@@ -1,0 +1,7 @@
+//! The command at a terminal, where keys are pressed.
+
+#[cfg(unix)]
+pub(crate) mod interrupt;
+#[cfg(target_os = "linux")]
+mod pager;
+mod repl;
