@@ -22,7 +22,10 @@ use super::{
     session::{Session, conversation, exchange::Exchange, id::SessionId},
     spans, stateless,
 };
-use crate::{server::Caller, telemetry::ReceivedRequests};
+use crate::{
+    server::Caller,
+    telemetry::{self, ReceivedRequests},
+};
 
 /// Answers a POST.
 pub(super) async fn answer(
@@ -31,8 +34,13 @@ pub(super) async fn answer(
     content: Content,
     accepts: Accepts,
 ) -> Response<Body> {
-    match admit(cx, head, content, accepts).await {
-        Admitted::Answered(response) | Admitted::Called(response) => response,
+    let admitted = match telemetry::is_enabled() {
+        false => admit(cx, head, content, accepts, |_| ()).await,
+        true => Box::pin(admit_with_spans(cx, head, content, accepts)).await,
+    };
+    match admitted {
+        Admitted::Answered(response) => response,
+        Admitted::Called(response) => *response,
         Admitted::Stateless(call) => stateless::run(cx, call, accepts).await,
         Admitted::Deferred(call) => Box::pin(deferred::answer(cx, call, accepts)).await,
         Admitted::InSession(exchange) => exchange.run(&cx.http.0, accepts).await,
@@ -44,7 +52,7 @@ pub(super) enum Admitted {
     /// Nothing is left to run.
     Answered(Response<Body>),
     /// A call has run.
-    Called(Response<Body>),
+    Called(Box<Response<Body>>),
     /// A call that ends with its request.
     Stateless(Call),
     /// A request that no handler answers, and that layers see first.
@@ -53,7 +61,27 @@ pub(super) enum Admitted {
     InSession(Exchange),
 }
 
-async fn admit(cx: &HttpRequestCx, head: &Head<'_>, content: Content, accepts: Accepts) -> Admitted {
+/// Admits the messages of a body, with spans for the requests that no handler answers.
+async fn admit_with_spans(
+    cx: &HttpRequestCx,
+    head: &Head<'_>,
+    content: Content,
+    accepts: Accepts,
+) -> Admitted {
+    let mut received = ReceivedRequests::default();
+    let collect = |frame: &Frame| received = ReceivedRequests::of(frame);
+    let admitted = admit(cx, head, content, accepts, collect).await;
+    spans::recorded(cx, received, admitted)
+}
+
+/// Admits the messages of a body. `on_frame` sees them first.
+async fn admit(
+    cx: &HttpRequestCx,
+    head: &Head<'_>,
+    content: Content,
+    accepts: Accepts,
+    on_frame: impl FnOnce(&Frame),
+) -> Admitted {
     if let Err(response) = rights::check_body(cx.context.left(), content.bytes()) {
         return Admitted::Answered(*response);
     }
@@ -64,15 +92,7 @@ async fn admit(cx: &HttpRequestCx, head: &Head<'_>, content: Content, accepts: A
             return Admitted::Answered(refused(&refusal, malformed_id(&malformed)));
         }
     };
-    let received = ReceivedRequests::of(&frame);
-    let admitted = admit_frame(cx, head, frame, accepts).await;
-    match received.is_empty() {
-        true => admitted,
-        false => spans::recorded(cx, received, admitted),
-    }
-}
-
-async fn admit_frame(cx: &HttpRequestCx, head: &Head<'_>, frame: Frame, accepts: Accepts) -> Admitted {
+    on_frame(&frame);
     if expects_response(&frame) && cx.http.0.calls.is_closed() {
         return Admitted::Answered(refused(&closed(), request_id(&frame)));
     }

@@ -54,7 +54,7 @@ pub(in crate::server::http) async fn open(cx: &HttpRequestCx, frame: Frame) -> A
         Inbound::Call(call) => {
             let id = Some(call.id().clone());
             let response = initialize(cx, &opened, call).await;
-            Admitted::Called(keep_opened(cx, opened, id, response).await)
+            Admitted::Called(Box::new(keep_opened(cx, opened, id, response).await))
         }
         _ => Admitted::Answered(accepted()),
     }
