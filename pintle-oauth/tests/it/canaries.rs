@@ -71,7 +71,7 @@ async fn no_secret_of_a_login_is_logged() {
         .with_max_level(Level::TRACE)
         .with_writer(move || writer.clone())
         .finish();
-    let _subscribed = tracing::subscriber::set_default(subscriber);
+    let _subscribed = crate::support::subscriber::set_subscriber(subscriber);
     let (mut found, mut asked) = (vec!["s3cret".to_owned(), "eyJ".to_owned()], Vec::new());
     for era in ERAS {
         // Signed tokens, refreshed before each call, and more rights.

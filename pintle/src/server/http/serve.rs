@@ -134,6 +134,8 @@ mod tests {
     }
 
     fn warnings(http: &Http, address: &str) -> String {
+        // With one dispatcher only, tracing would ask that of another thread, which is none.
+        let _second = tracing::Dispatch::new(tracing_subscriber::registry());
         let printed = Printed::default();
         let writer = printed.clone();
         let subscriber =

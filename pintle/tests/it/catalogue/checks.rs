@@ -98,7 +98,7 @@ async fn what_could_be_better_is_logged_once_whatever_serves() {
     let log = Log::default();
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
-    let _listening = tracing::subscriber::set_default(subscriber);
+    let _listening = crate::support::subscriber::set_subscriber(subscriber);
     let bare = || server().tool(tool("bare", || async { "" }));
     let logged = || String::from_utf8(std::mem::take(&mut *log.0.lock().unwrap())).unwrap();
     let streamed = bare();

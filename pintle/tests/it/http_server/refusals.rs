@@ -294,7 +294,8 @@ async fn who_runs_the_server_reads_whom_it_turns_away() {
     }
 
     let heard = Heard::default();
-    let _guard = tracing::subscriber::set_default(tracing_subscriber::registry().with(heard.clone()));
+    let _guard =
+        crate::support::subscriber::set_subscriber(tracing_subscriber::registry().with(heard.clone()));
     let http = Server::new("s", "0").http().unwrap();
     let mut answer = Wire::new(&http).with("host", "vm:8000").post(json!({})).await;
     assert_eq!(answer.status, 403);

@@ -186,7 +186,7 @@ async fn each_side(canaries: &[&str], mode: Mode, run: impl AsyncFn(Server, Clie
                 _ => (server.message_log(redacted), client.message_log(raw)),
             };
             {
-                let _subscribed = tracing::subscriber::set_default(subscriber);
+                let _subscribed = crate::support::subscriber::set_subscriber(subscriber);
                 run(server, client, &printed).await;
             }
             file.flush().await;

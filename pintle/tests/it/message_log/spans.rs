@@ -85,7 +85,7 @@ async fn every_request_has_a_span_on_both_sides() {
     for (mode, version) in [(Mode::Modern, "2026-07-28"), (Mode::Legacy, "2025-11-25")] {
         let spans = Spans::default();
         let _subscribed =
-            tracing::subscriber::set_default(tracing_subscriber::registry().with(spans.clone()));
+            crate::support::subscriber::set_subscriber(tracing_subscriber::registry().with(spans.clone()));
         let greet = |cx: Cx| async move {
             cx.elicit::<()>("sure", "Sure?").await?;
             Ok::<_, ToolError>("hello")
@@ -152,7 +152,8 @@ async fn every_request_has_a_span_on_both_sides() {
 #[tokio::test]
 async fn a_call_that_is_cancelled_is_recorded_as_such() {
     let spans = Spans::default();
-    let _subscribed = tracing::subscriber::set_default(tracing_subscriber::registry().with(spans.clone()));
+    let _subscribed =
+        crate::support::subscriber::set_subscriber(tracing_subscriber::registry().with(spans.clone()));
     let (started, mut has_started) = tokio::sync::mpsc::channel(1);
     let wait = move || {
         let started = started.clone();
@@ -181,7 +182,8 @@ fn names(spans: &Spans) -> BTreeSet<String> {
 #[cfg(all(feature = "http-client", feature = "http-server"))]
 async fn protocol_requests(mode: Mode, over: Over, layered: bool) {
     let spans = Spans::default();
-    let _subscribed = tracing::subscriber::set_default(tracing_subscriber::registry().with(spans.clone()));
+    let _subscribed =
+        crate::support::subscriber::set_subscriber(tracing_subscriber::registry().with(spans.clone()));
     let mut server = Server::new("s", "1")
         .tool(tool("greet", || async { "hello" }))
         .resource(resource("note:///a", "a", || async { "a" }))
@@ -251,7 +253,8 @@ async fn requests_that_no_handler_answers_have_spans_on_both_sides() {
 #[tokio::test]
 async fn each_request_of_a_batch_has_one_span() {
     let spans = Spans::default();
-    let _subscribed = tracing::subscriber::set_default(tracing_subscriber::registry().with(spans.clone()));
+    let _subscribed =
+        crate::support::subscriber::set_subscriber(tracing_subscriber::registry().with(spans.clone()));
     let server = Server::new("s", "1").tool(tool("greet", || async { "hello" }));
     let mut raw = Raw::new(&server);
     raw.open("2025-03-26", json!({})).await;

@@ -56,7 +56,7 @@ impl Log {
     fn listen(&self) -> tracing::subscriber::DefaultGuard {
         let log = self.clone();
         let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || log.clone()).finish();
-        tracing::subscriber::set_default(subscriber)
+        crate::support::subscriber::set_subscriber(subscriber)
     }
 
     fn take(&self) -> String {

@@ -11,7 +11,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use crate::support::eras::{ALL, Client, R1, R4, R5, each};
 
 fn listening() -> tracing::subscriber::DefaultGuard {
-    tracing::subscriber::set_default(tracing_subscriber::registry().with(pintle::logging::layer()))
+    crate::support::subscriber::set_subscriber(tracing_subscriber::registry().with(pintle::logging::layer()))
 }
 
 fn messages(client: &mut Client) -> Vec<(String, String, Value)> {

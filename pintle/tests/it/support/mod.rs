@@ -22,4 +22,6 @@ pub(crate) mod pipe;
 pub(crate) mod scripted_http;
 #[cfg(feature = "client")]
 pub(crate) mod scripted_server;
+#[cfg(feature = "server")]
+pub(crate) mod subscriber;
 pub(crate) mod transport_calls;
