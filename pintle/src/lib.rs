@@ -95,7 +95,7 @@ pub mod content;
 pub mod directory;
 mod ended;
 mod error;
-#[cfg(feature = "client")]
+#[cfg(any(feature = "client", feature = "server"))]
 mod excerpt;
 #[cfg(all(
     doctest,

@@ -49,10 +49,7 @@ pub(super) struct CompletedWord {
 }
 
 /// Starts the editor of lines in a thread of its own. It completes words by requests.
-pub(super) fn start(
-    lines: Vec<String>,
-    requests: mpsc::Sender<CompletionRequest>,
-) -> Result<Console, Failure> {
+pub(super) fn start(lines: &[String], requests: mpsc::Sender<CompletionRequest>) -> Result<Console, Failure> {
     let failed =
         |error: ReadlineError| Failure::usage(format!("the terminal cannot be used: {error}"), "tty");
     let config = Config::builder()
@@ -70,7 +67,7 @@ pub(super) fn start(
     let mut editor =
         Editor::<LineHelper, MemHistory>::with_history(config.clone(), MemHistory::with_config(&config))
             .map_err(failed)?;
-    for line in &lines {
+    for line in lines {
         editor.history_mut().add(line).map_err(failed)?;
     }
     let edited = EditedLine::default();

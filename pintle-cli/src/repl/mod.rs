@@ -46,7 +46,7 @@ pub(crate) async fn run(args: ReplArgs, output: &Output) -> Result<(), Failure> 
     let history = History::of_user(!no_history);
     // The editor asks for one at a time.
     let (requests, completions) = mpsc::channel(1);
-    let console = editor::start(history.load(), requests)?;
+    let console = editor::start(&history.load(), requests)?;
     let output = output.with_console(console.clone());
     let mut session = Session::new(endpoint, target, questions, &output).await?;
     let opened = tokio::select! {

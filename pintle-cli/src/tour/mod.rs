@@ -15,6 +15,7 @@ use presenter::Presenter;
 
 /// How much of the tour is shown.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
 pub enum Length {
     /// A few screens a chapter: one era where both do the same, and the beginning of long messages.
     Short,

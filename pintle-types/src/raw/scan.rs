@@ -152,9 +152,9 @@ impl<'a> Scan<'a> {
 
 /// An object that was found in a text.
 pub(crate) enum ScannedObject {
-    /// It is this part of the text.
+    /// A part of the text.
     Span { start: usize, end: usize, members: Members },
-    /// It had to be printed anew.
+    /// An object that had to be printed anew.
     Printed(RawObject),
 }
 

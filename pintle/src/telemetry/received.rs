@@ -44,6 +44,7 @@ impl AnsweredRequests {
     }
 
     /// Adds a response or a batch of responses, as it is sent.
+    #[cfg(feature = "server")]
     pub(crate) fn add_bytes(&mut self, bytes: &[u8]) {
         let add = |this: &mut Self, message: &Message| {
             if let Message::Response(response) = message {
