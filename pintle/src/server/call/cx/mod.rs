@@ -162,10 +162,16 @@ impl Cx {
 
     /// Decodes the arguments of a tool call, with the defaults of those that the client omitted.
     pub(crate) fn decode_arguments<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
-        if let Some(filled) = self.tool().and_then(|called| called.filled.as_deref()) {
-            return serde_json::from_str(filled);
+        // The strings of long arguments may be decoded already.
+        const LONG: usize = 1024;
+        let text = self.arguments();
+        if text.len() >= LONG
+            && self.tool().is_none_or(|called| called.filled.is_none())
+            && let Ok(Some(arguments)) = self.params().decode_member("arguments")
+        {
+            return Ok(arguments);
         }
-        self.params().decode_member("arguments")?.map_or_else(|| serde_json::from_str("{}"), Ok)
+        serde_json::from_str(text)
     }
 
     /// Returns the arguments of a tool call as the client sent them. If it sent none, or `null`, they are an empty object.
