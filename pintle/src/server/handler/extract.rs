@@ -157,13 +157,21 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> FromCall for Args<T> {
         if let Some(texts) = cx.texts() {
             return texts.decode().map(Self);
         }
-        let read = cx.decode_arguments().or_else(|error| match whole_numbers(cx.arguments()) {
+        let text = cx.arguments();
+        let read = match text.len() < LONG {
+            true => serde_json::from_str(text),
+            false => cx.decode_long_arguments(text),
+        };
+        let read = read.or_else(|error| match whole_numbers(text) {
             Some(text) => serde_json::from_str(&text).map_err(|_| error),
             None => Err(error),
         });
-        read.map(Self).map_err(|error| undecodable(cx, cx.arguments(), &error))
+        read.map(Self).map_err(|error| undecodable(cx, text, &error))
     }
 }
+
+/// The length in bytes of arguments that are long.
+const LONG: usize = 1024;
 
 /// Returns the outcome for arguments that could not be decoded.
 fn undecodable(cx: &Cx, text: &str, error: &serde_json::Error) -> Outcome {

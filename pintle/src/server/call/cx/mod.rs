@@ -160,18 +160,18 @@ impl Cx {
         self.tool().and_then(|called| called.filled.as_deref()).unwrap_or_else(|| self.sent_arguments())
     }
 
-    /// Decodes the arguments of a tool call, with the defaults of those that the client omitted.
-    pub(crate) fn decode_arguments<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
-        // The strings of long arguments may be decoded already.
-        const LONG: usize = 1024;
-        let text = self.arguments();
-        if text.len() >= LONG
-            && self.tool().is_none_or(|called| called.filled.is_none())
-            && let Ok(Some(arguments)) = self.params().decode_member("arguments")
-        {
-            return Ok(arguments);
+    /// Decodes the arguments of a tool call, of which [`arguments`](Self::arguments) returns the text. The strings of long ones may be
+    /// decoded already.
+    #[cold]
+    pub(crate) fn decode_long_arguments<T: DeserializeOwned>(
+        &self,
+        text: &str,
+    ) -> Result<T, serde_json::Error> {
+        let is_filled = self.tool().is_some_and(|called| called.filled.is_some());
+        match self.params().decode_member("arguments") {
+            Ok(Some(arguments)) if !is_filled => Ok(arguments),
+            _ => serde_json::from_str(text),
         }
-        serde_json::from_str(text)
     }
 
     /// Returns the arguments of a tool call as the client sent them. If it sent none, or `null`, they are an empty object.
