@@ -168,10 +168,10 @@ impl Cx {
         text: &str,
     ) -> Result<T, serde_json::Error> {
         let is_filled = self.tool().is_some_and(|called| called.filled.is_some());
-        match self.params().decode_member("arguments") {
-            Ok(Some(arguments)) if !is_filled => Ok(arguments),
-            _ => serde_json::from_str(text),
+        if !is_filled && let Ok(Some(arguments)) = self.params().decode_member("arguments") {
+            return Ok(arguments);
         }
+        serde_json::from_str(text)
     }
 
     /// Returns the arguments of a tool call as the client sent them. If it sent none, or `null`, they are an empty object.
