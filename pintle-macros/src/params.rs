@@ -28,6 +28,8 @@ pub(crate) struct Params {
 
 struct Field {
     name: Ident,
+    /// The variable that holds its value in the handler.
+    variable: Ident,
     ty: Type,
     docs: Option<String>,
     arg: Arg,
@@ -74,8 +76,9 @@ impl Params {
         let name = pattern.ident.clone();
         let args = ours.iter().filter(|attr| attr.path().is_ident("arg"));
         let arg = Arg::parse(&name, &ty, args)?;
-        self.passed.push(name.clone());
-        self.fields.push(Field { name, ty, docs: docs::text(&ours), arg });
+        let variable = variable(self.fields.len(), &name);
+        self.passed.push(variable.clone());
+        self.fields.push(Field { name, variable, ty, docs: docs::text(&ours), arg });
         Ok(())
     }
 
@@ -206,9 +209,9 @@ impl Params {
     /// Returns the parameters of the handler.
     pub(crate) fn closure(&self) -> TokenStream {
         let extracted = self.extracted.iter().map(|(name, ty)| quote!(#name: #ty,));
-        let names = self.fields.iter().map(|field| &field.name);
+        let fields = self.fields.iter().map(|Field { name, variable, .. }| quote!(#name: #variable));
         let arguments =
-            (!self.fields.is_empty()).then(|| quote!(__Extracted(__Arguments { #(#names),* }): __Extracted));
+            (!self.fields.is_empty()).then(|| quote!(__Extracted(__Arguments { #(#fields),* }): __Extracted));
         quote!(#(#extracted)* #arguments)
     }
 }
@@ -220,7 +223,7 @@ impl Field {
     }
 
     fn print(&self, index: usize) -> TokenStream {
-        let Self { name, ty, docs, arg } = self;
+        let Self { name, ty, docs, arg, .. } = self;
         let parameter = parameter(index);
         let ty = if self.is_generic() { quote!(#parameter) } else { quote!(#ty) };
         let docs = docs.iter().filter(|_| !arg.described);
@@ -237,6 +240,11 @@ impl Field {
 /// Returns the name of the type parameter of a field.
 fn parameter(index: usize) -> Ident {
     Ident::new(&format!("__T{index}"), Span::mixed_site())
+}
+
+/// Returns the variable for the value of a field. Its own name could be that of the function, which would hide it.
+fn variable(index: usize, name: &Ident) -> Ident {
+    Ident::new(&format!("argument{index}"), Span::mixed_site().located_at(name.span()))
 }
 
 fn is_ours(attr: &Attribute) -> bool {

@@ -153,3 +153,48 @@ async fn what_comes_from_the_call_is_no_argument() {
     assert_eq!(tools[2]["inputSchema"], json!({"type": "object", "properties": {}}));
     assert_eq!(call(&server, "nothing", json!({})).await["content"], json!([]));
 }
+
+/// Functions that have a parameter of their own name.
+mod same_name {
+    #[pintle::tool]
+    pub(super) async fn query(query: String) -> String {
+        query
+    }
+
+    #[pintle::tool(inline)]
+    pub(super) fn sort(sort: String, #[arg(default = 2)] times: usize) -> String {
+        sort.repeat(times)
+    }
+
+    #[pintle::tool]
+    pub(super) fn r#type(r#type: Option<String>) -> String {
+        r#type.unwrap_or_default()
+    }
+
+    #[pintle::prompt]
+    pub(super) async fn topic(topic: String) -> String {
+        topic
+    }
+
+    #[pintle::resource("name://{name}")]
+    pub(super) async fn name(name: String) -> String {
+        name
+    }
+}
+
+#[tokio::test]
+async fn a_parameter_may_have_the_name_of_its_function() {
+    use same_name::{name, query, sort, topic, r#type};
+
+    let server = Server::new("s", "0").routes(pintle::routes![query, sort, r#type, topic, name]);
+    assert_eq!(said(&server, "query", json!({"query": "a"})).await, "a");
+    assert_eq!(said(&server, "sort", json!({"sort": "a"})).await, "aa");
+    assert_eq!(said(&server, "type", json!({"type": "a"})).await, "a");
+    let mut client = Raw::new(&server);
+    client
+        .request("prompts/get", modern(json!({"name": "topic", "arguments": {"topic": "a"}}), json!({})))
+        .await;
+    assert_eq!(client.recv().await["result"]["messages"][0]["content"]["text"], "a");
+    client.request("resources/read", modern(json!({"uri": "name://a"}), json!({}))).await;
+    assert_eq!(client.recv().await["result"]["contents"][0]["text"], "a");
+}
