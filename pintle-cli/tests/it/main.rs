@@ -21,6 +21,8 @@ mod lint;
 mod login;
 mod man;
 mod servers;
+#[cfg(target_os = "linux")]
+mod shells;
 mod support;
 mod terminal;
 mod tour;

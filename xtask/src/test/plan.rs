@@ -62,8 +62,14 @@ mod tests {
     use super::super::steps::STEPS;
     use super::*;
 
-    const NEEDY: [&str; 5] =
-        ["conformance", "other SDKs", "authorization server", "instructions", "licences and advisories"];
+    const NEEDY: [&str; 6] = [
+        "completion in shells",
+        "conformance",
+        "other SDKs",
+        "authorization server",
+        "instructions",
+        "licences and advisories",
+    ];
 
     fn chosen(plan: &Plan<'_>) -> Vec<&'static str> {
         plan.steps.iter().map(|step| step.name).collect()
@@ -85,6 +91,8 @@ mod tests {
         assert_eq!(
             plan.skipped,
             [
+                "completion in shells: zsh is not installed",
+                "completion in shells: fish is not installed",
                 "conformance, other SDKs, authorization server: Node 20 or newer with npm is not installed",
                 "other SDKs: Python 3.11 or newer is not installed",
                 "instructions: valgrind is not installed",

@@ -44,6 +44,13 @@ pub(super) const STEPS: &[Step] = &[
     },
     Step { name: "unit and integration tests", quick: true, needs: &[], run: tests },
     Step {
+        name: "completion in shells",
+        quick: false,
+        needs: &[Tool::Zsh, Tool::Fish],
+        // These tests pass where a shell is not installed: here it is.
+        run: |report| count("test --workspace --all-features --test it shells::", report),
+    },
+    Step {
         name: "doc tests",
         quick: false,
         needs: &[],

@@ -10,6 +10,8 @@ pub(super) enum Tool {
     Python,
     Valgrind,
     CargoDeny,
+    Zsh,
+    Fish,
 }
 
 impl Tool {
@@ -20,6 +22,8 @@ impl Tool {
             Self::Python => "Python 3.11 or newer",
             Self::Valgrind => "valgrind",
             Self::CargoDeny => "cargo-deny (`cargo install --locked cargo-deny`)",
+            Self::Zsh => "zsh",
+            Self::Fish => "fish",
         }
     }
 
@@ -30,6 +34,8 @@ impl Tool {
             Self::Python => &["python3"],
             Self::Valgrind => &["valgrind"],
             Self::CargoDeny => &["cargo-deny"],
+            Self::Zsh => &["zsh"],
+            Self::Fish => &["fish"],
         }
     }
 

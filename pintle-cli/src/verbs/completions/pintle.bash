@@ -1,13 +1,15 @@
 _pintle() {
-    local line="${COMP_LINE:0:COMP_POINT}" words current prefix IFS=$' \t\n'
+    local line="${COMP_LINE:0:COMP_POINT}" words word current prefix IFS=$' \t\n'
     read -r -a words <<< "$line"
     [[ "$line" == *[[:space:]] ]] && words+=("")
-    current="${words[-1]}"
-    mapfile -t COMPREPLY < <(pintle __complete "${words[@]:1}" 2> /dev/null)
-    # Bash completes what follows the last `=` or `:`.
-    prefix="${current%"${current##*[=:]}"}"
-    COMPREPLY=("${COMPREPLY[@]#"$prefix"}")
-    [[ ${#COMPREPLY[@]} -eq 1 && "${COMPREPLY[0]}" == *= ]] && compopt -o nospace
+    current="${words[${#words[@]} - 1]}"
+    # Bash replaces only what follows the last `=` or `:`, which is its second argument.
+    prefix="${current%"$2"}"
+    COMPREPLY=()
+    while IFS= read -r word; do
+        COMPREPLY+=("${word#"$prefix"}")
+    done < <(pintle __complete "${words[@]:1}" 2> /dev/null)
+    [[ ${#COMPREPLY[@]} -eq 1 && "${COMPREPLY[0]}" == *= ]] && compopt -o nospace 2> /dev/null
     return 0
 }
 complete -o default -F _pintle pintle
