@@ -7,6 +7,7 @@ mod fill_in;
 mod form;
 mod format;
 mod given;
+mod missing_option;
 mod page;
 mod questions;
 mod sampling;

@@ -8,7 +8,9 @@ use pintle::{
     client::{Answer, ElicitUrl, Question, SuspendedCall},
     types::{
         RpcError, method,
-        schema::{ElicitAction, ElicitFormParams, ElicitParams, ElicitResult, ListRootsResult},
+        schema::{
+            CallToolResult, ElicitAction, ElicitFormParams, ElicitParams, ElicitResult, ListRootsResult,
+        },
     },
 };
 use serde::Serialize;
@@ -18,6 +20,7 @@ use tokio::sync::mpsc;
 use super::{
     answerer::{Answerer, Halt, Unanswered},
     asked::{Asked, name_of},
+    missing_option::{missing_options, missing_options_of},
 };
 use crate::{
     args::QuestionArgs,
@@ -153,6 +156,24 @@ impl Questions {
             Err(Error::Suspended(call)) => Err(self.suspend(*call, endpoint, typed, output)),
             done => Ok(done),
         }
+    }
+
+    /// Turns the error of a call into a failure. If the server asked for what no option provides, that option is what to type.
+    pub(crate) fn explain(&self, error: &Error, endpoint: &Endpoint, typed: Typed<'_>) -> Failure {
+        let options = missing_options(error, self.answerer.options());
+        with_options(endpoint.explain(error), &options, endpoint, typed)
+    }
+
+    /// Adds what to type to the failure of a tool that asked for what no option provides.
+    pub(crate) fn explain_failed(
+        &self,
+        failure: Failure,
+        result: &CallToolResult,
+        endpoint: &Endpoint,
+        typed: Typed<'_>,
+    ) -> Failure {
+        let options = missing_options_of(result, self.answerer.options());
+        with_options(failure, &options, endpoint, typed)
     }
 
     /// Returns the answers to the questions of a call that is resumed.
@@ -297,6 +318,14 @@ impl Handler {
         let _ = self.halt.send(Halt { asked, problem: self.answerer.take_problem() }).await;
         std::future::pending().await
     }
+}
+
+/// Replaces what to type next by the line that was typed with further options.
+fn with_options(failure: Failure, options: &str, endpoint: &Endpoint, typed: Typed<'_>) -> Failure {
+    if options.is_empty() {
+        return failure;
+    }
+    Failure { next: endpoint.line_with_options(typed.verb, typed.words, options), ..failure }
 }
 
 /// Prints the questions for programs, and returns the failure of the verb. `saved` is the token, or why there is none.

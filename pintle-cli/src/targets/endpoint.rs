@@ -120,6 +120,19 @@ impl Endpoint {
             // As it is typed in `repl`.
             return format!("{verb} {words}").trim_end().to_owned();
         }
+        self.shell_line(verb, words)
+    }
+
+    /// Formats a command line with options for what servers ask. In `repl` they belong to the connection.
+    pub(crate) fn line_with_options(&self, verb: &str, words: &[&str], options: &str) -> String {
+        if self.options.open.is_some() {
+            return self.shell_line("repl", options);
+        }
+        let words: String = words.iter().map(|word| format!("{} ", quoted(word))).collect();
+        self.shell_line(verb, &format!("{words}{options}"))
+    }
+
+    fn shell_line(&self, verb: &str, words: &str) -> String {
         let mut line = format!("pintle {verb}");
         if let Some(typed) = &self.typed {
             line.extend([" ", &quoted(typed)]);

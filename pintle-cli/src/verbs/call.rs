@@ -107,11 +107,14 @@ pub(super) async fn run(args: CallArgs, output: &Output) -> Result<(), Failure> 
     let call = send(&connection, &tool, arguments, output);
     let typed = Typed { verb: "call", words: &again };
     let done = questions.until_done(call, &endpoint, typed, output).await?;
-    let result = done.map_err(|error| reminded(endpoint.explain(&error)))?;
+    let result = done.map_err(|error| reminded(questions.explain(&error, &endpoint, typed)))?;
     print(&result, save.as_deref(), output)?;
     connection.close().await;
     match result.is_error {
-        Some(true) => Err(failed(&name, &endpoint).detail(signature(&tool))),
+        Some(true) => {
+            let failure = questions.explain_failed(failed(&name, &endpoint), &result, &endpoint, typed);
+            Err(reminded(failure))
+        }
         _ => questions.check_used(&endpoint.line("call", &again)),
     }
 }

@@ -59,10 +59,10 @@ pub(super) async fn run(args: PromptArgs, output: &Output) -> Result<(), Failure
         Ok(result) => result,
         // Only now it matters what there is.
         Err(error @ pintle::Error::Rpc(_)) => {
-            let failure = endpoint.explain(&error);
+            let failure = questions.explain(&error, &endpoint, line);
             return Err(explain(&connection, &name, &given, &endpoint).await.unwrap_or(failure));
         }
-        Err(error) => return Err(endpoint.explain(&error)),
+        Err(error) => return Err(questions.explain(&error, &endpoint, line)),
     };
     print(&result, only_text, output)?;
     connection.close().await;

@@ -48,7 +48,7 @@ pub(super) async fn run(args: RawArgs, output: &Output) -> Result<(), Failure> {
     let call = connection.call_raw(method.clone(), params).suspendable().into_future();
     let typed = Typed { verb: "raw", words: &again };
     let done = questions.until_done(call, &endpoint, typed, output).await?;
-    let result = done.map_err(|error| endpoint.explain(&error))?;
+    let result = done.map_err(|error| questions.explain(&error, &endpoint, typed))?;
     let result: Value = serde_json::from_str(result.as_str()).map_err(|error| Failure::internal(&error))?;
     output.result(&result, |text| {
         text.block(content::pretty(&result));

@@ -60,10 +60,10 @@ pub(super) async fn run(args: ReadArgs, output: &Output) -> Result<(), Failure> 
     let result = match questions.until_done(call, &endpoint, line, output).await? {
         Ok(result) => result,
         Err(error @ pintle::Error::Rpc(_)) => {
-            let failure = endpoint.explain(&error);
+            let failure = questions.explain(&error, &endpoint, line);
             return Err(explain(&connection, &uri, &endpoint).await.unwrap_or(failure));
         }
-        Err(error) => return Err(endpoint.explain(&error)),
+        Err(error) => return Err(questions.explain(&error, &endpoint, line)),
     };
     match file {
         Some(file) => fs::write(&file, bytes(&result)?).map_err(|error| {

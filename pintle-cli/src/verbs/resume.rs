@@ -1,12 +1,13 @@
 use clap::Args;
 use pintle::{
     Error,
+    client::SuspendedCall,
     types::{
         RawObject, method,
         schema::{CallToolResult, GetPromptResult, ReadResourceResult},
     },
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{call, prompt, read};
 use crate::{
@@ -77,7 +78,10 @@ pub(super) async fn run(args: ResumeArgs, output: &Output) -> Result<(), Failure
         if !has_delivered(&error) {
             claim.release();
         }
-        let failure = endpoint.explain(&error);
+        // The server may return the same error to the same state: the call is made again.
+        let (verb, words) = verb_of(&record.call);
+        let words: Vec<_> = words.iter().map(String::as_str).collect();
+        let failure = questions.explain(&error, &endpoint, Typed { verb, words: &words });
         match (&error, endpoint.starts_server()) {
             (Error::Rpc(_), true) => failure.detail(
                 "the program was started again: it can go on with the call only if it keeps its key for states",
@@ -91,6 +95,21 @@ pub(super) async fn run(args: ResumeArgs, output: &Output) -> Result<(), Failure
     let is_error = result.decode_member("isError").ok().flatten().unwrap_or(false);
     let named = |name| record.call.params.decode_member::<String>(name).ok().flatten().unwrap_or_default();
     if is_error { Err(call::failed(&named("name"), &endpoint)) } else { Ok(()) }
+}
+
+/// Returns the verb that made a call, and its words without the target.
+fn verb_of(call: &SuspendedCall) -> (&'static str, Vec<String>) {
+    let text = |name| call.params.decode_member::<String>(name).ok().flatten().unwrap_or_default();
+    let arguments = || {
+        let arguments = call.params.decode_member::<Value>("arguments").ok().flatten();
+        arguments.filter(|arguments| *arguments != json!({})).map(|arguments| arguments.to_string())
+    };
+    match call.method.as_str() {
+        method::TOOLS_CALL => ("call", [text("name")].into_iter().chain(arguments()).collect()),
+        method::PROMPTS_GET => ("prompt", [text("name")].into_iter().chain(arguments()).collect()),
+        method::RESOURCES_READ => ("read", vec![text("uri")]),
+        other => ("raw", vec![other.to_owned(), call.params.as_str().to_owned()]),
+    }
 }
 
 /// Returns whether the server may have used the answers. An error of the server refuses them.

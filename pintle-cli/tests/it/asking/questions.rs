@@ -230,3 +230,46 @@ fn sampling_and_roots_are_declared_only_if_they_are_given() {
         typed(&["call", "demo", "customs", "--decline", "--root", folder, "--sample-with", "exit 3"]);
     assert!(failing.code == Some(1) && failing.stderr.contains("failed with exit status: 3"), "{failing:?}");
 }
+
+#[test]
+fn a_call_that_needs_a_model_or_roots_ends_with_the_option_to_type() {
+    let next = |printed: &Printed| printed.stderr.lines().last().unwrap_or_default().to_owned();
+    everywhere(&["call", "TARGET", "customs", "--decline"], |era, name, printed| {
+        let line = next(&printed);
+        let has_option =
+            line.starts_with("  try: pintle call ") && line.contains(" customs --sample-with COMMAND");
+        assert!(printed.code == Some(2) && has_option, "{era} {name}: {printed:?}");
+    });
+    everywhere(
+        &["call", "TARGET", "customs", "--decline", "--sample-with", "echo cod"],
+        |era, name, printed| {
+            let line = next(&printed);
+            let has_option = line.starts_with("  try: pintle call ") && line.contains(" customs --root DIR");
+            assert!(printed.code == Some(2) && has_option, "{era} {name}: {printed:?}");
+        },
+    );
+    everywhere(
+        &["call", "TARGET", "customs", "--decline", "--sample-with", "echo cod", "--root", "."],
+        |era, name, printed| assert_eq!(printed.code, Some(0), "{era} {name}: {printed:?}"),
+    );
+}
+
+#[test]
+fn a_call_that_is_resumed_without_a_model_ends_with_the_option_to_type() {
+    let demo = HttpDemo::start();
+    let asked = typed(&["call", &demo.url, "customs", "--no-input"]);
+    let token = asked.stderr.split("pintle resume ").nth(1).unwrap().split(' ').next().unwrap().to_owned();
+    let printed = typed(&["resume", &token, "--accept"]);
+    let expected = format!("  try: pintle call {} customs --sample-with COMMAND\n", demo.url);
+    assert!(printed.code == Some(2) && printed.stderr.ends_with(&expected), "{printed:?}");
+}
+
+#[test]
+fn in_a_repl_the_option_is_one_of_the_connection() {
+    let script = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("repl-{}", std::process::id()));
+    fs::write(&script, "call customs --decline\n").unwrap();
+    let output = pintle().args(["repl", "demo"]).stdin(fs::File::open(&script).unwrap()).output().unwrap();
+    let printed = String::from_utf8(output.stderr).unwrap();
+    assert!(printed.contains("  try: pintle repl demo --sample-with COMMAND\n"), "{printed}");
+    fs::remove_file(&script).unwrap();
+}
