@@ -88,7 +88,7 @@ pub struct Engine {
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Arrival<'a> {
-    now: u64,
+    time: ArrivalTime,
     /// The authenticated principal of the sender, if there is one.
     pub principal: Option<&'a str>,
     sender: Option<&'a Sender>,
@@ -97,7 +97,21 @@ pub struct Arrival<'a> {
 impl<'a> Arrival<'a> {
     /// Creates the arrival of a message at this time, in milliseconds of the Unix epoch, without a principal.
     pub fn at(now: u64) -> Self {
-        Self { now, ..Self::default() }
+        Self { time: ArrivalTime::At(now), ..Self::default() }
+    }
+
+    /// Creates the arrival of a message that is being handled now, without a principal. The clock is read if the time matters:
+    /// few messages have a state that can expire.
+    pub fn with_clock(clock: fn() -> u64) -> Self {
+        Self { time: ArrivalTime::Now(clock), ..Self::default() }
+    }
+
+    /// Returns the time in milliseconds of the Unix epoch.
+    fn now(&self) -> u64 {
+        match self.time {
+            ArrivalTime::At(now) => now,
+            ArrivalTime::Now(clock) => clock(),
+        }
     }
 
     /// Sets the principal of the sender.
@@ -110,6 +124,19 @@ impl<'a> Arrival<'a> {
     #[must_use]
     pub fn stamped(self, stamped: &'a Stamped) -> Self {
         Self { sender: stamped.sender.as_ref().ok(), ..self }
+    }
+}
+
+/// The time at which a message arrived.
+#[derive(Clone, Copy, Debug)]
+enum ArrivalTime {
+    At(u64),
+    Now(fn() -> u64),
+}
+
+impl Default for ArrivalTime {
+    fn default() -> Self {
+        Self::At(0)
     }
 }
 
@@ -540,7 +567,7 @@ impl stateless::StatelessAction {
             Self::Run(start) => Inbound::Call(call(start)),
             Self::Reply(start, body, hint) => {
                 let call = call(start);
-                let finished = call.finish(service, Outcome::Cacheable(body, hint), arrival.now);
+                let finished = call.finish(service, Outcome::Cacheable(body, hint), arrival.now());
                 match Message::parse(&finished.bytes) {
                     Ok(Message::Response(response)) => Inbound::Reply(response),
                     _ => Inbound::Ignore("a malformed reply of the server's own"),

@@ -224,7 +224,7 @@ fn replay(
             "`requestState` is not one of this server's: start the call again",
         ));
     };
-    let opened = binding.open(seal, &state, service.bounds().state_bytes, arrival.now)?;
+    let opened = binding.open(seal, &state, service.bounds().state_bytes, arrival.now())?;
     Inputs::replayed(state, &opened, offered, revision)
 }
 

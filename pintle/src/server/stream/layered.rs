@@ -85,7 +85,7 @@ impl StreamConnection {
         if snapshot.layered.is_some() {
             self.show_cancellations(snapshot, &frame);
         }
-        let mut arrival = Arrival::at(now());
+        let mut arrival = Arrival::with_clock(now);
         if let Some(principal) = &self.principal {
             arrival = arrival.by(principal);
         }

@@ -450,7 +450,7 @@ impl StreamConnection {
                 self.engine.receive(
                     &snapshot.service,
                     Frame::One(Message::Response(answer)),
-                    &Arrival::at(now()),
+                    &Arrival::with_clock(now),
                 )
             }
             Skipped::Call(id) => Inbound::Reply(Engine::oversized(limit, id)),

@@ -7,7 +7,7 @@ use std::{
     net::SocketAddr,
     pin::{Pin, pin},
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, Waker},
 };
 
 use bytes::Bytes;
@@ -17,7 +17,7 @@ use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite},
-    sync::oneshot,
+    sync::oneshot::{self, error::TryRecvError},
     time::{Instant, Sleep, sleep_until},
 };
 use tower_service::Service;
@@ -130,6 +130,8 @@ struct Supervisor {
     stop: Option<oneshot::Receiver<()>>,
     timer: Pin<Box<Sleep>>,
     clock: Arc<IdleClock>,
+    /// The waker that the timer and the stop signal wake.
+    registered: Option<Waker>,
 }
 
 /// The effect of a shutdown on a supervised phase.
@@ -143,7 +145,7 @@ enum OnStop {
 impl Supervisor {
     fn new(clock: Arc<IdleClock>, stop: oneshot::Receiver<()>) -> Self {
         let timer = Box::pin(sleep_until(clock.next_check()));
-        Self { stop: Some(stop), timer, clock }
+        Self { stop: Some(stop), timer, clock, registered: None }
     }
 
     /// Waits for the byte stream and its first bytes. Returns `None` if that takes too long or the server shuts down.
@@ -191,6 +193,10 @@ impl Supervisor {
             && deadline < self.timer.deadline()
         {
             self.timer.as_mut().reset(deadline);
+            self.registered = None;
+        }
+        if self.is_registered(cx) && !self.timer.is_elapsed() {
+            return Poll::Pending;
         }
         while self.timer.as_mut().poll(cx).is_ready() {
             if self.clock.deadline().is_some_and(|deadline| deadline <= Instant::now()) {
@@ -198,12 +204,23 @@ impl Supervisor {
             }
             self.timer.as_mut().reset(self.clock.next_check());
         }
+        self.registered = Some(cx.waker().clone());
         Poll::Pending
+    }
+
+    /// Returns whether the timer and the stop signal wake this task. Then they need not be polled again, at each turn of the
+    /// connection (see `bench/LEDGER.md`).
+    fn is_registered(&self, cx: &Context<'_>) -> bool {
+        self.registered.as_ref().is_some_and(|waker| waker.will_wake(cx.waker()))
     }
 
     /// Returns true once, when the server shuts down.
     fn poll_stop(&mut self, cx: &mut Context<'_>) -> bool {
-        let stopped = self.stop.as_mut().is_some_and(|stop| Pin::new(stop).poll(cx).is_ready());
+        let is_registered = self.is_registered(cx);
+        let stopped = self.stop.as_mut().is_some_and(|stop| match is_registered {
+            true => !matches!(stop.try_recv(), Err(TryRecvError::Empty)),
+            false => Pin::new(stop).poll(cx).is_ready(),
+        });
         if stopped {
             self.stop = None;
         }

@@ -39,8 +39,8 @@ pub(in crate::server::http) struct IdleClock {
 #[derive(Debug)]
 struct IdleState {
     requests: usize,
-    /// The end of the last response, or the first byte after it.
-    since: Instant,
+    /// The end of the last response, or the first byte after it; `None` if that is now, and nobody has read the clock yet.
+    since: Option<Instant>,
     limit: Duration,
     /// The instant since which the client has read none of the pending output.
     stalled: Option<Instant>,
@@ -58,7 +58,7 @@ impl IdleClock {
     ) -> Arc<Self> {
         let state = IdleState {
             requests: 0,
-            since: Instant::now(),
+            since: Some(Instant::now()),
             limit: limits.head,
             stalled: None,
             unread: false,
@@ -69,14 +69,14 @@ impl IdleClock {
     /// Returns the instant at which the connection is closed unless a request arrives or pending output is read. `None`
     /// while a request is active and output is not stalled. Call it after every event.
     pub(in crate::server::http) fn deadline(&self) -> Option<Instant> {
-        let state = self.lock();
+        let mut state = self.lock();
         if let Some(stalled) = state.stalled {
             return Some(stalled + self.limits.write);
         }
         if state.requests > 0 {
             return None;
         }
-        Some(state.since + state.limit)
+        Some(*state.since.get_or_insert_with(Instant::now) + state.limit)
     }
 
     /// Returns the instant at which the timer checks the deadline again.
@@ -107,7 +107,7 @@ impl IdleClock {
         state.stalled = if stalled { state.stalled.or_else(|| Some(Instant::now())) } else { None };
         if !stalled && state.requests == 0 {
             // A response that is still being read counts as activity.
-            state.since = Instant::now();
+            state.since = Some(Instant::now());
         }
     }
 
@@ -116,7 +116,8 @@ impl IdleClock {
         let mut state = self.lock();
         // The limit counts from the first byte, not from the latest: a head sent byte by byte does not extend it.
         if state.requests == 0 && state.limit == self.limits.idle && self.limits.head < self.limits.idle {
-            state.since = Instant::now();
+            // Most heads are complete, and then their request is active before anybody asks for the deadline.
+            state.since = None;
             state.limit = self.limits.head;
         }
     }
@@ -135,7 +136,7 @@ impl Drop for ActiveRequest {
         let mut state = self.0.lock();
         state.requests -= 1;
         if state.requests == 0 {
-            state.since = Instant::now();
+            state.since = Some(Instant::now());
             state.limit = self.0.limits.idle;
         }
     }

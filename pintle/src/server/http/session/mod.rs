@@ -21,7 +21,7 @@ pub(super) mod record;
 use std::{
     collections::{HashMap, VecDeque},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     task::{Context, Waker},
@@ -68,8 +68,8 @@ pub(super) struct Session {
     initialized: AtomicBool,
     /// Whether it is in the session store.
     written: AtomicBool,
-    /// Held while its record is written or removed.
-    writes: tokio::sync::Mutex<()>,
+    /// Held while its record is written or removed. Created for the first write.
+    writes: OnceLock<Box<tokio::sync::Mutex<()>>>,
     /// The time of its last use, in milliseconds of the clock of its table.
     pub(super) seen: AtomicU64,
     /// `None` if it exists for one request only.
@@ -78,7 +78,8 @@ pub(super) struct Session {
 
 struct Core {
     engine: Engine,
-    record_clock: RecordClock,
+    /// `None` until the record is read, or changed here.
+    record_clock: Option<Box<RecordClock>>,
     last_stream: u64,
     last_get_stream: u64,
     last_instance: u64,
@@ -159,7 +160,7 @@ impl Session {
     ) -> Self {
         let core = Core {
             engine,
-            record_clock: RecordClock::default(),
+            record_clock: None,
             last_stream: 0,
             last_get_stream: 0,
             last_instance: 0,
@@ -181,7 +182,7 @@ impl Session {
             transient,
             initialized: AtomicBool::new(false),
             written: AtomicBool::new(false),
-            writes: tokio::sync::Mutex::const_new(()),
+            writes: OnceLock::new(),
             seen: AtomicU64::new(0),
             kept: (!transient).then(Box::default),
         };
@@ -225,7 +226,7 @@ impl Session {
     }
 
     fn receive_in(&self, core: &mut Core, service: &Service, frame: Frame) -> Inbound {
-        let mut arrival = Arrival::at(now());
+        let mut arrival = Arrival::with_clock(now);
         if let Some(principal) = &self.principal {
             arrival = arrival.by(principal);
         }
@@ -587,6 +588,6 @@ mod tests {
     fn an_idle_session_is_small() {
         // Most of the rest of the promised kilobyte is the client's description, which sessions of one kind share.
         let size = size_of::<Session>() + size_of::<ChangeInbox>();
-        assert!(size <= 624, "{size}");
+        assert!(size <= 584, "{size}");
     }
 }

@@ -10,7 +10,7 @@ use pintle_types::{Frame, RawObject, RpcError};
 use tokio::sync::oneshot;
 
 use super::{
-    Session,
+    Core, Session,
     store::{Sessions, StoredSession},
 };
 use crate::server::http::{edge::response::store_failed, settings::HttpSettings};
@@ -38,14 +38,26 @@ pub(in crate::server::http) struct Unwritten(Arc<Session>);
 
 impl Drop for Unwritten {
     fn drop(&mut self) {
-        let clock = &mut self.0.lock().record_clock;
+        let mut core = self.0.lock();
+        let clock = core.record_clock();
         clock.unwritten -= 1;
         clock.now += 1;
         clock.valid_from = clock.now;
     }
 }
 
+impl Core {
+    fn record_clock(&mut self) -> &mut RecordClock {
+        self.record_clock.get_or_insert_default()
+    }
+}
+
 impl Session {
+    /// Returns the lock of writes to the store.
+    fn writes(&self) -> &tokio::sync::Mutex<()> {
+        self.writes.get_or_init(Box::default)
+    }
+
     /// Returns the record from which another process can restore the session.
     pub(in crate::server::http) fn stored(&self) -> Option<StoredSession> {
         let record = self.lock().engine.record()?;
@@ -54,7 +66,8 @@ impl Session {
 
     /// Marks the beginning of a read of the record, for [`adopt`](Self::adopt).
     pub(in crate::server::http) fn start_read(&self) -> ReadStart {
-        let clock = &mut self.lock().record_clock;
+        let mut core = self.lock();
+        let clock = core.record_clock();
         clock.now += 1;
         ReadStart(clock.now)
     }
@@ -63,8 +76,9 @@ impl Session {
     pub(in crate::server::http) fn adopt(&self, record: &SessionRecord, read: ReadStart) {
         let snapshot = self.server.snapshot();
         let mut core = self.lock();
-        if core.record_clock.unwritten == 0 && read.0 >= core.record_clock.valid_from {
-            core.record_clock.valid_from = read.0;
+        let clock = core.record_clock();
+        if clock.unwritten == 0 && read.0 >= clock.valid_from {
+            clock.valid_from = read.0;
             core.engine.adopt(&snapshot.service, record);
         }
     }
@@ -80,7 +94,7 @@ impl Session {
         let inbound = self.receive_in(&mut core, service, frame);
         let changed = core.engine.record() != before;
         if changed {
-            core.record_clock.unwritten += 1;
+            core.record_clock().unwritten += 1;
         }
         drop(core);
         (inbound, changed.then(|| Unwritten(self.clone())))
@@ -102,7 +116,9 @@ impl Session {
             let performed = core.engine.perform(service, call, params);
             self.follow(&mut core);
             let changed = before.is_some_and(|before| core.engine.record() != before);
-            core.record_clock.unwritten += u32::from(changed);
+            if changed {
+                core.record_clock().unwritten += 1;
+            }
             drop(core);
             let outcome = match performed {
                 Ok(Performed::Outcome(outcome)) => outcome,
@@ -138,7 +154,7 @@ impl Session {
         store: &dyn Sessions,
         idle: Duration,
     ) -> io::Result<bool> {
-        let _turn = self.writes.lock().await;
+        let _turn = self.writes().lock().await;
         match self.stored() {
             Some(stored) if !self.is_over() => {
                 store.put(&self.id.to_string(), stored, idle).await?;
@@ -150,7 +166,7 @@ impl Session {
 
     /// Removes an ended session from the store, after pending writes.
     pub(in crate::server::http) async fn erase(&self, store: &dyn Sessions) -> io::Result<bool> {
-        let _turn = self.writes.lock().await;
+        let _turn = self.writes().lock().await;
         store.remove(&self.id.to_string()).await
     }
 }

@@ -45,7 +45,7 @@ pub(super) fn admit(
     stamped: Option<&Stamped>,
     accepts: Accepts,
 ) -> Admitted {
-    let mut arrival = Arrival::at(now());
+    let mut arrival = Arrival::with_clock(now);
     if let Some(stamped) = stamped {
         arrival = arrival.stamped(stamped);
     }
