@@ -206,7 +206,7 @@ impl Gatekeeper {
             }
             Rejection::Overloaded => {
                 let message = "too many tokens are waiting to be checked; try again later";
-                later(refused(StatusCode::SERVICE_UNAVAILABLE, message.into(), None), 1)
+                overloaded(StatusCode::SERVICE_UNAVAILABLE, message, 1)
             }
         })?;
         self.proven(parts, &presented, &principal).map(|digest| (principal, digest))
@@ -246,7 +246,7 @@ impl Gatekeeper {
             |why: &str| refused(StatusCode::UNAUTHORIZED, why.to_owned(), Some(self.unproven(why)));
         let too_many = || {
             let message = "too many DPoP proofs were used; send fewer requests, and try again later";
-            later(refused(StatusCode::TOO_MANY_REQUESTS, message.into(), None), 30)
+            overloaded(StatusCode::TOO_MANY_REQUESTS, message, 30)
         };
         let mut proofs = parts.headers.get_all(PROOF).iter();
         let (Some(Ok(proof)), None) = (proofs.next().map(HeaderValue::to_str), proofs.next()) else {
@@ -350,13 +350,23 @@ fn revision(headers: &HeaderMap) -> Option<Revision> {
 }
 
 fn refused(status: StatusCode, message: String, challenge: Option<HeaderValue>) -> RefusalResponse {
-    let refusal = Refusal::new(status, RpcError::invalid_request(message));
-    let mut response = Response::new(Bytes::from(refusal.body(None)));
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    let mut response = refused_with(status, RpcError::invalid_request(message));
     if let Some(challenge) = challenge {
         response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
     }
+    response
+}
+
+/// Refuses a request for want of capacity, with the time after which it may be repeated.
+fn overloaded(status: StatusCode, message: &'static str, seconds: u16) -> RefusalResponse {
+    let error = RpcError::overloaded(message, 1000 * u64::from(seconds));
+    later(refused_with(status, error), seconds)
+}
+
+fn refused_with(status: StatusCode, error: RpcError) -> RefusalResponse {
+    let mut response = Response::new(Bytes::from(Refusal::new(status, error).body(None)));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     Box::new(response)
 }
 

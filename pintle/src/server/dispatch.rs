@@ -4,7 +4,7 @@ use pintle_proto::{
     http::{Streams, name_in},
     server::Outcome,
 };
-use pintle_types::{Frame, Message, Notification, RawObject, RawValue, RpcError, method};
+use pintle_types::{Frame, Message, Notification, RawObject, RawValue, RpcError, method, plain_error};
 use pintle_uri::nearest;
 use tokio::sync::oneshot;
 
@@ -188,7 +188,7 @@ fn text<'a>(cx: &'a Cx, name: &str) -> Result<Cow<'a, str>, Outcome> {
     }
     serde_json::from_str(raw)
         .map(Cow::Owned)
-        .map_err(|error| refuse(format!("`{name}` of `{method}` is not a string: {error}")))
+        .map_err(|error| refuse(format!("`{name}` of `{method}` is not a string: {}", plain_error(&error))))
 }
 
 fn tool(cx: &Cx) -> Result<HandlerFuture, Outcome> {

@@ -79,6 +79,8 @@ async fn who_comes_when_there_is_too_much_to_do_is_told_to_come_again() {
     assert_eq!(answer.status, 503);
     assert_eq!(answer.headers["retry-after"], "1");
     assert_eq!(answer.challenge(), "");
+    let error = &answer.json()["error"];
+    assert_eq!((&error["code"], &error["data"]["retryAfterMs"]), (&json!(-31503), &json!(1000)));
     assert!(
         answer.text.contains("too many tokens are waiting to be checked; try again later"),
         "{}",

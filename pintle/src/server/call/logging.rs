@@ -136,7 +136,7 @@ fn forward(cx: &Cx, event: &Event<'_>, level: LoggingLevel) {
 /// Returns whether an event is one of this project. Those are not sent to clients: they name panics and peers.
 fn is_ours(metadata: &Metadata<'_>) -> bool {
     let name = metadata.target().split("::").next().unwrap_or_default();
-    matches!(name, "pintle" | "pintle_proto" | "pintle_types")
+    matches!(name, "pintle" | "pintle_host" | "pintle_oauth" | "pintle_proto" | "pintle_types" | "pintle_uri")
 }
 
 fn level(level: Level) -> LoggingLevel {

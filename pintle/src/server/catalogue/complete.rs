@@ -2,7 +2,7 @@ use std::{any::Any, sync::Arc};
 
 use pintle_proto::server::Outcome;
 use pintle_types::{
-    JsonObject, RawObject, RpcError,
+    JsonObject, RawObject, RpcError, plain_error,
     schema::{CompleteParams, CompleteResult, Completion, CompletionReference},
 };
 use serde_json::Value;
@@ -25,8 +25,10 @@ use crate::{
 /// If a completer fails, the result has no values and the error is logged.
 pub(crate) fn complete(cx: &Cx) -> Result<HandlerFuture, Outcome> {
     let refuse = |reason: String| Outcome::Failed(RpcError::invalid_params(reason));
-    let params: CompleteParams =
-        cx.params().decode().map_err(|error| refuse(format!("`completion/complete`: {error}")))?;
+    let params: CompleteParams = cx
+        .params()
+        .decode()
+        .map_err(|error| refuse(format!("`completion/complete`: {}", plain_error(&error))))?;
     let target = CompletionTarget::find(cx, &params.reference)
         .ok_or_else(|| refuse("`ref` names nothing that this server has".to_owned()))?;
     // The values of an argument may reveal as much as the route itself.

@@ -10,7 +10,7 @@ use std::{
 };
 
 use pintle_proto::server::Outcome;
-use pintle_types::{Meta, RpcError, schema::CompleteParams};
+use pintle_types::{Meta, RpcError, plain_error, schema::CompleteParams};
 
 use crate::{
     Suggestion,
@@ -52,7 +52,7 @@ impl FromCall for Partial {
         let params = cx.params().decode();
         params
             .map(|params| Self::new(cx, params))
-            .map_err(|error| Outcome::Failed(RpcError::invalid_params(error.to_string())))
+            .map_err(|error| Outcome::Failed(RpcError::invalid_params(plain_error(&error))))
     }
 }
 

@@ -4,6 +4,7 @@ use pintle_proto::{Peer, server::Outcome};
 use pintle_types::{
     Notification, RawObject, RpcError,
     method::{self, Capability},
+    plain_error,
 };
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -156,7 +157,11 @@ impl CustomMethod {
             let running = params.map(|params| handler(cx.clone(), params));
             Box::pin(async move {
                 let running = running.map_err(|error| {
-                    Outcome::Failed(RpcError::invalid_params(format!("`{}`: {error}", cx.method())))
+                    Outcome::Failed(RpcError::invalid_params(format!(
+                        "`{}`: {}",
+                        cx.method(),
+                        plain_error(&error)
+                    )))
                 })?;
                 let result = running.await.map_err(|error| error.into().outcome(cx.method(), None))?;
                 RawObject::from_serialize(&result)

@@ -3,7 +3,7 @@ use std::sync::{Arc, OnceLock};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use pintle_proto::server::{Body, CacheHint, Outcome};
 use pintle_types::{
-    RawObject, RpcError,
+    RawObject, RpcError, plain_error,
     schema::{
         CacheScope, ListParams, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
         ListToolsResult,
@@ -179,7 +179,7 @@ pub(crate) fn cursor_text(cx: &Cx) -> Result<Option<String>, RpcError> {
     let params: ListParams = cx
         .params()
         .decode()
-        .map_err(|error| RpcError::invalid_params(format!("`{}`: {error}", cx.method())))?;
+        .map_err(|error| RpcError::invalid_params(format!("`{}`: {}", cx.method(), plain_error(&error))))?;
     Ok(params.cursor)
 }
 

@@ -48,6 +48,8 @@ impl SessionHandle {
     ///
     /// If all tools of a server are added so, declare them with [`may_change`](Server::may_change). Filters apply as usual.
     ///
+    /// The tool is in this process: another one that continues the session from a session store does not have it.
+    ///
     /// # Errors
     ///
     /// The session has ended, the route is invalid, the session has a tool of this name, or 256 tools.
@@ -108,16 +110,11 @@ impl Server {
     ///
     /// let server = Server::new("office", "1.0.0").tool(tool("print", || async { "printed" }));
     /// server.add_tool_for("ann", tool("sign", || async { "signed" }))?;
-    /// assert!(server.remove_tool_for("ann", "sign"));
+    /// assert!(server.remove_tool_for("ann", "sign")?);
     /// # Ok::<(), pintle::Error>(())
     /// ```
     pub fn add_tool_for(&self, principal: &str, mut route: ToolRoute) -> Result<()> {
-        if CallScope::is_stateless() {
-            return Err(Error::misuse(
-                "a handler of a call without a session cannot add tools of a principal: its lists would depend on earlier \
-                 calls; add them in the program, or use a filter",
-            ));
-        }
+        outside_stateless_calls()?;
         route.prepare();
         without_fault(&route)?;
         self.change_catalogue(|catalogue| {
@@ -145,7 +142,12 @@ impl Server {
     }
 
     /// Removes a tool of this principal. Returns `false` if the principal has none of this name. Running calls finish.
-    pub fn remove_tool_for(&self, principal: &str, name: &str) -> bool {
+    ///
+    /// # Errors
+    ///
+    /// The handler of a call without a session called it (a task that it spawned is not noticed).
+    pub fn remove_tool_for(&self, principal: &str, name: &str) -> Result<bool> {
+        outside_stateless_calls()?;
         let removed = self.change_catalogue(|catalogue| {
             if catalogue.principal_tools.get(principal).is_none_or(|tools| tools.get(name).is_none()) {
                 return false;
@@ -161,8 +163,19 @@ impl Server {
         if removed {
             self.tools_changed();
         }
-        removed
+        Ok(removed)
     }
+}
+
+/// Returns an error in the handler of a call without a session.
+fn outside_stateless_calls() -> Result<()> {
+    if CallScope::is_stateless() {
+        return Err(Error::misuse(
+            "a handler of a call without a session cannot change the tools of a principal: its lists would depend on earlier \
+             calls; change them in the program, or use a filter",
+        ));
+    }
+    Ok(())
 }
 
 fn too_many(owner: &str) -> Error {

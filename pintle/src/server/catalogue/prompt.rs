@@ -2,7 +2,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use pintle_proto::server::Outcome;
 use pintle_types::{
-    JsonObject, RawObject, RpcError,
+    JsonObject, RawObject, RpcError, plain_error,
     schema::{ContentBlock, GetPromptResult, Prompt, PromptArgument, PromptMessage, Role},
 };
 
@@ -233,7 +233,10 @@ fn given(cx: &Cx) -> Result<PromptArguments, RpcError> {
                 format!("argument `{name}` should be a string, but is `{value}`: did you mean `\"{value}\"`?")
             }
             Some((name, _)) => format!("argument `{name}` should be a string: prompts take texts only"),
-            None => format!("`arguments` of `prompts/get` should be an object of strings: {error}"),
+            None => format!(
+                "`arguments` of `prompts/get` should be an object of strings: {}",
+                plain_error(&error)
+            ),
         })
     })
 }

@@ -15,7 +15,7 @@ use std::future::Future;
 
 use pintle_proto::server::Outcome;
 use pintle_types::{
-    RawObject, RpcError,
+    RawObject, RpcError, plain_error,
     schema::{CallToolResult, ContentBlock, TextContent},
 };
 use schemars::JsonSchema;
@@ -132,10 +132,9 @@ pub struct Arguments(pub RawObject);
 
 impl FromCall for Arguments {
     fn from_call(cx: &Cx) -> Result<Self, Outcome> {
-        cx.arguments()
-            .parse()
-            .map(Self)
-            .map_err(|error| Outcome::BadArguments(format!("`arguments` is not an object: {error}")))
+        cx.arguments().parse().map(Self).map_err(|error| {
+            Outcome::BadArguments(format!("`arguments` is not an object: {}", plain_error(&error)))
+        })
     }
 }
 

@@ -1,5 +1,6 @@
 //! Messages for JSON that could not be decoded, with the position of the value.
 
+use pintle_types::plain_error;
 use serde_json::Error;
 
 /// The limit on the characters of a value that a message shows.
@@ -7,9 +8,7 @@ const MAX_SHOWN: usize = 60;
 
 /// Returns a message for the sender of a JSON text that could not be decoded: the pointer, the value and the reason.
 pub(super) fn describe(text: &str, error: &Error) -> String {
-    let reason = error.to_string();
-    let position = format!(" at line {} column {}", error.line(), error.column());
-    let reason = reason.strip_suffix(&position).unwrap_or(&reason);
+    let reason = plain_error(error);
     let (pointer, value) = value_before(text, offset(text, error));
     let name = if pointer.is_empty() { "the value".to_owned() } else { format!("`{pointer}`") };
     let shown: String = value.chars().take(MAX_SHOWN).collect();
@@ -142,7 +141,7 @@ mod tests {
             (r#"{"n":1e400}"#, "`/n` is `1e400`, which cannot be read: number out of range"),
             (
                 r#"{"n":"x, y"}"#,
-                "`/n` is `\"x, y\"`, which cannot be read: invalid type: string \"x, y\", expected i64",
+                "`/n` is `\"x, y\"`, which cannot be read: invalid type: string \"x, y\", expected an integer in range",
             ),
             (
                 "{\"n\":1,\n \"a/b\": {\"hosts\":[\"::1\", \"no\\\"pe\"]}}",
@@ -153,7 +152,7 @@ mod tests {
                 "`/a~1b` is `{\"hosts\":[]}`, which cannot be read: missing field `n`",
             ),
             (r#"{"hosts":[]}"#, "the value is `{\"hosts\":[]}`, which cannot be read: missing field `n`"),
-            (r#"{"n":{}}"#, "`/n` cannot be read: invalid type: map, expected i64"),
+            (r#"{"n":{}}"#, "`/n` cannot be read: invalid type: map, expected an integer in range"),
         ] {
             let error = serde_json::from_str::<Read>(text).unwrap_err();
             assert_eq!(describe(text, &error), format!("{expected}\ncorrect it and try again"));

@@ -104,8 +104,9 @@ async fn a_principal_has_its_own_tools_in_every_era() {
         let list = client(&server, caller, R5).await.call("tools/list", json!({})).await;
         assert_eq!(list["result"]["cacheScope"], "private", "{list}");
     }
-    assert!(server.remove_tool_for("ann", "secret") && !server.remove_tool_for("ann", "secret"));
-    assert!(server.remove_tool_for("ann", "common") && !server.remove_tool_for("bob", "common"));
+    let remove = |principal, name| server.remove_tool_for(principal, name).unwrap();
+    assert!(remove("ann", "secret") && !remove("ann", "secret"));
+    assert!(remove("ann", "common") && !remove("bob", "common"));
     let mut ann = client(&server, Caller::new().principal("ann"), R5).await;
     assert_eq!(names(&mut ann).await, [["unlock", "common", "lock"]]);
 }
@@ -158,7 +159,7 @@ async fn what_a_tool_of_a_session_requires_is_checked_and_its_number_is_limited(
 }
 
 #[tokio::test]
-async fn a_handler_of_a_stateless_call_cannot_add_tools_of_a_principal() {
+async fn a_handler_of_a_stateless_call_cannot_change_the_tools_of_a_principal() {
     let add = |cx: Cx| async move {
         tokio::task::yield_now().await;
         Ok::<_, ToolError>(cx.server().add_tool_for("ann", tool("later", || async { "" }))?)
@@ -169,17 +170,23 @@ async fn a_handler_of_a_stateless_call_cannot_add_tools_of_a_principal() {
     };
     let threaded =
         |cx: Cx| cx.server().add_tool_for("ann", tool("threaded", || async { "" })).map_err(ToolError::from);
+    let remove = |cx: Cx| async move {
+        let removed = cx.server().remove_tool_for("ann", "of_the_program")?;
+        Ok::<_, ToolError>(removed.to_string())
+    };
     for revision in ALL {
         let server = server()
+            .tool(tool("remove", remove))
             .tool(tool("add", add))
             .tool(tool("add_at_once", at_once))
             .tool(tool("add_threaded", blocking(threaded)));
         let mut ann = client(&server, Caller::new().principal("ann"), revision).await;
-        for name in ["add", "add_at_once", "add_threaded"] {
+        server.add_tool_for("ann", tool("of_the_program", || async { "" })).unwrap();
+        for name in ["add", "add_at_once", "add_threaded", "remove"] {
             let answer = ann.call("tools/call", json!({"name": name})).await["result"].clone();
             let refused = answer["isError"] == true && answer.to_string().contains("depend on earlier calls");
             assert_eq!(refused, revision == R5, "{revision} {name}: {answer}");
         }
-        server.add_tool_for("ann", tool("of_the_program", || async { "" })).unwrap();
+        assert_eq!(server.remove_tool_for("ann", "of_the_program").unwrap(), revision == R5);
     }
 }

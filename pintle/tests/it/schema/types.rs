@@ -251,7 +251,7 @@ async fn integers_at_their_limits() {
         (
             with("-9223372036854775809", "0", "0"),
             "`/signed` is `-9223372036854775809`, which cannot be read: invalid type: floating point \
-             `-9.223372036854776e+18`, expected i64",
+             `-9.223372036854776e+18`, expected an integer in range",
         ),
         (
             with("0", "18446744073709551616", "0"),

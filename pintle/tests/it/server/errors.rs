@@ -218,3 +218,51 @@ async fn a_protocol_error_stays_one_unless_another_error_type_wraps_it() {
     let answer = client.call("tools/call", json!({"name": "wrapped"})).await;
     assert_eq!(answer["result"]["isError"], true, "{answer}");
 }
+
+#[derive(serde::Deserialize)]
+#[allow(dead_code, reason = "only what cannot be read matters")]
+struct Wanted {
+    count: u32,
+}
+
+#[tokio::test(start_paused = true)]
+async fn params_that_cannot_be_read_are_described_without_types_of_rust() {
+    let server = Server::new("s", "0")
+        .tool(tool(
+            "echo",
+            |pintle::server::Arguments(arguments)| async move { arguments.as_str().to_owned() },
+        ))
+        .prompt(
+            prompt("greet", || async { "Greet me." })
+                .argument("name", "")
+                .complete("name", |_: Partial| async { vec!["Ann"] }),
+        )
+        .resource(resource("a://b", "b", || async { "text" }))
+        .method("x/count", |_: Cx, wanted: Wanted| async move {
+            Ok::<_, RequestError>(json!({"count": wanted.count}))
+        });
+    each(&server, &[R4, R5], json!({}), async |client: &mut Client| {
+        for (method, params) in [
+            ("tools/list", json!({"cursor": {}})),
+            ("prompts/list", json!({"cursor": []})),
+            ("resources/list", json!({"cursor": 1})),
+            ("tools/call", json!({"name": {}})),
+            ("prompts/get", json!({"name": 7})),
+            ("prompts/get", json!({"name": "greet", "arguments": "text"})),
+            ("resources/read", json!({"uri": []})),
+            ("completion/complete", json!({"ref": 7, "argument": "x"})),
+            ("completion/complete", json!({"ref": {"type": "ref/prompt", "name": "greet"}, "argument": "x"})),
+            ("x/count", json!({"count": "many"})),
+            ("x/count", json!({"count": {}})),
+            ("x/count", json!({})),
+        ] {
+            let answer = client.call(method, params.clone()).await;
+            assert_eq!(answer["error"]["code"], -32602, "{method} {params}: {answer}");
+            let message = answer["error"]["message"].as_str().unwrap();
+            for word in ["struct ", "enum ", "u32", " at line ", "a map", "a sequence", "variant"] {
+                assert!(!message.contains(word), "{method} {params}: {message}");
+            }
+        }
+    })
+    .await;
+}

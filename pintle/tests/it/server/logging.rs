@@ -31,6 +31,8 @@ async fn events_of_a_call_go_to_its_client_at_the_level_it_asked_for() {
         tracing::info!(files = 3, ratio = 0.5, ok = true, name = "a", size = ?Some(1), "copied {}", "all");
         tracing::warn!(target: "disk", { mcp.level = "alert" }, "full");
         tracing::info!(mcp.level = "notice", logger = "mine", "noted");
+        tracing::error!(target: "pintle_oauth::client", "of this project, not for clients");
+        tracing::error!(target: "pintle_host::group", "of this project, not for clients");
         tokio::task::yield_now().await;
         tracing::error!("late");
         "done"
