@@ -27,7 +27,6 @@ mod hooks;
 pub mod http;
 mod listen;
 mod ordered_map;
-mod random;
 mod reading;
 mod serving;
 mod sessions;

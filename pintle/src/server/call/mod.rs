@@ -17,6 +17,7 @@ pub mod logging;
 #[cfg(feature = "http-server")]
 pub(crate) mod own_sink;
 pub(crate) mod questions;
+pub(crate) mod random;
 pub(crate) mod rate;
 #[cfg(feature = "http-server")]
 pub(crate) mod registry;

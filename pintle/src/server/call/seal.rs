@@ -7,7 +7,7 @@ use ring::{
     hkdf::{HKDF_SHA256, KeyType, Prk, Salt},
 };
 
-use crate::server::random;
+use crate::server::call::random;
 
 /// The keys that seal what calls remember between their rounds: the first seals, all of them open.
 ///

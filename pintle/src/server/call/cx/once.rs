@@ -7,7 +7,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::value::to_raw_value;
 
 use super::Cx;
-use crate::server::random;
+use crate::server::call::random;
 
 impl Cx {
     /// Runs an action at most once per call, however often the handler runs, and returns its value.

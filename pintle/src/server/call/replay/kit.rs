@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 use super::{Claim, Claimed, ReplayGuard, UsedState};
 use crate::{
     properties::{Property, PropertyResult, check as check_properties},
-    server::{clock::now, random},
+    server::{call::random, clock::now},
     transport::kit::Broken,
 };
 

@@ -42,11 +42,10 @@ use crate::{
     server::{
         Caller, Cx, Server,
         access::peer_address::AddressKey,
-        call::{limit::WaitQueue, questions::OpenQuestions},
+        call::{limit::WaitQueue, questions::OpenQuestions, random},
         changes::ChangeInbox,
         clock::{now, sealed_at},
         hooks::Visit,
-        random,
     },
 };
 
