@@ -1,6 +1,6 @@
 use std::{convert::Infallible, future::Future, pin::Pin, sync::Arc};
 
-use http::{HeaderValue, Response, StatusCode, header::ALLOW, request::Parts};
+use http::{HeaderValue, Method, Response, StatusCode, header::ALLOW, request::Parts};
 use pintle_proto::http::{Accepts, Endpoint, EndpointRequest, Head, Refusal, open};
 use pintle_types::RpcError;
 
@@ -186,7 +186,7 @@ impl HttpRequestCx {
                 self.log_request(b"");
                 return Ok(Box::pin(self.answer_bodyless(&head, route)).await);
             }
-            Err(refusal) => return Ok(turned_away(&refusal)),
+            Err(refusal) => return Ok(turned_away(&head, &refusal)),
         };
         let content = match body {
             Source::Read(content) if content.bytes().len() > self.body_limit() => {
@@ -242,7 +242,7 @@ impl HttpRequestCx {
             BodylessRoute::Endpoint(request) => self.answer_endpoint(head, request).await,
             BodylessRoute::EventStream => two_endpoints::open_stream(self).await,
         };
-        answered.unwrap_or_else(|refusal| turned_away(&refusal))
+        answered.unwrap_or_else(|refusal| turned_away(head, &refusal))
     }
 
     /// Answers a GET, DELETE or OPTIONS of the endpoint.
@@ -309,11 +309,12 @@ impl HttpRequestCx {
     }
 }
 
-/// Refuses a request by its head, and logs why. A refused host or origin is logged as a warning: it is the most frequent
-/// mistake of a first deployment.
-fn turned_away(refusal: &Refusal) -> Response<Body> {
+/// Refuses a request by its head, and logs why. A refused host or origin is logged as a warning, and so is a message to a wrong
+/// path: they are the most frequent mistakes of a first deployment.
+fn turned_away(head: &Head<'_>, refusal: &Refusal) -> Response<Body> {
     let status = refusal.status.as_u16();
-    if refusal.status == StatusCode::FORBIDDEN {
+    let is_lost = refusal.status == StatusCode::NOT_FOUND && head.method() == Method::POST;
+    if refusal.status == StatusCode::FORBIDDEN || is_lost {
         tracing::warn!(status, reason = %refusal.error.message, "a request was refused");
     } else {
         tracing::debug!(status, reason = %refusal.error.message, "a request was refused");

@@ -301,6 +301,13 @@ async fn who_runs_the_server_reads_whom_it_turns_away() {
     assert_eq!(answer.status, 403);
     let reason = "`Host: vm:8000` is not allowed here; add it on the server with `Guard::hosts`";
     assert_eq!(answer.json().await["error"]["message"], reason);
+    let wire = Wire::new(&http.at("/mcp"));
+    let mut lost = wire.send(wire.request("POST", "/", "{}")).await;
+    assert_eq!(lost.status, 404);
+    let lost_reason = "nothing is served at `/`; send MCP requests to `/mcp`";
+    assert_eq!(lost.json().await["error"]["message"], lost_reason);
     let heard = heard.0.lock().unwrap();
-    assert!(heard.iter().any(|said| said.starts_with("WARN") && said.contains(reason)), "{heard:?}");
+    for reason in [reason, lost_reason] {
+        assert!(heard.iter().any(|said| said.starts_with("WARN") && said.contains(reason)), "{heard:?}");
+    }
 }
