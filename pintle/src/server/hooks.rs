@@ -78,8 +78,8 @@ impl Server {
     ///
     /// A request over HTTP that belongs to no session, as in the stateless era, belongs to no connection either. A hook with a
     /// `Result` runs for each such request and refuses it, and each has an `id` of its own; hooks without a result are for
-    /// counting, and neither they nor [`on_close`](Self::on_close) run. No hook runs when a session of a session store is
-    /// continued by another process.
+    /// counting, and neither they nor [`on_close`](Self::on_close) run. When another process continues a
+    /// session of a session store, its hooks run as for a new session, and an error is answered with 403.
     ///
     /// ```
     /// use pintle::{Server, server::Opened, types::RpcError};

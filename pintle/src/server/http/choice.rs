@@ -23,10 +23,20 @@ type Awaited = dyn Fn(&Parts) -> Choosing + Send + Sync;
 /// The future of a choice.
 pub(super) type Choosing = Pin<Box<dyn Future<Output = Result<Server, Refusal>> + Send>>;
 
+impl Choice {
+    /// Returns whether all requests have one server.
+    pub(super) fn is_single(&self) -> bool {
+        matches!(self, Self::One(_))
+    }
+}
+
 /// The choice of the server.
 impl Http {
     /// Chooses the server by the head of the request, for example by tenant or path. A session stays with the server that it
     /// was opened with, whose requirements and filters apply to it.
+    ///
+    /// With a [session store](Self::session_store), give each server a name of its own: the record of a session names its
+    /// server, and a process that restores the session answers 404 if the request chooses a server of another name.
     ///
     /// A server with [invalid registrations](Server::check) is not served: the response is 500, and the faults are logged.
     ///

@@ -241,6 +241,9 @@ impl Http {
     }
 
     /// Sets a store of sessions, so that other processes can continue them. By default sessions exist in this process only.
+    ///
+    /// A process continues a session only at a server of the name that the session was opened with, and its hooks run as for
+    /// a new session: one that refuses it is answered with 403.
     #[must_use]
     pub fn session_store(self, store: impl Sessions) -> Self {
         self.set(|settings| settings.store = Some(Arc::new(store)))

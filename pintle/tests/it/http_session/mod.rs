@@ -9,6 +9,8 @@ mod many_sessions;
 #[cfg(feature = "http-server")]
 mod races;
 #[cfg(feature = "http-server")]
+mod restored;
+#[cfg(feature = "http-server")]
 mod resume;
 #[cfg(feature = "http-server")]
 mod session_limits;

@@ -28,9 +28,9 @@ use crate::support::{eras::R4, http_client::Wire};
 
 /// A log and a store that several services share, and that fail when they are told to.
 #[derive(Clone, Debug, Default)]
-struct Shared {
+pub(super) struct Shared {
     log: Arc<MemoryLog>,
-    store: Arc<MemorySessions>,
+    pub(super) store: Arc<MemorySessions>,
     /// Appending what holds this fails.
     fails_at: Arc<Mutex<Option<&'static str>>>,
     down: Arc<AtomicBool>,
@@ -117,7 +117,7 @@ impl Shared {
     }
 }
 
-fn at(session: &Wire, http: &Http) -> Wire {
+pub(super) fn at(session: &Wire, http: &Http) -> Wire {
     Wire { http: http.clone(), ..session.clone() }
 }
 

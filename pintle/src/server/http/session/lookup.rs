@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use http::StatusCode;
 use pintle_proto::{
     Revision,
     http::{Head, Refusal, check_session_version},
@@ -91,6 +92,15 @@ impl HttpRequestCx {
             session.adopt(&stored.record, read);
             return Ok(Some(session));
         }
+        // Only the head of this request chooses the server of a restored session, so that has to be its own.
+        let is_own = match &stored.server {
+            Some(name) => *name == self.snapshot.service.info().name,
+            // An older record.
+            None => self.settings.choice.is_single(),
+        };
+        if !is_own {
+            return Ok(None);
+        }
         if !self.snapshot.service.has_room_for(&stored.record) {
             return Err(no_room(Refused::Full));
         }
@@ -102,6 +112,11 @@ impl HttpRequestCx {
         session.set_initialized();
         session.set_written();
         session.number_from(fresh_number().unsigned_abs());
+        // Before other requests can find it.
+        if let Err(error) = session.opened(self.context.extensions()) {
+            session.end(Ended::Stopped);
+            return Err(Refusal::new(StatusCode::FORBIDDEN, error));
+        }
         shared.change_hub.add(&session.inbox);
         shared.admit(Arc::new(session)).await.map(Some).map_err(no_room)
     }

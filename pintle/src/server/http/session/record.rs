@@ -61,7 +61,8 @@ impl Session {
     /// Returns the record from which another process can restore the session.
     pub(in crate::server::http) fn stored(&self) -> Option<StoredSession> {
         let record = self.lock().engine.record()?;
-        Some(StoredSession::new(self.principal.as_deref(), record))
+        let stored = StoredSession::new(self.principal.as_deref(), record);
+        Some(stored.at_server(&*self.server.snapshot().service.info().name))
     }
 
     /// Marks the beginning of a read of the record, for [`adopt`](Self::adopt).

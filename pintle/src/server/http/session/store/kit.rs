@@ -61,7 +61,7 @@ fn session(principal: Option<&str>, level: &str) -> Result<StoredSession, String
         "watched": ["note://1", "note://\u{e4}"],
     }))
     .map_err(|error| error.to_string())?;
-    Ok(StoredSession::new(principal, record))
+    Ok(StoredSession::new(principal, record).at_server("kit \u{4e16} server"))
 }
 
 async fn put(store: &Store, id: &str, session: &StoredSession, idle: Duration) -> PropertyResult {

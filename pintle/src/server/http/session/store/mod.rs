@@ -55,6 +55,9 @@ pub struct StoredSession {
     /// The principal that opened the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<String>,
+    /// The name of the server that the session was opened with. Another server does not continue it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
     /// The protocol state of the session.
     #[serde(flatten)]
     pub record: SessionRecord,
@@ -63,7 +66,13 @@ pub struct StoredSession {
 impl StoredSession {
     /// Creates the record of a session of this principal.
     pub fn new(principal: Option<&str>, record: SessionRecord) -> Self {
-        Self { principal: principal.map(str::to_owned), record }
+        Self { principal: principal.map(str::to_owned), server: None, record }
+    }
+
+    /// Sets the name of the server that the session was opened with.
+    #[must_use]
+    pub fn at_server(self, name: impl Into<String>) -> Self {
+        Self { server: Some(name.into()), ..self }
     }
 }
 
