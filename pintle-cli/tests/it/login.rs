@@ -5,6 +5,7 @@ use std::{
     process::{Child, Stdio},
 };
 
+use pintle_oauth::testing::{Endpoint, Fault};
 use serde_json::Value;
 
 use crate::support::{
@@ -74,10 +75,55 @@ fn a_login_in_a_browser_is_used_by_every_verb_until_the_logout() {
     assert_eq!(own.code, Some(3), "{own:?}");
     assert!(own.stderr.ends_with("--token-env NAME\n"), "{}", own.stderr);
 
-    assert_eq!(machine.typed(&["logout", url]).stdout, "logged out\n");
+    server.login.log();
+    let out = machine.typed(&["logout", url]);
+    assert_eq!((out.stdout.as_str(), out.stderr.as_str()), ("logged out\n", ""));
+    assert_eq!(revocations(&server), 2);
+    assert!(server.login.issued().is_empty());
     assert_eq!(machine.typed(&["logout", url]).stdout, "there was no login\n");
     assert_eq!(machine.typed(&["call", url, "whoami"]).code, Some(3));
     assert!(!machine.read("home/.local/state/pintle/credentials.json").contains(&token));
+}
+
+/// Returns how many tokens were revoked at the authorization server since it was last asked about.
+fn revocations(server: &ProtectedServer) -> usize {
+    server.login.log().iter().filter(|asked| asked.as_str().contains("/revoke")).count()
+}
+
+#[test]
+fn a_logout_forgets_tokens_that_cannot_be_revoked() {
+    let machine = Machine::new("logout");
+    let server = ProtectedServer::start();
+    let url = server.url.as_str();
+    let stored = || machine.read("home/.local/state/pintle/credentials.json").contains("\"access\"");
+    let log_in = || assert_eq!(machine.typed(&["login", url, "--device"]).code, Some(0));
+    log_in();
+    server.login.log();
+    let local = machine.typed(&["logout", url, "--local", "--json"]);
+    assert_eq!((local.code, local.stderr.as_str()), (Some(0), ""), "{local:?}");
+    assert!(local.stdout.contains(r#""loggedOut":true,"revoked":false"#), "{local:?}");
+    assert!(revocations(&server) == 0 && !stored());
+    for (fault, reason) in [
+        (Fault::metadata("revocation_endpoint", serde_json::Value::Null), "does not offer to revoke tokens"),
+        (Fault::Status(Endpoint::Revoke, 503), "returned status 503"),
+        (Fault::CutOff(Endpoint::Metadata), "oauth-authorization-server"),
+    ] {
+        log_in();
+        assert!(stored());
+        server.login.fault(fault);
+        let out = machine.typed(&["logout", url]);
+        assert_eq!((out.code, out.stdout.as_str()), (Some(0), "logged out\n"), "{out:?}");
+        let warning = "the tokens are removed here, but were not revoked: ";
+        assert!(out.stderr.contains(warning) && out.stderr.contains(reason), "{out:?}");
+        assert!(!stored());
+        server.login.clear_faults();
+    }
+    // For programs, the reason is part of the result.
+    log_in();
+    server.login.fault(Fault::refused(Endpoint::Revoke, "invalid_client"));
+    let out: Value = serde_json::from_str(&machine.typed(&["logout", url, "--json"]).stdout).unwrap();
+    assert_eq!((&out["loggedOut"], &out["revoked"]), (&true.into(), &false.into()), "{out}");
+    assert!(out["reason"].as_str().unwrap().contains("refused to revoke the refresh token"), "{out}");
 }
 
 #[test]

@@ -13,8 +13,9 @@ use super::{
     grant::assertion::{Assertion, IdentityProvider},
     grant::device::DeviceCode,
     grant::flow::Grant,
+    grant::revocation,
     grant::settings::Settings,
-    store::{Memory, Store},
+    store::{Memory, Store, stored_login::StoredLogin},
 };
 use crate::shared::{
     clock::now,
@@ -154,6 +155,32 @@ impl OAuth {
     pub fn dpop(mut self) -> Self {
         self.settings.dpop = true;
         self
+    }
+
+    /// Revokes the tokens of a stored login at its authorization server (RFC 7009): the refresh token, then the access token. They
+    /// stay in the store.
+    ///
+    /// ```no_run
+    /// use pintle_oauth::client::{File, Loopback, OAuth};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> pintle::Result<()> {
+    /// let file = File::at("credentials.json");
+    /// let oauth = OAuth::login("My app", Loopback::browser()).store(file.clone());
+    /// for login in file.logins().await? {
+    ///     if let Err(error) = oauth.revoke(&login).await {
+    ///         eprintln!("the tokens for {} were not revoked: {error}", login.resource);
+    ///     }
+    ///     file.forget(&login).await?;
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The authorization server cannot be reached, does not offer to revoke tokens, or refuses.
+    pub async fn revoke(&self, login: &StoredLogin) -> Result<()> {
+        revocation::revoke(&self.settings, login).await
     }
 }
 

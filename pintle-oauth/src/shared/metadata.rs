@@ -19,6 +19,8 @@ pub(crate) struct ServerMetadata {
     #[cfg(feature = "client")]
     pub(crate) device_authorization_endpoint: Option<String>,
     #[cfg(feature = "client")]
+    pub(crate) revocation_endpoint: Option<String>,
+    #[cfg(feature = "client")]
     pub(crate) scopes_supported: Option<Vec<String>>,
     #[cfg(feature = "client")]
     pub(crate) code_challenge_methods_supported: Option<Vec<String>>,

@@ -254,7 +254,7 @@ impl Flow<'_> {
     }
 
     /// Returns the client that tokens were issued to, if it is still known.
-    async fn known(&self, client_id: &str) -> Result<Option<Identity>> {
+    pub(crate) async fn known(&self, client_id: &str) -> Result<Option<Identity>> {
         let server = &self.discovered.server;
         let is_it = |client: &Identity| client.client_id == client_id;
         if self.settings.registered.is_some() {

@@ -5,5 +5,6 @@ pub(crate) mod device;
 pub(crate) mod flow;
 mod pkce;
 pub(crate) mod registration;
+pub(crate) mod revocation;
 pub(crate) mod settings;
 pub(crate) mod token;

@@ -1,5 +1,6 @@
 //! Requests to the token endpoint.
 
+use bytes::Bytes;
 use http::HeaderMap;
 use pintle::{Error, Result};
 use serde::{Deserialize, de::DeserializeOwned};
@@ -86,6 +87,20 @@ pub(crate) struct ErrorResponse {
 impl TokenRequest<'_> {
     /// Sends the request. `member` is the required member of the response, for the error.
     pub(crate) async fn send<T: DeserializeOwned>(self, member: &str) -> Result<T, TokenError> {
+        let body = self.response().await?;
+        let unread = || {
+            Error::Decode(format!("the response of `{}` cannot be used: it has no `{member}`", self.endpoint))
+        };
+        serde_json::from_slice(&body).map_err(|_| unread().into())
+    }
+
+    /// Sends a request whose response has no contents.
+    pub(crate) async fn send_for_status(self) -> Result<(), TokenError> {
+        self.response().await.map(drop)
+    }
+
+    /// Returns the body of a successful response.
+    async fn response(&self) -> Result<Bytes, TokenError> {
         let mut tries = 0;
         loop {
             tries += 1;
@@ -95,13 +110,7 @@ impl TokenRequest<'_> {
             let uri = self.web.reach.check(self.endpoint)?;
             let wants_more = self.dpop.is_some_and(|dpop| dpop.note(&uri, answer.headers()));
             if answer.status().is_success() {
-                let unread = || {
-                    Error::Decode(format!(
-                        "the response of `{}` cannot be used: it has no `{member}`",
-                        self.endpoint
-                    ))
-                };
-                return serde_json::from_slice(answer.body()).map_err(|_| unread().into());
+                return Ok(answer.into_body());
             }
             let refusal: ErrorResponse = serde_json::from_slice(answer.body()).unwrap_or_default();
             if refusal.error == "use_dpop_nonce" && wants_more && tries == 1 {
@@ -148,7 +157,6 @@ mod tests {
         sync::atomic::{AtomicUsize, Ordering},
     };
 
-    use bytes::Bytes;
     use http::{Request, Response};
 
     use super::*;

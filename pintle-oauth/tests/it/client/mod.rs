@@ -6,5 +6,6 @@ mod login;
 mod machine;
 mod refresh;
 mod refused;
+mod revocation;
 mod step_up;
 mod stored_credentials;
