@@ -1,6 +1,9 @@
 use pintle::{
     Error,
-    types::schema::{CallToolResult, ContentBlock, MissingCapabilityData},
+    types::{
+        method,
+        schema::{CallToolResult, ContentBlock, MissingCapabilityData},
+    },
 };
 
 use crate::args::QuestionArgs;
@@ -28,12 +31,14 @@ pub(super) fn missing_options_of(result: &CallToolResult, options: &QuestionArgs
 
 /// Reads the reason of a server. SDKs word it in their own ways: "Client does not support sampling", "Roots not supported".
 fn of_text(text: &str, options: &QuestionArgs) -> String {
+    let names = |method: &str| text.contains(method);
+    let (sampling, roots) = (names(method::SAMPLING_CREATE_MESSAGE), names(method::ROOTS_LIST));
     let text = text.to_lowercase();
-    if !["support", "declare", "capabilit"].iter().any(|word| text.contains(word)) {
+    if !sampling && !roots && !["support", "declare", "capabilit"].iter().any(|word| text.contains(word)) {
         return String::new();
     }
     let has = |word: &str| text.split(|letter: char| !letter.is_alphanumeric()).any(|other| other == word);
-    typed(options, has("sampling"), has("roots"))
+    typed(options, sampling || has("sampling"), roots || has("roots"))
 }
 
 fn typed(options: &QuestionArgs, sampling: bool, roots: bool) -> String {
@@ -68,6 +73,7 @@ mod tests {
             ),
             ("Client does not support listing roots (required for roots/list)", "--root DIR"),
             ("Error executing tool t: List roots not supported", "--root DIR"),
+            ("MCP error -32601: no such method: `sampling/createMessage`", "--sample-with COMMAND"),
             ("sampling and roots are not supported", "--sample-with COMMAND --root DIR"),
             ("the equation has no real roots", ""),
             ("this sampling rate is too high", ""),
