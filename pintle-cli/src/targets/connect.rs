@@ -6,9 +6,9 @@ use pintle::{
     transport::{Child, ChildCommand, Stderr},
     types::schema::LoggingLevel,
 };
-use pintle_host::config::{EntryTransport, RemoteServer, ResolvedServer};
+use pintle_host::config::{EntryTransport, Platform, RemoteServer, ResolvedServer};
 
-use super::{Endpoint, Target, address::without_secrets};
+use super::{Endpoint, Target, address::without_secrets, launched};
 use crate::{
     args::{ConnectArgs, EraArg},
     auth::Logins,
@@ -66,10 +66,14 @@ impl Endpoint {
             },
             Target::Url(url) => client.connect(self.authorized(self.http_of_url(url)?, url)?).await,
             Target::Program { program, args } => {
+                let (program, args) = launched(Platform::current(), program.clone(), args.clone());
                 client.connect(self.start(Child::command(program).args(args), output)?).await
             }
             Target::Configured(server) => match server.resolve(output).await? {
-                ResolvedServer::Stdio(stdio) => client.connect(self.start(stdio.command(), output)?).await,
+                ResolvedServer::Stdio(mut stdio) => {
+                    (stdio.command, stdio.args) = launched(Platform::current(), stdio.command, stdio.args);
+                    client.connect(self.start(stdio.command(), output)?).await
+                }
                 ResolvedServer::Remote(remote) => {
                     let http = self.http_of_entry(&remote)?;
                     client.connect(self.authorized(http, &remote.url)?).await

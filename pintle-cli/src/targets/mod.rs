@@ -7,6 +7,7 @@ mod connect;
 mod destination;
 mod endpoint;
 mod explain;
+mod launcher;
 mod new_server;
 mod reference;
 mod resolve;
@@ -21,6 +22,7 @@ pub(crate) use configured::{ConfiguredServer, Inventory, ListedServer, directori
 pub(crate) use connect::log_text;
 pub(crate) use destination::Destination;
 pub(crate) use endpoint::Endpoint;
+pub(crate) use launcher::launched;
 pub(crate) use reference::TargetReference;
 pub(crate) use resolve::resolve;
 

@@ -3,9 +3,9 @@ use std::{
     path::{MAIN_SEPARATOR, Path},
 };
 
-use pintle_host::config::{EntryTransport, NewServer, ServerEntry, Template};
+use pintle_host::config::{EntryTransport, NewServer, Platform, ServerEntry, Template};
 
-use super::{Endpoint, Target};
+use super::{Endpoint, Target, launched};
 use crate::failure::Failure;
 
 impl Endpoint {
@@ -29,7 +29,9 @@ impl Endpoint {
             Target::Url(url) => NewServer::remote(name, url),
             Target::Program { program, args } => {
                 let args: Result<Vec<_>, _> = args.iter().map(|arg| text(arg)).collect();
-                NewServer::program(name, absolute(program).map_err(refused)?, args.map_err(refused)?)
+                let program = absolute(program).map_err(refused)?;
+                let (program, args) = launched(Platform::current(), program, args.map_err(refused)?);
+                NewServer::program(name, program, args)
             }
             Target::Configured(server) => copy(name, &server.entry).map_err(refused)?,
         };

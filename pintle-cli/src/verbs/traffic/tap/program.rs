@@ -13,6 +13,7 @@ use pintle::{
     message_log::{ConnectionLog, Direction, Side},
     transport::TransportKind,
 };
+use pintle_host::config::Platform;
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
     process::{Child, ChildStderr, ChildStdin, ChildStdout, Command},
@@ -27,6 +28,7 @@ use crate::{
     failure::{Exit, Failure},
     output::Output,
     recording::Recorder,
+    targets::launched,
 };
 
 /// How much is passed on at once.
@@ -50,7 +52,8 @@ pub(super) async fn run(
         super::signals::ForwardedSignals::listen().map_err(|error| Failure::internal(&error))?;
     let log = ConnectionLog::new(&recorder.log(), Side::Client, TransportKind::Stdio, None);
     // In the group of this process, so that what ends the group ends the program too.
-    let mut child = Command::new(program)
+    let (launched, args) = launched(Platform::current(), program.to_owned(), args.to_vec());
+    let mut child = Command::new(launched)
         .args(args)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
