@@ -140,6 +140,11 @@ impl Service {
         self
     }
 
+    /// Replaces the instructions.
+    pub fn set_instructions(&mut self, text: Option<String>) {
+        self.instructions = text;
+    }
+
     /// Restricts the supported revisions. An empty list means all.
     #[must_use]
     pub fn speaks(mut self, revisions: impl IntoIterator<Item = Revision>) -> Self {

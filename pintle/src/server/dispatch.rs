@@ -9,7 +9,7 @@ use pintle_uri::nearest;
 use tokio::sync::oneshot;
 
 use crate::server::{
-    Cx, Next, ToolRoute,
+    Cx, ListKind, Next, Target, ToolRoute,
     call::{
         run::{HandlerFuture, Start, run_claimed},
         sink::CallEvent,
@@ -21,6 +21,7 @@ use crate::server::{
         overlay::Overlay,
         source,
     },
+    provider,
 };
 
 /// Starts the handler of a call, inside the layers of the server.
@@ -33,10 +34,16 @@ pub(crate) fn start(cx: &Cx) -> Start {
 
 /// Finds the route of a call and starts its handler.
 pub(crate) fn route(cx: &Cx) -> Start {
+    if !cx.snapshot().providers.is_empty()
+        && let Some(list) = listed(cx.method())
+    {
+        return Start::Run(Box::pin(provider::list::list(cx.clone(), list)));
+    }
     let found = match cx.method() {
         method::TOOLS_CALL => tool(cx),
         method::PROMPTS_GET => prompt(cx),
         method::RESOURCES_READ => resource(cx),
+        method::COMPLETION_COMPLETE if complete::is_provided(cx) => Ok(provided(cx)),
         method::COMPLETION_COMPLETE => complete::complete(cx),
         method::TOOLS_LIST => return Start::Done(lists::tools(cx)),
         method::PROMPTS_LIST => return Start::Done(lists::prompts(cx)),
@@ -65,6 +72,17 @@ pub(crate) fn route(cx: &Cx) -> Start {
     }
 }
 
+/// Returns the list that a method requests.
+fn listed(method: &str) -> Option<ListKind> {
+    Some(match method {
+        method::TOOLS_LIST => ListKind::Tools,
+        method::PROMPTS_LIST => ListKind::Prompts,
+        method::RESOURCES_LIST => ListKind::Resources,
+        method::RESOURCES_TEMPLATES_LIST => ListKind::Templates,
+        _ => return None,
+    })
+}
+
 /// Has the engine carry out a request, which the layers have seen.
 async fn perform(cx: Cx) -> Outcome {
     if let Err(refused) = permit_subscription(&cx) {
@@ -80,7 +98,7 @@ async fn perform(cx: Cx) -> Outcome {
 /// that the client named were checked before, over HTTP.
 fn permit_subscription(cx: &Cx) -> Result<(), Outcome> {
     let subscribes = matches!(cx.method(), method::RESOURCES_SUBSCRIBE | method::SUBSCRIPTIONS_LISTEN);
-    if !subscribes || !cx.has_edited_params() || !cx.snapshot().catalogue.requires.any {
+    if !subscribes || !cx.has_edited_params() || !cx.snapshot().may_require() {
         return Ok(());
     }
     let catalogue = &cx.snapshot().catalogue;
@@ -92,11 +110,16 @@ fn permit_subscription(cx: &Cx) -> Result<(), Outcome> {
             if lists::sees(cx, route) {
                 lists::permit(cx, &route.options.required, uri)?;
             }
-        } else if catalogue.sources.describe(uri).is_none()
-            && let Some((route, _)) = catalogue.template(uri)
-            && lists::sees(cx, route)
-        {
-            lists::permit(cx, &route.options.required, uri)?;
+        } else if catalogue.sources.describe(uri).is_none() {
+            if let Some((route, _)) = catalogue.template(uri) {
+                if lists::sees(cx, route) {
+                    lists::permit(cx, &route.options.required, uri)?;
+                }
+            } else if let Some(entry) = cx.snapshot().describe_provided(&cx.scope(), target)
+                && !entry.is_hidden()
+            {
+                lists::permit(cx, &entry.required, uri)?;
+            }
         }
     }
     Ok(())
@@ -163,7 +186,7 @@ pub(crate) fn cancellations(frame: &Frame) -> Vec<Notification> {
 /// Starts the handler of a route that the caller may use. If the call has a `requestState`, the handler runs once the state
 /// is claimed.
 fn go(cx: &Cx, options: &RouteOptions) -> HandlerFuture {
-    if let Some(timeout) = options.timeout {
+    if let Some(timeout) = options.timeout.or_else(|| cx.mount_timeout().map(Some)) {
         cx.set_timeout(timeout);
     }
     let next = &options.next;
@@ -195,6 +218,9 @@ fn tool(cx: &Cx) -> Result<HandlerFuture, Outcome> {
     let name = text(cx, "name")?;
     let own = Overlay::of(cx).and_then(|overlay| overlay.tool(&name));
     let route = own.as_ref().or_else(|| cx.snapshot().catalogue.tools.get(&name));
+    if route.is_none() && !cx.snapshot().providers.is_empty() {
+        return Ok(provided(cx));
+    }
     match route.filter(|route| lists::sees(cx, route)) {
         Some(route) => {
             lists::permit(cx, &route.options.required, &name)?;
@@ -226,7 +252,7 @@ fn find_tool(cx: &Cx, name: &str) -> Option<Arc<ToolRoute>> {
 /// sent, whatever a layer has made of it.
 fn mirrored(cx: &Cx, route: &ToolRoute) -> Result<(), Outcome> {
     let Some(head) = cx.http() else { return Ok(()) };
-    let params = cx.call().params();
+    let params = cx.sent_params();
     let named = cx.has_edited_params().then(|| name_in(params, "name").and_then(|name| find_tool(cx, &name)));
     let route = match &named {
         None => route,
@@ -246,6 +272,9 @@ fn mirrored(cx: &Cx, route: &ToolRoute) -> Result<(), Outcome> {
 fn prompt(cx: &Cx) -> Result<HandlerFuture, Outcome> {
     let name = text(cx, "name")?;
     let route = cx.snapshot().catalogue.prompts.get(&name);
+    if route.is_none() && !cx.snapshot().providers.is_empty() {
+        return Ok(provided(cx));
+    }
     match route.filter(|route| lists::sees(cx, route)) {
         Some(route) => {
             lists::permit(cx, &route.options.required, &name)?;
@@ -257,6 +286,51 @@ fn prompt(cx: &Cx) -> Result<HandlerFuture, Outcome> {
             let prompts = cx.snapshot().catalogue.prompts.iter();
             Err(unknown("prompt", &name, visible(cx, prompts)))
         }
+    }
+}
+
+/// Has the provider that has an entry handle the call, if the caller may use it.
+fn provided(cx: &Cx) -> HandlerFuture {
+    let cx = cx.clone();
+    Box::pin(async move {
+        let Some(target) = cx.target() else {
+            return Outcome::Failed(RpcError::invalid_params(format!("`{}` names no entry", cx.method())));
+        };
+        let snapshot = cx.snapshot();
+        let is_resource = matches!(target, Target::Resource(_)).then(|| target.name());
+        let (provider, entry) = match snapshot.providers.find(&cx, &target, usize::MAX).await {
+            Ok(Some(found)) => found,
+            Ok(None) => return unprovided(&cx, &target),
+            Err(error) => return error.outcome(cx.method(), is_resource),
+        };
+        let is_seen = snapshot.filters.is_empty() || entry.is_seen(|entry| lists::passes_filters(&cx, entry));
+        if entry.is_hidden() || !is_seen {
+            return unprovided(&cx, &target);
+        }
+        if let Err(refused) = lists::permit(&cx, &entry.required, target.name()) {
+            return refused;
+        }
+        match provider.claims_state() && cx.call().returned() {
+            true => run_claimed(&cx, move |cx| provider.handle(cx)).await,
+            false => provider.handle(cx.clone()).await,
+        }
+    })
+}
+
+/// Returns the outcome of a call of something that neither the server nor a provider has.
+fn unprovided(cx: &Cx, target: &Target<'_>) -> Outcome {
+    let catalogue = &cx.snapshot().catalogue;
+    match target {
+        Target::Resource(uri) if cx.method() == method::RESOURCES_READ => {
+            Outcome::NotFound { uri: uri.to_string() }
+        }
+        Target::Tool(name) if cx.method() == method::TOOLS_CALL => {
+            unknown("tool", name, visible(cx, catalogue.tools.iter()))
+        }
+        Target::Prompt(name) if cx.method() == method::PROMPTS_GET => {
+            unknown("prompt", name, visible(cx, catalogue.prompts.iter()))
+        }
+        _ => complete::unknown_reference(),
     }
 }
 
@@ -296,6 +370,8 @@ fn resource(cx: &Cx) -> Result<HandlerFuture, Outcome> {
             cx.set_texts(TextArguments::of_template(route.clone(), vars, uri.to_string()));
         }
         sees.then(|| go(cx, &route.options))
+    } else if !cx.snapshot().providers.is_empty() {
+        Some(provided(cx))
     } else {
         None
     };

@@ -26,8 +26,9 @@ mod hooks;
 #[cfg(feature = "http-server")]
 pub mod http;
 mod listen;
+mod mounting;
 mod ordered_map;
-mod reading;
+mod provider;
 mod serving;
 mod sessions;
 mod settings;
@@ -86,6 +87,12 @@ pub use listen::Listen;
 pub use pintle_proto::inputs::{Answer, AskError, Question};
 pub use pintle_proto::server::Reply;
 pub use pintle_proto::server::{CacheHint, Outcome};
+pub use provider::Provider;
+pub use provider::changes::ProviderChanges;
+pub use provider::entry::ProvidedEntry;
+pub use provider::mount::Mount;
+pub use provider::page::ProviderPage;
+pub use provider::prefix::Prefix;
 pub use serving::{Serving, ServingHandle};
 pub use sessions::handle::{SessionError, SessionHandle};
 
@@ -152,6 +159,7 @@ impl Server {
             served: Served::new(service.revisions().iter().copied()),
             service,
             catalogue: Catalogue::default(),
+            providers: Default::default(),
             settings: ServerSettings::default(),
             filters: Vec::new(),
             hooks: Default::default(),
@@ -283,7 +291,7 @@ impl Server {
     /// Tells every client how to use the server.
     #[must_use]
     pub fn instructions(self, text: impl Into<String>) -> Self {
-        self.service(|service| service.instructions(text))
+        self.setting(|settings| settings.instructions = Some(text.into()))
     }
 
     /// Sets the title, which user interfaces show instead of the name.
@@ -488,11 +496,12 @@ impl Server {
     /// Returns an error that lists everything that is wrong with the registrations, one fault a line. Every `serve` method does
     /// the same.
     pub fn check(&self) -> Result<()> {
-        self.snapshot().fault().map_or(Ok(()), |fault| Err(Error::misuse(fault.to_owned())))
+        self.snapshot().check()
     }
 
     /// Fails if a registration is wrong, and logs what could be better when it is called for the first time.
     fn start(&self) -> Result<()> {
+        self.refresh_providers();
         self.check()?;
         self.0.linted.call_once(|| self.lint().iter().for_each(|warning| tracing::warn!("{warning}")));
         Ok(())
@@ -529,11 +538,16 @@ impl Server {
 
     /// Changes the state. Running calls keep the previous one.
     fn change<T>(&self, change: impl FnOnce(&mut Snapshot) -> T) -> T {
-        let mut state = self.0.state.write().unwrap_or_else(PoisonError::into_inner);
-        let state = Arc::make_mut(&mut state);
-        state.verdict = OnceLock::new();
-        let value = change(state);
-        state.declare();
+        let value = {
+            let mut state = self.0.state.write().unwrap_or_else(PoisonError::into_inner);
+            let state = Arc::make_mut(&mut state);
+            state.verdict = OnceLock::new();
+            let value = change(state);
+            state.declare();
+            value
+        };
+        // What it declares may be different.
+        self.0.changes.each_link(|link| link.refresh());
         value
     }
 

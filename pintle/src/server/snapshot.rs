@@ -14,7 +14,7 @@ use pintle_types::{
 };
 
 use crate::{
-    Timeouts,
+    Error, Result, Timeouts,
     message_log::MessageLog,
     server::{
         Cx, ListKind, MemoryReplayGuard, Next, ReplayGuard,
@@ -23,6 +23,7 @@ use crate::{
         catalogue::{Catalogue, custom::CustomMethod},
         handler::state_map::StateMap,
         hooks::Hooks,
+        provider::registry::Providers,
     },
 };
 
@@ -33,6 +34,8 @@ pub(crate) struct Snapshot {
     /// The revisions that are served over HTTP.
     pub(crate) served: Served,
     pub(crate) catalogue: Catalogue,
+    /// The providers, for what the catalogue does not have.
+    pub(crate) providers: Providers,
     pub(crate) settings: ServerSettings,
     pub(crate) filters: Vec<Arc<Filter>>,
     pub(crate) hooks: Hooks,
@@ -51,6 +54,8 @@ pub(crate) struct Snapshot {
 /// The settings of a server.
 #[derive(Clone)]
 pub(crate) struct ServerSettings {
+    /// The instructions without those of providers.
+    pub(crate) instructions: Option<String>,
     pub(crate) page: Option<usize>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) keepalive: Option<Duration>,
@@ -86,6 +91,7 @@ pub(crate) struct ServerSettings {
 impl Default for ServerSettings {
     fn default() -> Self {
         Self {
+            instructions: None,
             page: None,
             timeout: None,
             keepalive: None,
@@ -121,20 +127,34 @@ impl Snapshot {
     /// Returns all faults of the registrations, one a line. They are determined once, because a server that is chosen per
     /// request is checked with each.
     pub(crate) fn fault(&self) -> Option<&str> {
-        let verdict = self.verdict.get_or_init(|| {
-            let mut faults = self.faults.clone();
-            if self.service.info().name.trim().is_empty() {
-                faults.push("the name of the server is empty: give it one".to_owned());
-            }
-            faults.extend(self.catalogue.missing(&self.own));
-            (!faults.is_empty()).then(|| faults.join("\n").into())
-        });
-        verdict.as_deref()
+        self.verdict.get_or_init(|| self.current_fault()).as_deref()
+    }
+
+    /// Returns all faults of the registrations and of the providers, as they are now.
+    pub(crate) fn current_fault(&self) -> Option<Box<str>> {
+        let mut faults = self.faults.clone();
+        if self.service.info().name.trim().is_empty() {
+            faults.push("the name of the server is empty: give it one".to_owned());
+        }
+        faults.extend(self.catalogue.missing(&self.own));
+        faults.extend(self.offered().faults());
+        (!faults.is_empty()).then(|| faults.join("\n").into())
+    }
+
+    /// Returns an error with all faults. Those of providers, which change by themselves, are as they are now.
+    pub(crate) fn check(&self) -> Result<()> {
+        let fault = match self.providers.is_empty() {
+            true => self.fault().map(Into::into),
+            false => self.current_fault(),
+        };
+        fault.map_or(Ok(()), |fault| Err(Error::misuse(fault)))
     }
 
     /// Updates the declared capabilities and the served revisions.
     pub(crate) fn declare(&mut self) {
         self.service.set_capabilities(self.capabilities());
+        let instructions = self.providers.instructions(self.settings.instructions.as_deref());
+        self.service.set_instructions(instructions);
         self.served = Served::new(self.service.revisions().iter().copied());
     }
 
@@ -179,6 +199,7 @@ impl Snapshot {
         if !settings.experimental.is_empty() {
             can.experimental = Some(settings.experimental.clone());
         }
+        self.providers.declare(&mut can);
         can
     }
 }

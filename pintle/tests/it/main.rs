@@ -16,10 +16,12 @@ mod http_server;
 mod http_session;
 mod macros;
 mod message_log;
+mod mount;
 #[cfg(all(feature = "next-revision", feature = "http-client", feature = "http-server"))]
 mod next_revision;
 #[cfg(all(feature = "http-client", feature = "http-server"))]
 mod properties;
+mod provider;
 mod schema;
 mod server;
 mod stream;

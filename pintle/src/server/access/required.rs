@@ -36,7 +36,6 @@ impl Required {
         self.hidden && !self.rights.is_empty()
     }
 
-    #[cfg(feature = "http-server")]
     pub(crate) fn rights(&self) -> impl Iterator<Item = &str> {
         self.rights.iter().map(|right| &**right)
     }

@@ -202,7 +202,7 @@ pub(crate) fn run_claimed(
     let cx = cx.clone();
     Box::pin(async move {
         let Some(used) = cx.call().state_use() else { return handler(cx).await };
-        let guard = &cx.snapshot().settings.replay;
+        let guard = &cx.outermost_snapshot().settings.replay;
         let claim = cx.hold(|| StateClaim::new(guard.clone(), cx.call(), &used));
         match claim.acquire(cx.call()).await {
             Ok(Acquired::First) => handler(cx.clone()).await,

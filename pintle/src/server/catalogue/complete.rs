@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     server::{
-        Cx, Partial, PromptRoute, RequestError, TemplateRoute, ToolRoute, access::required::Required,
+        Cx, Partial, PromptRoute, RequestError, Target, TemplateRoute, ToolRoute, access::required::Required,
         call::run::HandlerFuture,
     },
     suggestion::MAX_VALUES,
@@ -29,8 +29,7 @@ pub(crate) fn complete(cx: &Cx) -> Result<HandlerFuture, Outcome> {
         .params()
         .decode()
         .map_err(|error| refuse(format!("`completion/complete`: {}", plain_error(&error))))?;
-    let target = CompletionTarget::find(cx, &params.reference)
-        .ok_or_else(|| refuse("`ref` names nothing that this server has".to_owned()))?;
+    let target = CompletionTarget::find(cx, &params.reference).ok_or_else(unknown_reference)?;
     // The values of an argument may reveal as much as the route itself.
     lists::permit(cx, target.required(), target.name())?;
     let name = params.argument.name.clone();
@@ -59,6 +58,29 @@ pub(crate) fn complete(cx: &Cx) -> Result<HandlerFuture, Outcome> {
             Err(error) => Outcome::Failed(RpcError::internal(error.to_string())),
         }
     }))
+}
+
+/// Returns the outcome of a completion for an entry that does not exist.
+pub(crate) fn unknown_reference() -> Outcome {
+    Outcome::Failed(RpcError::invalid_params("`ref` names nothing that this server has"))
+}
+
+/// Returns whether a completion is one for a provider: the server has no such entry itself.
+pub(crate) fn is_provided(cx: &Cx) -> bool {
+    let snapshot = cx.snapshot();
+    let catalogue = &snapshot.catalogue;
+    !snapshot.providers.is_empty()
+        && match cx.target() {
+            Some(Target::Prompt(name)) => catalogue.prompts.get(&name).is_none(),
+            Some(Target::Template(uri)) => {
+                catalogue.templates.get(&uri).is_none() && catalogue.template(&uri).is_none()
+            }
+            Some(Target::Tool(name)) => {
+                let own = Overlay::of(cx).and_then(|overlay| overlay.tool(&name));
+                own.is_none() && catalogue.tools.get(&name).is_none()
+            }
+            _ => false,
+        }
 }
 
 fn panic_message(panic: &(dyn Any + Send)) -> String {

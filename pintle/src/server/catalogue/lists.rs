@@ -12,7 +12,7 @@ use pintle_types::{
 
 use super::{options::CatalogueRoute, overlay::Overlay};
 use crate::server::{
-    Cx, Entry, Principal, access::required::Required, ordered_map::OrderedMap, snapshot::Snapshot,
+    Cx, Entry, Principal, Target, access::required::Required, ordered_map::OrderedMap, snapshot::Snapshot,
 };
 
 /// A list that a server has.
@@ -30,6 +30,41 @@ pub enum ListKind {
 }
 
 impl ListKind {
+    /// The first byte of its cursors that continue in a provider.
+    pub(crate) fn provider_letter(self) -> u8 {
+        self.letter().to_ascii_uppercase()
+    }
+
+    /// Returns the list that a target would be in.
+    pub(crate) fn of(target: &Target<'_>) -> Option<Self> {
+        Some(match target {
+            Target::Tool(_) => Self::Tools,
+            Target::Prompt(_) => Self::Prompts,
+            Target::Resource(_) => Self::Resources,
+            Target::Template(_) => Self::Templates,
+            Target::Task(_) => return None,
+        })
+    }
+
+    /// Returns the member of the result that has the entries.
+    pub(crate) fn member(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::Prompts => "prompts",
+            Self::Resources => "resources",
+            Self::Templates => "resourceTemplates",
+        }
+    }
+
+    /// Returns the member of an entry that identifies it.
+    pub(crate) fn key(self) -> &'static str {
+        match self {
+            Self::Tools | Self::Prompts => "name",
+            Self::Resources => "uri",
+            Self::Templates => "uriTemplate",
+        }
+    }
+
     /// The first byte of its cursors.
     fn letter(self) -> u8 {
         match self {
@@ -151,12 +186,17 @@ fn list<R: CatalogueRoute>(
 
 /// Returns how long a list may be cached. A list that depends on the caller is private.
 pub(crate) fn hint(cx: &Cx, kind: ListKind) -> CacheHint {
-    let snapshot = cx.snapshot();
+    hint_of(cx.snapshot(), kind)
+}
+
+/// Returns how long a list of a server may be cached, with those of its providers: all pages alike.
+pub(crate) fn hint_of(snapshot: &Snapshot, kind: ListKind) -> CacheHint {
     let settings = &snapshot.settings;
     let mut hint = settings.list_hints.get(&kind).unwrap_or(&settings.list_hint).clone();
     if depends(snapshot, kind) {
         hint.scope = CacheScope::Private;
     }
+    snapshot.providers.restrict(kind, &mut hint);
     hint
 }
 

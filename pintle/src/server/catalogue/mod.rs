@@ -99,15 +99,8 @@ impl Catalogue {
             || self.templates.iter().any(|route| !route.completers.is_empty())
     }
 
-    /// Whether a change of this URI may be told, by what `sees` says of the entry that it leads to. What has no entry of
-    /// its own is a part of the nearest thing around it that has one; `true` if there is none either.
-    pub(crate) fn judge(&self, uri: &str, sees: impl Fn(&Required, Entry<'_>) -> bool) -> bool {
-        let around = || uri.rmatch_indices('/').flat_map(|(at, _)| [&uri[..=at], &uri[..at]]);
-        let judged = self.judged(uri, &sees);
-        judged.or_else(|| around().find_map(|uri| self.judged(uri, &sees))).unwrap_or(true)
-    }
-
-    fn judged(&self, uri: &str, sees: &impl Fn(&Required, Entry<'_>) -> bool) -> Option<bool> {
+    /// Returns what `sees` returns for the entry that a URI leads to; `None` if there is none.
+    pub(crate) fn judged(&self, uri: &str, sees: &impl Fn(&Required, Entry<'_>) -> bool) -> Option<bool> {
         Some(if let Some(route) = self.resources.get(uri) {
             sees(&route.options.required, route.entry())
         } else if let Some((_, resource)) = self.sources.describe(uri) {

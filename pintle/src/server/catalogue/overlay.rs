@@ -192,7 +192,8 @@ impl Overlay {
     /// Returns the overlay of a caller; `None` if it has none, as nearly always.
     pub(crate) fn of(cx: &Cx) -> Option<Self> {
         let principals = &cx.snapshot().catalogue.principal_tools;
-        let is_overlaid = cx.server().has_session_tools();
+        // The tools of a session are those of the server of its connection.
+        let is_overlaid = !cx.is_mounted() && cx.server().has_session_tools();
         if principals.is_empty() && !is_overlaid {
             return None;
         }

@@ -203,7 +203,7 @@ async fn page(cx: &Cx) -> Result<ListResourcesResult, RequestError> {
                 page.entries.push(route.resource.clone());
                 last = number;
             }
-            SourcePosition::default()
+            PagePosition::default()
         }
         ListPosition::Source(position) => position,
     };
@@ -217,7 +217,9 @@ async fn page(cx: &Cx) -> Result<ListResourcesResult, RequestError> {
         let request = PageRequest { cursor: position.cursor.clone(), limit };
         let found = source.list(cx.clone(), request).await?;
         pages += 1;
-        let first = position.continue_at(&found.resources);
+        let first = position.continue_at(found.resources.len(), |at| {
+            found.resources.get(at).map(|resource| resource.uri.as_str()).unwrap_or_default()
+        });
         for (behind, resource) in (first + 1..).zip(found.resources.into_iter().skip(first)) {
             if !lists::passes_filters(cx, Entry::Resource(&resource)) {
                 continue;
@@ -225,13 +227,13 @@ async fn page(cx: &Cx) -> Result<ListResourcesResult, RequestError> {
             if page.is_full() {
                 return Ok(page.finish(Some(&ListPosition::Source(position))));
             }
-            (position.behind, position.uri) = (behind, resource.uri.clone());
+            (position.behind, position.key) = (behind, resource.uri.clone());
             page.entries.push(resource);
         }
         let more = found.cursor.is_some();
         position = match found.cursor {
-            None => SourcePosition { source: position.source + 1, ..SourcePosition::default() },
-            cursor => SourcePosition { source: position.source, cursor, ..SourcePosition::default() },
+            None => PagePosition { source: position.source + 1, ..PagePosition::default() },
+            cursor => PagePosition { source: position.source, cursor, ..PagePosition::default() },
         };
         // Without a page size, a page of the source is one of the list.
         if more && size == usize::MAX && !page.entries.is_empty() {
@@ -262,29 +264,26 @@ impl PageBuilder {
 enum ListPosition {
     /// After the registered resource with this number.
     Registered(u64),
-    Source(SourcePosition),
+    Source(PagePosition),
 }
 
-/// A position in the resources of a source.
+/// A position in the pages of several sources or providers.
 #[derive(Default)]
-struct SourcePosition {
-    source: usize,
+pub(crate) struct PagePosition {
+    /// The number of the source.
+    pub(crate) source: usize,
     /// The cursor of the source's page; `None` for its first.
-    cursor: Option<String>,
-    /// The number of resources of that page that were listed.
-    behind: usize,
-    /// The last of them.
-    uri: String,
+    pub(crate) cursor: Option<String>,
+    /// The number of entries of that page that were listed.
+    pub(crate) behind: usize,
+    /// The name or URI of the last of them.
+    pub(crate) key: String,
 }
 
 impl ListPosition {
     fn read(cx: &Cx) -> Result<Self, RpcError> {
         let text = lists::cursor_text(cx)?;
-        let sourced = text.as_ref().and_then(|text| {
-            let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
-            SourcePosition::decode(bytes.strip_prefix(b"s")?)
-        });
-        match sourced {
+        match text.and_then(|text| PagePosition::decode(b's', &text)) {
             Some(position) => Ok(Self::Source(position)),
             None => lists::cursor(cx, b'r').map(Self::Registered),
         }
@@ -293,51 +292,55 @@ impl ListPosition {
     fn print(&self) -> String {
         match self {
             Self::Registered(position) => lists::printed_cursor(b'r', *position),
-            Self::Source(position) => URL_SAFE_NO_PAD.encode(position.encode()),
+            Self::Source(position) => position.encode(b's'),
         }
     }
 }
 
-impl SourcePosition {
-    /// Reads the numbers of a source and of its listed resources, the length of the source's cursor plus one or 0 for none, the
-    /// cursor, and the URI.
-    fn decode(bytes: &[u8]) -> Option<Self> {
+impl PagePosition {
+    /// Reads the kind of cursor, the numbers of a source and of its listed entries, the length of the source's cursor plus one or 0
+    /// for none, the cursor, and the key.
+    pub(crate) fn decode(kind: u8, cursor: &str) -> Option<Self> {
+        let bytes = URL_SAFE_NO_PAD.decode(cursor).ok()?;
+        let bytes = bytes.strip_prefix(&[kind])?;
         let number = |bytes: &[u8; 4]| usize::try_from(u32::from_be_bytes(*bytes)).ok();
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).ok();
         let (source, rest) = bytes.split_first_chunk::<4>()?;
         let (behind, rest) = rest.split_first_chunk::<4>()?;
         let (length, rest) = rest.split_first_chunk::<4>()?;
-        let (cursor, uri) = match number(length)?.checked_sub(1) {
+        let (cursor, key) = match number(length)?.checked_sub(1) {
             None => (None, rest),
             Some(length) => {
-                let (cursor, uri) = rest.split_at_checked(length)?;
-                (Some(text(cursor)?), uri)
+                let (cursor, key) = rest.split_at_checked(length)?;
+                (Some(text(cursor)?), key)
             }
         };
-        Some(Self { source: number(source)?, cursor, behind: number(behind)?, uri: text(uri)? })
+        Some(Self { source: number(source)?, cursor, behind: number(behind)?, key: text(key)? })
     }
 
-    fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self, kind: u8) -> String {
         let number = |number: usize| u32::try_from(number).unwrap_or(u32::MAX).to_be_bytes();
         let cursor = self.cursor.as_deref();
         let length = cursor.map_or(0, |cursor| cursor.len() + 1);
-        [
-            b"s",
+        let bytes = [
+            &[kind],
             &number(self.source)[..],
             &number(self.behind),
             &number(length),
             cursor.unwrap_or_default().as_bytes(),
-            self.uri.as_bytes(),
+            self.key.as_bytes(),
         ]
-        .concat()
+        .concat();
+        URL_SAFE_NO_PAD.encode(bytes)
     }
 
-    /// Returns the index to continue at in a page that may have changed: after the last resource, or where it was.
-    fn continue_at(&self, resources: &[Resource]) -> usize {
+    /// Returns the index to continue at in a page that may have changed: after the last entry, or where it was.
+    pub(crate) fn continue_at<K: AsRef<str>>(&self, entries: usize, key: impl Fn(usize) -> K) -> usize {
         let Some(last) = self.behind.checked_sub(1) else { return 0 };
-        if resources.get(last).is_some_and(|resource| resource.uri == self.uri) {
+        let is_last = |at: &usize| key(*at).as_ref() == self.key;
+        if last < entries && is_last(&last) {
             return self.behind;
         }
-        resources.iter().position(|resource| resource.uri == self.uri).map_or(last, |at| at + 1)
+        (0..entries).find(is_last).map_or(last, |at| at + 1)
     }
 }

@@ -2,12 +2,16 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use pintle_proto::server::Change;
 
-use super::ChangeInbox;
 use super::notice::Notice;
+use super::{ChangeInbox, ChangeLink};
 
 /// The inboxes of all that may be notified of changes.
-#[derive(Debug, Default)]
-pub(crate) struct ChangeHub(Mutex<Inboxes>);
+#[derive(Default)]
+pub(crate) struct ChangeHub {
+    inboxes: Mutex<Inboxes>,
+    /// The servers that this one is mounted in. Most have none.
+    links: Mutex<Vec<Arc<dyn ChangeLink>>>,
+}
 
 #[derive(Debug, Default)]
 struct Inboxes {
@@ -28,7 +32,7 @@ impl ChangeHub {
 
     /// Adds an inbox of another hub to this one as well.
     pub(crate) fn add(&self, inbox: &Arc<ChangeInbox>) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.inboxes.lock().unwrap_or_else(PoisonError::into_inner);
         let Inboxes { inboxes, cleanup_at, closed } = &mut *all;
         if *closed {
             inbox.close();
@@ -43,23 +47,38 @@ impl ChangeHub {
     /// Adds a change to every inbox.
     pub(crate) fn publish(&self, change: &Change) {
         self.each(|inbox| inbox.add(change));
+        self.each_link(|link| link.publish(change));
     }
 
     /// Adds a notification of an extension to every inbox.
     pub(crate) fn publish_notice(&self, notice: &Arc<Notice>) {
         self.each(|inbox| inbox.add_notice(notice));
+        self.each_link(|link| link.publish_notice(notice));
+    }
+
+    /// Publishes the changes to an outer server too, as long as it exists.
+    pub(crate) fn link(&self, link: Arc<dyn ChangeLink>) {
+        let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
+        links.retain(|link| link.is_alive());
+        links.push(link);
+    }
+
+    /// Visits the outer servers, without a lock.
+    pub(crate) fn each_link(&self, visit: impl Fn(&dyn ChangeLink)) {
+        let links = self.links.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        links.iter().for_each(|link| visit(&**link));
     }
 
     /// Closes every inbox, and those that join later.
     #[cfg(feature = "http-server")]
     pub(crate) fn close(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).closed = true;
+        self.inboxes.lock().unwrap_or_else(PoisonError::into_inner).closed = true;
         self.each(ChangeInbox::close);
     }
 
     fn each(&self, visit: impl Fn(&ChangeInbox)) {
         let inboxes: Vec<_> = {
-            let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let all = self.inboxes.lock().unwrap_or_else(PoisonError::into_inner);
             all.inboxes.iter().filter_map(Weak::upgrade).collect()
         };
         inboxes.iter().for_each(|inbox| visit(inbox));

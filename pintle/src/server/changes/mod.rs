@@ -5,7 +5,8 @@
 
 mod hub;
 mod inbox;
+mod link;
 pub(crate) mod notice;
 mod recipient;
 
-pub(crate) use self::{hub::ChangeHub, inbox::ChangeInbox, recipient::Recipient};
+pub(crate) use self::{hub::ChangeHub, inbox::ChangeInbox, link::ChangeLink, recipient::Recipient};

@@ -5,7 +5,7 @@ use pintle_proto::{Peer, server::Listener};
 use pintle_types::RawObject;
 use serde_json::Value;
 
-use crate::server::{Entry, Notice, Scope, access::required::Required, snapshot::Snapshot};
+use crate::server::{Notice, Scope, snapshot::Snapshot};
 
 /// A listener, and what decides which notifications its client is sent.
 pub(crate) struct Recipient<'a> {
@@ -31,16 +31,13 @@ impl Recipient<'_> {
     /// Drops changes of resources that are hidden from the client.
     pub(crate) fn withhold(&mut self) {
         let Self { snapshot, principal, extensions, peer, .. } = *self;
-        if snapshot.filters.is_empty() && !snapshot.catalogue.requires.any {
+        if snapshot.filters.is_empty() && !snapshot.catalogue.requires.any && snapshot.providers.is_empty() {
             return;
         }
         let scope = Scope { peer, principal, extensions };
-        let sees = |required: &Required, entry: Entry<'_>| {
-            required.is_met(extensions) && snapshot.filters.iter().all(|filter| filter(&scope, entry))
-        };
         // A filter that panics hides: nothing of the author's may end the connection.
         let hidden = |uri: &str| {
-            catch_unwind(AssertUnwindSafe(|| !snapshot.catalogue.judge(uri, sees))).unwrap_or(true)
+            catch_unwind(AssertUnwindSafe(|| !snapshot.shows_resource(&scope, uri))).unwrap_or(true)
         };
         self.listener.withhold(hidden);
     }

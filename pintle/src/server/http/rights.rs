@@ -1,6 +1,7 @@
 //! Checks the rights that a message requires: once, before any of its requests runs, and against the snapshot that runs it.
 
 use std::{
+    borrow::Cow,
     collections::BTreeSet,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
@@ -20,7 +21,7 @@ use pintle_types::{
 
 use super::{Body, edge::response::refused, frame::request_id};
 use crate::server::{
-    Authenticated, Entry, MissingRights, Scope, ToolRoute, access::required::Required,
+    Authenticated, Entry, MissingRights, Scope, Target as Entered, ToolRoute, access::required::Required,
     call::context::RequestContext, catalogue::Catalogue, snapshot::Snapshot,
 };
 
@@ -42,7 +43,7 @@ pub(super) fn check_call(
     context: &RequestContext,
     call: &Call,
 ) -> Result<(), Box<Response<Body>>> {
-    if !snapshot.catalogue.requires.any {
+    if !snapshot.may_require() {
         return Ok(());
     }
     let peer = call.peer();
@@ -60,7 +61,7 @@ pub(super) fn check_frame(
     peer: impl FnOnce() -> Option<Arc<Peer>>,
     principal: Option<&str>,
 ) -> Result<(), Box<Response<Body>>> {
-    if !snapshot.catalogue.requires.any {
+    if !snapshot.may_require() {
         return Ok(());
     }
     let peer = peer();
@@ -81,7 +82,7 @@ struct Needs<'a> {
     snapshot: &'a Snapshot,
     context: &'a RequestContext,
     principal: Option<&'a str>,
-    needed: BTreeSet<&'a str>,
+    needed: BTreeSet<Cow<'a, str>>,
     /// The first entry whose rights the caller lacks, for the error message.
     lacking: Option<String>,
 }
@@ -115,22 +116,23 @@ impl<'a> Needs<'a> {
                 let Some(name) = named(target) else { return };
                 let own = self.principal.and_then(|principal| catalogue.principal_tools.get(principal));
                 let own = own.and_then(|tools| tools.get(&name)).map(found_tool);
-                self.need(peer, own.or_else(|| tool(catalogue, &name)), &name);
+                let own = own.or_else(|| tool(catalogue, &name));
+                self.need(peer, own, &Entered::Tool(name));
             }
             Target::Prompt => {
                 let Some(name) = named(target) else { return };
-                self.need(peer, prompt(catalogue, &name), &name);
+                self.need(peer, prompt(catalogue, &name), &Entered::Prompt(name));
             }
             Target::Resource => {
                 let Some(uri) = named(target) else { return };
-                self.need(peer, behind(catalogue, &uri), &uri);
+                self.need(peer, behind(catalogue, &uri), &Entered::Resource(uri));
             }
             Target::Watched => {
                 let Ok(wanted) = params.decode::<SubscriptionsListenParams>() else { return };
                 let watched = wanted.notifications.resource_subscriptions.into_iter().flatten();
                 // A subscription to more is refused on admission.
                 for uri in watched.take(self.snapshot.service.bounds().watched) {
-                    self.need(peer, behind(catalogue, &uri), &uri);
+                    self.need(peer, behind(catalogue, &uri), &Entered::Resource(uri.into()));
                 }
             }
             Target::Completed => self.complete(peer, params),
@@ -145,31 +147,53 @@ impl<'a> Needs<'a> {
         let Ok(CompleteParams { reference, .. }) = params.decode() else { return };
         match reference {
             CompletionReference::Prompt(named) => {
-                self.need(peer, prompt(catalogue, &named.name), &named.name);
+                self.need(peer, prompt(catalogue, &named.name), &Entered::Prompt(named.name.into()));
             }
             CompletionReference::Resource(resource) => {
                 let named = catalogue.templates.get(&resource.uri);
                 let named =
                     named.map(|route| (&route.options.required, Entry::Template(&route.resource_template)));
-                self.need(peer, named.or_else(|| behind(catalogue, &resource.uri)), &resource.uri);
+                let found = named.or_else(|| behind(catalogue, &resource.uri));
+                self.need(peer, found, &Entered::Template(resource.uri.into()));
             }
             CompletionReference::Unknown(other) => {
                 let name = other.get("name").and_then(serde_json::Value::as_str).unwrap_or_default();
-                self.need(peer, tool(catalogue, name), name);
+                self.need(peer, tool(catalogue, name), &Entered::Tool(name.into()));
             }
             _ => {}
         }
     }
 
-    fn need(&mut self, peer: Option<&Peer>, found: Option<Found<'a>>, name: &str) {
-        let Some((required, entry)) = found else { return };
+    fn need(&mut self, peer: Option<&Peer>, found: Option<Found<'a>>, target: &Entered<'_>) {
+        let Some((required, entry)) = found else { return self.need_provided(peer, target) };
         // A hidden entry is treated like one that does not exist.
         if required.is_nothing() || !required.shows(self.context.left()) || !self.sees(peer, entry) {
             return;
         }
-        self.needed.extend(required.rights());
+        self.needed.extend(required.rights().map(Cow::Borrowed));
+        self.note_lacking(required, target);
+    }
+
+    /// Adds the rights that an entry of a provider requires.
+    fn need_provided(&mut self, peer: Option<&Peer>, target: &Entered<'_>) {
+        let Some(peer) = peer.filter(|_| !self.snapshot.providers.is_empty()) else { return };
+        // The resources of a source require no rights.
+        if self.snapshot.catalogue.sources.describe(target.name()).is_some() {
+            return;
+        }
+        let scope = Scope { peer, principal: self.principal, extensions: self.context.extensions() };
+        // A provider that panics is asked again when the request is dispatched.
+        let described = || self.snapshot.describe_provided(&scope, target);
+        let Some(entry) = catch_unwind(AssertUnwindSafe(described)).ok().flatten() else { return };
+        if !entry.is_hidden() {
+            self.needed.extend(entry.required.rights().map(|right| Cow::Owned(right.to_owned())));
+            self.note_lacking(&entry.required, target);
+        }
+    }
+
+    fn note_lacking(&mut self, required: &Required, target: &Entered<'_>) {
         if self.lacking.is_none() && !required.is_met(self.context.left()) {
-            self.lacking = Some(name.chars().take(128).collect());
+            self.lacking = Some(target.name().chars().take(128).collect());
         }
     }
 
@@ -188,7 +212,7 @@ impl<'a> Needs<'a> {
 
     fn finish(self, id: Option<&RequestId>, revision: Option<Revision>) -> Result<(), Box<Response<Body>>> {
         let Some(name) = self.lacking else { return Ok(()) };
-        let needed: Vec<_> = self.needed.into_iter().collect();
+        let needed: Vec<_> = self.needed.iter().map(|right| &**right).collect();
         let caller = self.context.left().get::<Authenticated>();
         let mut message =
             format!("`{name}` needs more than the caller may: `{}` is required", needed.join("`, `"));

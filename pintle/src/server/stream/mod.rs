@@ -3,6 +3,7 @@ mod changes;
 mod ending;
 mod keepalive;
 mod layered;
+pub(crate) mod reading;
 mod serve;
 mod session;
 mod spans;
@@ -33,6 +34,7 @@ use self::{
     changes::OpenSubscription,
     keepalive::Keepalive,
     layered::{Barrier, PendingNotification},
+    reading::parse,
     session::{SessionEnd, StreamSession},
 };
 use crate::{
@@ -52,7 +54,6 @@ use crate::{
         clock::{now, sealed_at},
         dispatch,
         hooks::Visit,
-        reading::parse,
         serving::Stop,
         sessions::LiveSession,
         snapshot::Snapshot,

@@ -88,7 +88,7 @@ impl Cx {
 
     fn effective_question_timeout(&self) -> Duration {
         match self.0.question_timeout_ms.load(Ordering::Relaxed) {
-            0 => self.0.snapshot.settings.question,
+            0 => self.snapshot().settings.question,
             timeout => Duration::from_millis(timeout),
         }
     }

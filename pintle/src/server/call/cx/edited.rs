@@ -1,15 +1,19 @@
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use http::Extensions;
 use pintle_types::RawObject;
 
-use super::{Cx, Routed};
+use super::{Cx, Mounted, Routed};
 
-/// The changes that layers have made to a call, for the layers further in and for the handler.
+/// The changes that layers and mounts have made to a call, for the layers further in and for the handler.
 #[derive(Default)]
 pub(super) struct Edited {
+    /// The parameters of the client as a mounted server sees them.
+    sent: Option<RawObject>,
     params: Option<RawObject>,
     extensions: Option<Extensions>,
+    /// The mounted server that handles the call.
+    pub(super) mounted: Option<Arc<Mounted>>,
     pub(super) routed: Routed,
 }
 
@@ -43,8 +47,7 @@ impl Cx {
     pub fn with<T: Clone + Send + Sync + 'static>(self, value: T) -> Self {
         let mut extensions = self.extensions().clone();
         extensions.insert(value);
-        let params = self.edited_params().cloned();
-        self.edit(Edited { params, extensions: Some(extensions), routed: Routed::default() })
+        self.edit(|edited| edited.extensions = Some(extensions))
     }
 
     /// Replaces the parameters of the call, for the layers further in and for the handler.
@@ -52,22 +55,73 @@ impl Cx {
     /// The answers and the `requestState` of a call that asked before are those that the client sent.
     #[must_use]
     pub fn with_params(self, params: RawObject) -> Self {
-        let extensions = self.edited_extensions().cloned();
-        self.edit(Edited { params: Some(params), extensions, routed: Routed::default() })
+        self.edit(|edited| edited.params = Some(params))
     }
 
-    fn edit(self, edited: Edited) -> Self {
+    /// Rewrites the parameters for a mounted provider: those that the client sent, and those that a layer has put in their place.
+    /// Parameters for which `rewrite` returns `None` stay as they are.
+    pub(crate) fn rewritten(self, rewrite: impl Fn(&RawObject) -> Option<RawObject>) -> Self {
+        let sent = rewrite(self.sent_params());
+        let params = self.1.as_ref().and_then(|edited| rewrite(edited.params.as_ref()?));
+        self.edit(|edited| {
+            edited.sent = sent.or(edited.sent.take());
+            edited.params = params.or(edited.params.take());
+        })
+    }
+
+    /// Has a mounted server handle the call: its snapshot is that of the call from here on.
+    pub(crate) fn mounted(self, mounted: Mounted) -> Self {
+        self.edit(|edited| {
+            edited.mounted = Some(Arc::new(Mounted { outer: edited.mounted.take(), ..mounted }));
+        })
+    }
+
+    fn edit(self, edit: impl FnOnce(&mut Edited)) -> Self {
+        let mut edited = match self.1.as_deref() {
+            None => Edited::default(),
+            Some(Edited { sent, params, extensions, mounted, routed: _ }) => Edited {
+                sent: sent.clone(),
+                params: params.clone(),
+                extensions: extensions.clone(),
+                mounted: mounted.clone(),
+                routed: Routed::default(),
+            },
+        };
+        edit(&mut edited);
         Self(self.0, Some(Arc::new(edited)))
     }
 
     #[inline]
     pub(super) fn edited_params(&self) -> Option<&RawObject> {
-        self.1.as_ref()?.params.as_ref()
+        let edited = self.1.as_ref()?;
+        edited.params.as_ref().or(edited.sent.as_ref())
     }
 
     /// Returns whether a layer has replaced the parameters.
     pub(crate) fn has_edited_params(&self) -> bool {
-        self.edited_params().is_some()
+        self.1.as_ref().is_some_and(|edited| edited.params.is_some())
+    }
+
+    /// Returns the parameters that the client sent, whatever layers have made of them. A mounted server sees its own names in them.
+    pub(crate) fn sent_params(&self) -> &RawObject {
+        self.1.as_ref().and_then(|edited| edited.sent.as_ref()).unwrap_or_else(|| self.call().params())
+    }
+
+    /// Returns whether a mounted server handles the call.
+    pub(crate) fn is_mounted(&self) -> bool {
+        self.mount().is_some()
+    }
+
+    /// Returns the mounted server that handles the call.
+    #[inline]
+    pub(super) fn mount(&self) -> Option<&Mounted> {
+        self.1.as_ref()?.mounted.as_deref()
+    }
+
+    /// Returns the timeout of the innermost mounted server that has one.
+    pub(crate) fn mount_timeout(&self) -> Option<Duration> {
+        let mounts = std::iter::successors(self.mount(), |mounted| mounted.outer.as_deref());
+        mounts.into_iter().find_map(|mounted| mounted.snapshot.settings.timeout)
     }
 
     #[inline]

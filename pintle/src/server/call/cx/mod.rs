@@ -92,6 +92,20 @@ struct Routed {
     uri: OnceLock<Box<str>>,
 }
 
+/// A server that handles a call of the server that it is mounted in.
+pub(crate) struct Mounted {
+    server: Server,
+    snapshot: Arc<Snapshot>,
+    /// The mounted server that this one is mounted in, if it is not that of the connection.
+    outer: Option<Arc<Mounted>>,
+}
+
+impl Mounted {
+    pub(crate) fn new(server: &Server, snapshot: Arc<Snapshot>) -> Self {
+        Self { server: server.clone(), snapshot, outer: None }
+    }
+}
+
 /// A call that may have ended.
 #[cfg(feature = "logging")]
 #[derive(Clone, Debug)]
@@ -251,7 +265,7 @@ impl Cx {
 
     /// Returns the server, to change its catalogue or to notify clients of changes.
     pub fn server(&self) -> &Server {
-        &self.0.server
+        self.mount().map_or(&self.0.server, |mounted| &mounted.server)
     }
 
     /// Returns the client's settings of an extension, if it declared the extension.
@@ -279,6 +293,11 @@ impl Cx {
     }
 
     pub(crate) fn snapshot(&self) -> &Arc<Snapshot> {
+        self.mount().map_or(&self.0.snapshot, |mounted| &mounted.snapshot)
+    }
+
+    /// Returns the snapshot of the server of the connection, whatever server is mounted in it.
+    pub(crate) fn outermost_snapshot(&self) -> &Arc<Snapshot> {
         &self.0.snapshot
     }
 

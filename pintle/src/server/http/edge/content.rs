@@ -1,7 +1,7 @@
 use bytes::{Buf, Bytes};
 use pintle_types::{Frame, Malformed};
 
-use crate::server::reading::{parse, parse_string, utf8};
+use crate::server::stream::reading::{parse, parse_string, utf8};
 
 /// The content of a request body.
 #[derive(Debug)]

@@ -1,0 +1,356 @@
+//! Adding providers to a server, and servers as providers of others.
+
+use std::{
+    borrow::Cow,
+    sync::{Arc, Mutex, PoisonError, Weak},
+};
+
+use pintle_proto::server::{CacheHint, Change, Outcome};
+use pintle_types::{
+    RawObject,
+    schema::{Resource, ServerCapabilities},
+};
+
+use crate::{
+    Error, Result,
+    server::{
+        Cx, Entry, ListKind, Mount, Notice, PageRequest, Prefix, ProvidedEntry, Provider, ProviderChanges,
+        ProviderPage, RequestError, Scope, Server, ServerInner, Target,
+        access::required::Required,
+        call::{cx::Mounted, run::Start},
+        catalogue::lists,
+        changes::ChangeLink,
+        provider::{
+            ServerKey, any::AnyProvider, conflicts::Offered, entry::ProvidedRoute,
+            registry::RegisteredProvider,
+        },
+        snapshot::Snapshot,
+    },
+};
+
+/// Held while a provider is added, so that no two servers are mounted in each other at the same time.
+static ADDING: Mutex<()> = Mutex::new(());
+
+impl Server {
+    /// Adds a provider, whose names are kept. [`mount`](Self::mount) gives them a prefix.
+    ///
+    /// A name that two providers have, or a provider and the server, is an error: [`check`](Self::check) reports it, and `serve`
+    /// refuses to start. Of names that meet later, while the server runs, the first is used, and a warning is logged.
+    #[must_use]
+    pub fn provider(self, provider: impl Provider) -> Self {
+        self.noting(|server| server.register(provider))
+    }
+
+    /// Adds a provider while the server runs, and notifies clients.
+    ///
+    /// # Errors
+    ///
+    /// It has a name that the server has, the provider reports an error, or a server would contain itself. Then it is not added.
+    pub fn add_provider(&self, provider: impl Provider) -> Result<()> {
+        provider.check()?;
+        if let Some(conflict) = self.snapshot().offered().conflicts_with(&provider).into_iter().next() {
+            return Err(Error::misuse(conflict));
+        }
+        self.register(provider)
+    }
+
+    /// Mounts another server, or any [`Provider`], in this one: everything that it offers is offered here too, its tools and
+    /// prompts with a [prefix](Prefix).
+    ///
+    /// It is not a copy. Handlers run in the mounted server, with its state, layers, filters, required rights and timeouts, inside
+    /// the layers of this one. What is added to it and removed from it later is added and removed here, and clients are notified.
+    /// Its instructions are appended under a heading with the namespace.
+    ///
+    /// A name that two of them have is an error, as for [`provider`](Self::provider). So is a server that would contain itself.
+    ///
+    /// ```
+    /// use pintle::{Server, server::tool};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> pintle::Result<()> {
+    /// let git = Server::new("git", "1.0.0").tool(tool("status", || async { "clean" }));
+    /// let desk = Server::new("desk", "1.0.0").mount("git", git.clone());
+    /// # #[cfg(feature = "client")] {
+    /// let client = pintle::Client::new("demo", "1.0.0").connect(desk.in_process()?).await?;
+    /// assert_eq!(client.call_tool("git_status", ()).await?.text(), "clean");
+    /// git.add_tool(tool("push", || async { "pushed" }))?;
+    /// assert_eq!(client.call_tool("git_push", ()).await?.text(), "pushed");
+    /// # }
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn mount(self, prefix: impl Into<Prefix>, provider: impl Provider) -> Self {
+        self.provider(Mount::new(prefix, provider))
+    }
+
+    fn register(&self, provider: impl Provider) -> Result<()> {
+        let provider: Arc<dyn AnyProvider> = Arc::new(provider);
+        {
+            let _adding = ADDING.lock().unwrap_or_else(PoisonError::into_inner);
+            if provider.contains(self.key()) {
+                return Err(Error::misuse(format!(
+                    "`{}` cannot be mounted in itself; leave one of the mounts out",
+                    self.snapshot().service.info().name
+                )));
+            }
+            let added = RegisteredProvider::new(provider.clone());
+            self.change(|state| state.providers.push(added));
+        }
+        provider.attach(ProviderChanges::new(Arc::new(ServerLink(Arc::downgrade(&self.0)))));
+        let declared = provider.capabilities();
+        let changed = [
+            declared.tools.map(|_| Change::Tools),
+            declared.prompts.map(|_| Change::Prompts),
+            declared.resources.map(|_| Change::Resources),
+        ];
+        changed.iter().flatten().for_each(|change| self.changes().publish(change));
+        Ok(())
+    }
+
+    /// Reads again what the providers declare.
+    pub(crate) fn refresh_providers(&self) {
+        let snapshot = self.snapshot();
+        for (number, known) in snapshot.providers.iter().enumerate() {
+            if let Some(refreshed) = known.refreshed() {
+                // Providers are never removed, so the number is that of the same one.
+                self.change(|state| state.providers.replace(number, refreshed));
+            }
+        }
+    }
+
+    /// Logs the names that meet since the server runs: the first is used.
+    fn log_conflicts(&self) {
+        if self.0.linted.is_completed() {
+            for conflict in self.snapshot().offered().conflicts() {
+                tracing::warn!("{conflict}; until then the first is used");
+            }
+        }
+    }
+
+    fn key(&self) -> ServerKey {
+        ServerKey(Arc::as_ptr(&self.0).addr())
+    }
+}
+
+/// The link of a provider to the server that it was added to. It does not keep the server alive.
+struct ServerLink(Weak<ServerInner>);
+
+impl ServerLink {
+    fn server(&self) -> Option<Server> {
+        self.0.upgrade().map(Server)
+    }
+}
+
+impl ChangeLink for ServerLink {
+    fn is_alive(&self) -> bool {
+        self.0.strong_count() > 0
+    }
+
+    fn publish(&self, change: &Change) {
+        let Some(server) = self.server() else { return };
+        if !matches!(change, Change::Resource(_)) {
+            server.refresh_providers();
+            server.log_conflicts();
+        }
+        server.changes().publish(change);
+    }
+
+    fn publish_notice(&self, notice: &Arc<Notice>) {
+        if let Some(server) = self.server() {
+            server.changes().publish_notice(notice);
+        }
+    }
+
+    fn refresh(&self) {
+        if let Some(server) = self.server() {
+            server.refresh_providers();
+        }
+    }
+}
+
+/// A server is a provider of another one: see [`Server::mount`].
+///
+/// Its handlers run with its own state, layers, filters, required rights and timeouts, inside the layers of the outer server.
+impl Provider for Server {
+    fn name(&self) -> Cow<'_, str> {
+        self.snapshot().service.info().name.clone().into()
+    }
+
+    fn capabilities(&self) -> ServerCapabilities {
+        self.snapshot().service.capabilities().clone()
+    }
+
+    fn instructions(&self) -> Option<String> {
+        let snapshot = self.snapshot();
+        snapshot.providers.instructions(snapshot.settings.instructions.as_deref())
+    }
+
+    fn cache_hint(&self, list: ListKind) -> CacheHint {
+        lists::hint_of(&self.snapshot(), list)
+    }
+
+    async fn list(&self, cx: Cx, list: ListKind, page: PageRequest) -> Result<ProviderPage, RequestError> {
+        let params = match &page.cursor {
+            None => cx.params().without(&["cursor"]),
+            Some(cursor) => cx.params().with("cursor", &serde_json::value::to_raw_value(cursor)?),
+        };
+        match run(&cx.with_params(params).mounted(Mounted::new(self, self.snapshot()))).await {
+            Outcome::Complete(body) | Outcome::Cacheable(body, _) => {
+                let entries: Option<Vec<RawObject>> = body.decode_member(list.member())?;
+                let cursor = body.decode_member("nextCursor")?;
+                Ok(ProviderPage { entries: entries.unwrap_or_default(), cursor })
+            }
+            other => Err(RequestError::other(other)),
+        }
+    }
+
+    fn describe(&self, scope: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
+        let snapshot = self.snapshot();
+        let own = snapshot.describe_own(scope, target);
+        own.or_else(|| snapshot.describe_provided(scope, target))
+    }
+
+    async fn find(&self, cx: Cx, target: &Target<'_>) -> Result<Option<ProvidedEntry>, RequestError> {
+        let snapshot = self.snapshot();
+        if let Some(own) = snapshot.describe_own(&cx.scope(), target) {
+            return Ok(Some(own));
+        }
+        if snapshot.providers.is_empty() {
+            return Ok(None);
+        }
+        let cx = cx.mounted(Mounted::new(self, snapshot.clone()));
+        let found = snapshot.providers.find(&cx, target, usize::MAX).await?;
+        Ok(found.map(|(_, entry)| snapshot.restrict(&cx.scope(), entry)))
+    }
+
+    async fn handle(&self, cx: Cx) -> Outcome {
+        run(&cx.mounted(Mounted::new(self, self.snapshot()))).await
+    }
+
+    /// A state is claimed right before the handler of the call runs.
+    fn claims_state(&self) -> bool {
+        false
+    }
+
+    fn names(&self, list: ListKind) -> Vec<String> {
+        let snapshot = self.snapshot();
+        let mut names = snapshot.offered().route_names(list);
+        names.extend(snapshot.providers.iter().flat_map(|known| known.provider.names(list)));
+        names
+    }
+
+    fn check(&self) -> Result<()> {
+        Self::check(self)
+    }
+
+    fn attach(&self, changes: ProviderChanges) {
+        self.changes().link(Arc::new(changes));
+    }
+
+    fn contains(&self, server: ServerKey) -> bool {
+        let snapshot = self.snapshot();
+        self.key() == server || snapshot.providers.iter().any(|known| known.provider.contains(server))
+    }
+}
+
+/// Dispatches a call, inside the layers of the mounted server.
+async fn run(cx: &Cx) -> Outcome {
+    match (cx.snapshot().dispatch)(cx) {
+        Start::Done(outcome) => outcome,
+        Start::Run(handling) => handling.await,
+    }
+}
+
+impl Snapshot {
+    /// Returns the routes and the providers.
+    pub(crate) fn offered(&self) -> Offered<'_> {
+        Offered { catalogue: &self.catalogue, providers: &self.providers }
+    }
+
+    /// Returns the route of an entry, if the server itself has it.
+    fn describe_own(&self, scope: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
+        let catalogue = &self.catalogue;
+        match target {
+            Target::Tool(name) => {
+                let principal =
+                    scope.principal.and_then(|principal| catalogue.principal_tools.get(principal));
+                let own = principal.and_then(|tools| tools.get(name));
+                own.or_else(|| catalogue.tools.get(name)).map(|route| self.provided(scope, route))
+            }
+            Target::Prompt(name) => catalogue.prompts.get(name).map(|route| self.provided(scope, route)),
+            Target::Resource(uri) => {
+                if let Some(route) = catalogue.resources.get(uri) {
+                    return Some(self.provided(scope, route));
+                }
+                if let Some((_, resource)) = catalogue.sources.describe(uri) {
+                    return Some(self.sourced(scope, resource));
+                }
+                catalogue.template(uri).map(|(route, _)| self.provided(scope, route))
+            }
+            Target::Template(uri) => {
+                let named = catalogue.templates.get(uri);
+                let route = named.or_else(|| Some(catalogue.template(uri)?.0))?;
+                Some(self.provided(scope, route))
+            }
+            Target::Task(_) => None,
+        }
+    }
+
+    fn provided<R: ProvidedRoute>(&self, scope: &Scope<'_>, route: &Arc<R>) -> ProvidedEntry {
+        let required = &route.options().required;
+        match required.shows(scope.extensions) && self.shows(scope, route.entry()) {
+            true => route.provided(),
+            false => ProvidedEntry::hidden(),
+        }
+    }
+
+    fn sourced(&self, scope: &Scope<'_>, resource: Resource) -> ProvidedEntry {
+        match self.shows(scope, Entry::Resource(&resource)) {
+            true => resource.into(),
+            false => ProvidedEntry::hidden(),
+        }
+    }
+
+    /// Hides an entry of a provider that the filters hide.
+    fn restrict(&self, scope: &Scope<'_>, entry: ProvidedEntry) -> ProvidedEntry {
+        match self.filters.is_empty() || entry.is_seen(|entry| self.shows(scope, entry)) {
+            true => entry,
+            false => ProvidedEntry::hidden(),
+        }
+    }
+
+    /// Returns what a provider knows of an entry without I/O, as the filters show it.
+    pub(crate) fn describe_provided(&self, scope: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
+        Some(self.restrict(scope, self.providers.describe(scope, target)?))
+    }
+
+    /// Returns whether an entry may require rights.
+    pub(crate) fn may_require(&self) -> bool {
+        self.catalogue.requires.any || !self.providers.is_empty()
+    }
+
+    /// Returns whether the filters show an entry.
+    fn shows(&self, scope: &Scope<'_>, entry: Entry<'_>) -> bool {
+        self.filters.iter().all(|filter| filter(scope, entry))
+    }
+
+    /// Returns whether a caller may be notified of a change of this resource: whether it sees the entry that the URI leads to. A URI
+    /// without an entry is a part of the nearest one around it that has one; if there is none either, it is `true`.
+    pub(crate) fn shows_resource(&self, scope: &Scope<'_>, uri: &str) -> bool {
+        let around = uri.rmatch_indices('/').flat_map(|(at, _)| [&uri[..=at], &uri[..at]]);
+        let mut entries = std::iter::once(uri).chain(around).filter_map(|uri| self.sees_resource(scope, uri));
+        entries.next().unwrap_or(true)
+    }
+
+    fn sees_resource(&self, scope: &Scope<'_>, uri: &str) -> Option<bool> {
+        let sees = |required: &Required, entry: Entry<'_>| {
+            required.is_met(scope.extensions) && self.shows(scope, entry)
+        };
+        let own = self.catalogue.judged(uri, &sees);
+        if own.is_some() || self.providers.is_empty() {
+            return own;
+        }
+        let entry = self.describe_provided(scope, &Target::Resource(uri.into()))?;
+        Some(!entry.is_hidden() && entry.required.is_met(scope.extensions))
+    }
+}

@@ -1,0 +1,80 @@
+use std::{borrow::Cow, future::Future, pin::Pin, sync::Arc};
+
+use pintle_proto::server::CacheHint;
+use pintle_types::schema::ServerCapabilities;
+
+use super::{Provider, ServerKey, changes::ProviderChanges, entry::ProvidedEntry, page::ProviderPage};
+use crate::server::{Cx, ListKind, PageRequest, RequestError, Scope, Target, call::run::HandlerFuture};
+
+/// A [`Provider`] of any type.
+pub(crate) trait AnyProvider: Send + Sync {
+    fn name(&self) -> Cow<'_, str>;
+    fn capabilities(&self) -> ServerCapabilities;
+    fn instructions(&self) -> Option<String>;
+    fn cache_hint(&self, list: ListKind) -> CacheHint;
+    fn list(&self, cx: Cx, list: ListKind, page: PageRequest) -> ProviderFuture<'_, ProviderPage>;
+    fn describe(&self, scope: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry>;
+    fn find<'a>(&'a self, cx: Cx, target: &'a Target<'_>) -> ProviderFuture<'a, Option<ProvidedEntry>>;
+    fn handle(self: Arc<Self>, cx: Cx) -> HandlerFuture;
+    fn claims_state(&self) -> bool;
+    fn names(&self, list: ListKind) -> Vec<String>;
+    fn check(&self) -> crate::Result<()>;
+    fn attach(&self, changes: ProviderChanges);
+    fn contains(&self, server: ServerKey) -> bool;
+}
+
+pub(crate) type ProviderFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, RequestError>> + Send + 'a>>;
+
+impl<P: Provider> AnyProvider for P {
+    fn name(&self) -> Cow<'_, str> {
+        Provider::name(self)
+    }
+
+    fn capabilities(&self) -> ServerCapabilities {
+        Provider::capabilities(self)
+    }
+
+    fn instructions(&self) -> Option<String> {
+        Provider::instructions(self)
+    }
+
+    fn cache_hint(&self, list: ListKind) -> CacheHint {
+        Provider::cache_hint(self, list)
+    }
+
+    fn list(&self, cx: Cx, list: ListKind, page: PageRequest) -> ProviderFuture<'_, ProviderPage> {
+        Box::pin(Provider::list(self, cx, list, page))
+    }
+
+    fn describe(&self, scope: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
+        Provider::describe(self, scope, target)
+    }
+
+    fn find<'a>(&'a self, cx: Cx, target: &'a Target<'_>) -> ProviderFuture<'a, Option<ProvidedEntry>> {
+        Box::pin(Provider::find(self, cx, target))
+    }
+
+    fn handle(self: Arc<Self>, cx: Cx) -> HandlerFuture {
+        Box::pin(async move { Provider::handle(&*self, cx).await })
+    }
+
+    fn claims_state(&self) -> bool {
+        Provider::claims_state(self)
+    }
+
+    fn names(&self, list: ListKind) -> Vec<String> {
+        Provider::names(self, list)
+    }
+
+    fn check(&self) -> crate::Result<()> {
+        Provider::check(self)
+    }
+
+    fn attach(&self, changes: ProviderChanges) {
+        Provider::attach(self, changes);
+    }
+
+    fn contains(&self, server: ServerKey) -> bool {
+        Provider::contains(self, server)
+    }
+}

@@ -1,0 +1,94 @@
+use std::{fmt, sync::Arc};
+
+use pintle_proto::server::Change;
+
+use super::prefix::Prefix;
+use crate::server::{ListKind, Notice, changes::ChangeLink};
+
+/// A handle with which a [`Provider`](crate::server::Provider) reports its changes to the server it was added to. Clients are
+/// notified as of changes of the server itself; several changes are merged into one notification.
+///
+/// Cheap to clone. It does not keep the server alive.
+#[derive(Clone)]
+pub struct ProviderChanges {
+    server: Arc<dyn ChangeLink>,
+    /// The prefixes between the provider and the server, the innermost last.
+    prefixes: Vec<Prefix>,
+}
+
+impl ProviderChanges {
+    pub(crate) fn new(server: Arc<dyn ChangeLink>) -> Self {
+        Self { server, prefixes: Vec::new() }
+    }
+
+    /// Returns the handle of a provider inside a mount with this prefix.
+    pub(super) fn within(&self, prefix: &Prefix) -> Self {
+        let mut within = self.clone();
+        within.prefixes.push(prefix.clone());
+        within
+    }
+
+    /// Notifies clients that the list of tools has changed.
+    pub fn tools_changed(&self) {
+        self.publish(&Change::Tools);
+    }
+
+    /// Notifies clients that the list of prompts has changed.
+    pub fn prompts_changed(&self) {
+        self.publish(&Change::Prompts);
+    }
+
+    /// Notifies clients that the list of resources or that of templates has changed.
+    pub fn resources_changed(&self) {
+        self.publish(&Change::Resources);
+    }
+
+    /// Notifies subscribers that a resource was updated.
+    pub fn resource_updated(&self, uri: &str) {
+        self.publish(&Change::Resource(uri.into()));
+    }
+
+    /// Has the server read the capabilities and instructions again.
+    pub fn capabilities_changed(&self) {
+        self.refresh();
+    }
+
+    /// Returns whether the server is still there.
+    pub fn is_connected(&self) -> bool {
+        self.server.is_alive()
+    }
+}
+
+impl ChangeLink for ProviderChanges {
+    fn is_alive(&self) -> bool {
+        self.is_connected()
+    }
+
+    fn publish(&self, change: &Change) {
+        match change {
+            Change::Resource(uri) => {
+                let uri = self
+                    .prefixes
+                    .iter()
+                    .rev()
+                    .fold(uri.to_string(), |uri, prefix| prefix.add(ListKind::Resources, &uri));
+                self.server.publish(&Change::Resource(uri.into()));
+            }
+            change => self.server.publish(change),
+        }
+    }
+
+    fn publish_notice(&self, notice: &Arc<Notice>) {
+        self.server.publish_notice(notice);
+    }
+
+    fn refresh(&self) {
+        self.server.refresh();
+    }
+}
+
+impl fmt::Debug for ProviderChanges {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProviderChanges").field("is_connected", &self.is_connected()).finish()
+    }
+}

@@ -1,0 +1,169 @@
+use std::sync::Arc;
+
+use pintle_types::{
+    RawObject,
+    schema::{Prompt, Resource, ResourceTemplate, Tool},
+};
+
+use super::prefix::Prefix;
+use crate::server::{
+    Entry, ListKind, PromptRoute, ResourceRoute, TemplateRoute, ToolRoute, access::required::Required,
+    catalogue::options::CatalogueRoute,
+};
+
+/// An entry of a [`Provider`](crate::server::Provider), as far as it is known. A tool, prompt, resource or template converts into
+/// one.
+#[derive(Clone, Debug)]
+pub struct ProvidedEntry {
+    source: DefinitionSource,
+    /// The prefixes that its names are written with, the innermost first.
+    prefixes: Vec<Prefix>,
+    pub(crate) required: Required,
+}
+
+/// Where the definition of an entry comes from.
+#[derive(Clone, Debug)]
+enum DefinitionSource {
+    /// The definition is not known.
+    Unknown,
+    /// The caller may not see the entry.
+    Hidden,
+    Value(Box<Definition>),
+    Tool(Arc<ToolRoute>),
+    Prompt(Arc<PromptRoute>),
+    Resource(Arc<ResourceRoute>),
+    Template(Arc<TemplateRoute>),
+}
+
+impl ProvidedEntry {
+    /// Creates an entry whose definition is not known. A server with [filters](crate::server::Server::filter) hides it.
+    pub fn unlisted() -> Self {
+        Self::new(DefinitionSource::Unknown)
+    }
+
+    /// Creates an entry that the caller may not see: it is treated as one that does not exist, and no other provider is asked
+    /// for it.
+    pub fn hidden() -> Self {
+        Self::new(DefinitionSource::Hidden)
+    }
+
+    /// Adds rights that a caller needs. Without them the call is refused; over HTTP with a response that names them.
+    #[must_use]
+    pub fn requires<T: Into<String>>(mut self, rights: impl IntoIterator<Item = T>) -> Self {
+        self.required.add(rights);
+        self
+    }
+
+    fn new(source: DefinitionSource) -> Self {
+        Self { source, prefixes: Vec::new(), required: Required::default() }
+    }
+
+    /// Writes the name, URI or URI template with this prefix.
+    pub(crate) fn prefixed(mut self, prefix: &Prefix) -> Self {
+        self.prefixes.push(prefix.clone());
+        self
+    }
+
+    pub(crate) fn is_hidden(&self) -> bool {
+        matches!(self.source, DefinitionSource::Hidden)
+    }
+
+    /// Returns whether `sees` accepts the definition. An entry without one is not seen.
+    pub(crate) fn is_seen(&self, sees: impl FnOnce(Entry<'_>) -> bool) -> bool {
+        if !self.prefixes.is_empty() {
+            return self.definition().is_some_and(|mut definition| {
+                self.prefixes.iter().for_each(|prefix| definition.prefix(prefix));
+                sees(definition.entry())
+            });
+        }
+        match &self.source {
+            DefinitionSource::Unknown | DefinitionSource::Hidden => false,
+            DefinitionSource::Value(definition) => sees(definition.entry()),
+            DefinitionSource::Tool(route) => sees(Entry::Tool(&route.tool)),
+            DefinitionSource::Prompt(route) => sees(Entry::Prompt(&route.prompt)),
+            DefinitionSource::Resource(route) => sees(Entry::Resource(&route.resource)),
+            DefinitionSource::Template(route) => sees(Entry::Template(&route.resource_template)),
+        }
+    }
+
+    fn definition(&self) -> Option<Definition> {
+        Some(match &self.source {
+            DefinitionSource::Unknown | DefinitionSource::Hidden => return None,
+            DefinitionSource::Value(definition) => (**definition).clone(),
+            DefinitionSource::Tool(route) => Definition::Tool(route.tool.clone()),
+            DefinitionSource::Prompt(route) => Definition::Prompt(route.prompt.clone()),
+            DefinitionSource::Resource(route) => Definition::Resource(route.resource.clone()),
+            DefinitionSource::Template(route) => Definition::Template(route.resource_template.clone()),
+        })
+    }
+}
+
+/// The definition of an entry.
+#[derive(Clone, Debug)]
+pub(crate) enum Definition {
+    Tool(Tool),
+    Prompt(Prompt),
+    Resource(Resource),
+    Template(ResourceTemplate),
+}
+
+impl Definition {
+    /// Decodes an entry of a list.
+    pub(crate) fn decode(list: ListKind, entry: &RawObject) -> Option<Self> {
+        Some(match list {
+            ListKind::Tools => Self::Tool(entry.decode().ok()?),
+            ListKind::Prompts => Self::Prompt(entry.decode().ok()?),
+            ListKind::Resources => Self::Resource(entry.decode().ok()?),
+            ListKind::Templates => Self::Template(entry.decode().ok()?),
+        })
+    }
+
+    pub(crate) fn entry(&self) -> Entry<'_> {
+        match self {
+            Self::Tool(tool) => Entry::Tool(tool),
+            Self::Prompt(prompt) => Entry::Prompt(prompt),
+            Self::Resource(resource) => Entry::Resource(resource),
+            Self::Template(template) => Entry::Template(template),
+        }
+    }
+
+    fn prefix(&mut self, prefix: &Prefix) {
+        let (list, key) = match self {
+            Self::Tool(tool) => (ListKind::Tools, &mut tool.name),
+            Self::Prompt(prompt) => (ListKind::Prompts, &mut prompt.name),
+            Self::Resource(resource) => (ListKind::Resources, &mut resource.uri),
+            Self::Template(template) => (ListKind::Templates, &mut template.uri_template),
+        };
+        *key = prefix.add(list, key);
+    }
+}
+
+macro_rules! from_definitions {
+    ($($definition:ident: $kind:ident),*) => {$(
+        impl From<$definition> for ProvidedEntry {
+            fn from(definition: $definition) -> Self {
+                Self::new(DefinitionSource::Value(Box::new(Definition::$kind(definition))))
+            }
+        }
+    )*};
+}
+
+from_definitions!(Tool: Tool, Prompt: Prompt, Resource: Resource, ResourceTemplate: Template);
+
+/// A route that can be an entry of a provider.
+pub(crate) trait ProvidedRoute: CatalogueRoute {
+    fn provided(self: &Arc<Self>) -> ProvidedEntry;
+}
+
+macro_rules! provided_routes {
+    ($($route:ident: $kind:ident),*) => {$(
+        impl ProvidedRoute for $route {
+            fn provided(self: &Arc<Self>) -> ProvidedEntry {
+                let required = self.options.required.clone();
+                ProvidedEntry { required, ..ProvidedEntry::new(DefinitionSource::$kind(self.clone())) }
+            }
+        }
+    )*};
+}
+
+provided_routes!(ToolRoute: Tool, PromptRoute: Prompt, ResourceRoute: Resource, TemplateRoute: Template);

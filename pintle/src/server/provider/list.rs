@@ -1,0 +1,178 @@
+//! Lists over several providers.
+
+use pintle_proto::server::{Body, Outcome};
+use pintle_types::{RawObject, RawValue, RpcError};
+
+use super::{entry::Definition, page::key};
+use crate::server::{
+    Cx, ListKind, PageRequest, RequestError, Target,
+    catalogue::{lists, overlay::Overlay, source, source::PagePosition},
+};
+
+/// The number of pages of providers that one request reads.
+const MAX_PROVIDER_PAGES: usize = 32;
+
+/// Answers a list request of a server with providers: first the entries of the server, then those of each provider.
+pub(crate) async fn list(cx: Cx, list: ListKind) -> Outcome {
+    let text = match lists::cursor_text(&cx) {
+        Ok(text) => text,
+        Err(error) => return Outcome::Failed(error),
+    };
+    let position = text.and_then(|text| PagePosition::decode(list.provider_letter(), &text));
+    let (mut page, position) = match position {
+        Some(position) => (EntryPage::new(&cx), position),
+        None => match own(&cx, list).await {
+            Outcome::Cacheable(body, hint) if body.get("nextCursor").is_some() => {
+                return Outcome::Cacheable(body, hint);
+            }
+            Outcome::Cacheable(body, _) => match EntryPage::after(&cx, list, &body) {
+                Ok(page) => (page, PagePosition::default()),
+                Err(error) => return Outcome::Failed(RpcError::internal(error.to_string())),
+            },
+            other => return other,
+        },
+    };
+    let next = match fill(&cx, list, &mut page, position).await {
+        Ok(next) => next,
+        Err(error) => return error.outcome(cx.method(), None),
+    };
+    match page.finish(list, next.as_ref()) {
+        Ok(body) => Outcome::Cacheable(body.into(), lists::hint(&cx, list)),
+        Err(error) => Outcome::Failed(RpcError::internal(error.to_string())),
+    }
+}
+
+/// Lists the entries of the server itself.
+async fn own(cx: &Cx, list: ListKind) -> Outcome {
+    match list {
+        ListKind::Tools => lists::tools(cx),
+        ListKind::Prompts => lists::prompts(cx),
+        ListKind::Resources if !cx.snapshot().catalogue.sources.is_empty() => source::list(cx.clone()).await,
+        ListKind::Resources => lists::resources(cx),
+        ListKind::Templates => lists::templates(cx),
+    }
+}
+
+/// Adds entries of providers to a page. Returns where the next page begins.
+async fn fill(
+    cx: &Cx,
+    list: ListKind,
+    page: &mut EntryPage,
+    mut position: PagePosition,
+) -> Result<Option<PagePosition>, RequestError> {
+    let providers = &cx.snapshot().providers;
+    let mut pages = 0;
+    while let Some(known) = providers.get(position.source) {
+        if !known.offers(list) {
+            position = PagePosition { source: position.source + 1, ..PagePosition::default() };
+            continue;
+        }
+        // An empty page may follow, but no provider is listed only to know whether one does.
+        if page.is_full() || pages == MAX_PROVIDER_PAGES {
+            return Ok(Some(position));
+        }
+        let request = PageRequest { cursor: position.cursor.clone(), limit: page.limit() };
+        let found = known.provider.list(cx.clone(), list, request).await?;
+        pages += 1;
+        let first = position.continue_at(found.entries.len(), |at| {
+            found.entries.get(at).and_then(|entry| key(list, entry)).unwrap_or_default()
+        });
+        for (behind, entry) in (first + 1..).zip(found.entries.into_iter().skip(first)) {
+            let Some(key) = key(list, &entry) else { continue };
+            if !is_shown(cx, list, &entry) || is_shadowed(cx, list, &key, position.source).await {
+                continue;
+            }
+            if page.is_full() {
+                return Ok(Some(position));
+            }
+            (position.behind, position.key) = (behind, key);
+            page.push(&entry);
+        }
+        let more = found.cursor.is_some();
+        position = match found.cursor {
+            None => PagePosition { source: position.source + 1, ..PagePosition::default() },
+            cursor => PagePosition { source: position.source, cursor, ..PagePosition::default() },
+        };
+        // Without a page size, a page of the provider is one of the list.
+        if more && page.size == usize::MAX && page.count > 0 {
+            return Ok(Some(position));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns whether the filters of the server show an entry. If there are any, one that cannot be decoded is hidden.
+fn is_shown(cx: &Cx, list: ListKind, entry: &RawObject) -> bool {
+    cx.snapshot().filters.is_empty()
+        || Definition::decode(list, entry)
+            .is_some_and(|definition| lists::passes_filters(cx, definition.entry()))
+}
+
+/// Returns whether a call of this name would not reach this provider, because the server or an earlier provider has it.
+async fn is_shadowed(cx: &Cx, list: ListKind, key: &str, provider: usize) -> bool {
+    let catalogue = &cx.snapshot().catalogue;
+    let (own, target) = match list {
+        ListKind::Tools => {
+            let own = Overlay::of(cx).is_some_and(|overlay| overlay.tool(key).is_some());
+            (own || catalogue.tools.get(key).is_some(), Target::Tool(key.into()))
+        }
+        ListKind::Prompts => (catalogue.prompts.get(key).is_some(), Target::Prompt(key.into())),
+        ListKind::Resources => (catalogue.resources.get(key).is_some(), Target::Resource(key.into())),
+        ListKind::Templates => (catalogue.templates.get(key).is_some(), Target::Template(key.into())),
+    };
+    // A provider that fails is not known to have it.
+    own || (provider > 0
+        && cx.snapshot().providers.find(cx, &target, provider).await.is_ok_and(|found| found.is_some()))
+}
+
+/// A page of a list, of entries that are text.
+struct EntryPage {
+    /// The entries, with commas between them.
+    text: String,
+    count: usize,
+    size: usize,
+}
+
+impl EntryPage {
+    fn new(cx: &Cx) -> Self {
+        let size = cx.snapshot().settings.page.unwrap_or(usize::MAX).max(1);
+        Self { text: String::new(), count: 0, size }
+    }
+
+    /// Begins a page with the entries of another one.
+    fn after(cx: &Cx, list: ListKind, body: &Body) -> Result<Self, serde_json::Error> {
+        let mut page = Self::new(cx);
+        let entries: Option<Vec<&RawValue>> = body.decode_member(list.member())?;
+        entries.into_iter().flatten().for_each(|entry| page.push_text(entry.get()));
+        Ok(page)
+    }
+
+    fn is_full(&self) -> bool {
+        self.count >= self.size
+    }
+
+    fn limit(&self) -> usize {
+        if self.size == usize::MAX { usize::MAX } else { self.size.saturating_sub(self.count) }
+    }
+
+    fn push(&mut self, entry: &RawObject) {
+        self.push_text(entry.as_str());
+    }
+
+    fn push_text(&mut self, entry: &str) {
+        if self.count > 0 {
+            self.text.push(',');
+        }
+        self.text.push_str(entry);
+        self.count += 1;
+    }
+
+    fn finish(self, list: ListKind, next: Option<&PagePosition>) -> Result<RawObject, serde_json::Error> {
+        let entries = RawValue::from_string(format!("[{}]", self.text))?;
+        let page = RawObject::builder(entries.get().len() + 64).member(list.member(), &entries)?;
+        match next {
+            None => page.finish(),
+            Some(position) => page.text("nextCursor", &position.encode(list.provider_letter())).finish(),
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! Providers: what a server offers besides its own routes.
+
+pub(crate) mod any;
+pub(crate) mod changes;
+pub(crate) mod conflicts;
+pub(crate) mod entry;
+pub(crate) mod list;
+pub(crate) mod mount;
+pub(crate) mod page;
+pub(crate) mod prefix;
+pub(crate) mod registry;
+
+use std::{
+    borrow::Cow,
+    future::{Future, ready},
+    sync::Arc,
+};
+
+use pintle_proto::server::{CacheHint, Outcome};
+use pintle_types::schema::ServerCapabilities;
+
+use self::{changes::ProviderChanges, entry::ProvidedEntry, page::ProviderPage};
+use crate::server::{Cx, ListKind, PageRequest, RequestError, Scope, Target};
+
+/// A source of tools, prompts, resources and templates besides the routes of a server: a [`Server`](crate::server::Server) that is mounted, a connection
+/// to another server, the operations of an API.
+///
+/// A name is looked up among the routes of the server first, then in its providers in the order in which they were added. The
+/// first that [finds](Self::find) it answers. Filters and layers of the server apply to all; arguments and results are neither
+/// decoded nor checked by the server.
+///
+/// ```
+/// use pintle::{Server, server::{Cx, ListKind, Outcome, PageRequest, ProvidedEntry, Provider, ProviderPage}};
+/// use pintle::server::{RequestError, Scope, Target};
+/// use pintle::types::{RawObject, schema::{CallToolResult, ServerCapabilities, Tool, ToolsCapability}};
+///
+/// struct Greeter;
+///
+/// fn greet() -> Tool {
+///     serde_json::from_value(serde_json::json!({"name": "greet", "inputSchema": {"type": "object"}})).unwrap()
+/// }
+///
+/// impl Provider for Greeter {
+///     fn name(&self) -> std::borrow::Cow<'_, str> {
+///         "greeter".into()
+///     }
+///
+///     fn capabilities(&self) -> ServerCapabilities {
+///         let mut capabilities = ServerCapabilities::default();
+///         capabilities.tools = Some(ToolsCapability::default());
+///         capabilities
+///     }
+///
+///     async fn list(&self, _: Cx, list: ListKind, _: PageRequest) -> Result<ProviderPage, RequestError> {
+///         Ok(if list == ListKind::Tools { ProviderPage::of([greet()])? } else { ProviderPage::default() })
+///     }
+///
+///     fn describe(&self, _: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
+///         (*target == Target::Tool("greet".into())).then(|| greet().into())
+///     }
+///
+///     async fn handle(&self, _: Cx) -> Outcome {
+///         Outcome::Complete(RawObject::from_serialize(&CallToolResult::text("Hello.")).unwrap().into())
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> pintle::Result<()> {
+/// let server = Server::new("demo", "1.0.0").provider(Greeter);
+/// # #[cfg(feature = "client")] {
+/// let client = pintle::Client::new("demo", "1.0.0").connect(server.in_process()?).await?;
+/// assert_eq!(client.call_tool("greet", ()).await?.text(), "Hello.");
+/// # }
+/// # Ok(()) }
+/// ```
+pub trait Provider: Send + Sync + 'static {
+    /// Returns the name, for errors and logs.
+    fn name(&self) -> Cow<'_, str>;
+
+    /// Returns what the provider may offer: `tools`, `prompts`, `resources`, `completions` and `logging`. The server declares
+    /// it too. A list of which nothing is declared is not requested, and `listChanged` and `subscribe` are for providers that
+    /// report [changes](Self::attach).
+    ///
+    /// It is read when the provider is added, when the server starts, and when the provider
+    /// [reports a change](ProviderChanges).
+    fn capabilities(&self) -> ServerCapabilities;
+
+    /// Returns the instructions, which are appended to those of the server under a heading with the
+    /// [name](Self::name).
+    fn instructions(&self) -> Option<String> {
+        None
+    }
+
+    /// Returns how long a list may be cached, and by whom: all pages of it alike. The hint of the server's list is the strictest
+    /// of those of its providers and its own. The default allows no caching.
+    fn cache_hint(&self, list: ListKind) -> CacheHint {
+        let _ = list;
+        CacheHint::default()
+    }
+
+    /// Returns a page of a list, in an order that does not change. The entries are JSON objects as clients get them, with all of
+    /// their members.
+    ///
+    /// An error fails the list of the whole server: a provider that cannot be reached returns its last list, or says so.
+    fn list(
+        &self,
+        cx: Cx,
+        list: ListKind,
+        page: PageRequest,
+    ) -> impl Future<Output = Result<ProviderPage, RequestError>> + Send;
+
+    /// Returns what is known of an entry without I/O; `None` if it is not one of this provider. An entry that this caller may
+    /// not see is [hidden](ProvidedEntry::hidden).
+    ///
+    /// It decides whether a client is notified of a changed resource, and which rights a request over HTTP needs.
+    fn describe(&self, scope: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry>;
+
+    /// Returns the entry that a request names; `None` if it is not one of this provider. The default is the result of
+    /// [`describe`](Self::describe).
+    ///
+    /// An error is returned to the client unless another provider has the entry.
+    fn find(
+        &self,
+        cx: Cx,
+        target: &Target<'_>,
+    ) -> impl Future<Output = Result<Option<ProvidedEntry>, RequestError>> + Send {
+        ready(Ok(self.describe(&cx.scope(), target)))
+    }
+
+    /// Answers a `tools/call`, `prompts/get`, `resources/read` or `completion/complete` of an entry that
+    /// [`find`](Self::find) returned. [`Cx::params`] are those of the request, and results are sent as they are.
+    fn handle(&self, cx: Cx) -> impl Future<Output = Outcome> + Send;
+
+    /// Returns whether the server claims the `requestState` of a call before [`handle`](Self::handle) runs, so that it is used
+    /// once. The default is `true`; a provider that passes calls on to a server that does so returns `false`.
+    fn claims_state(&self) -> bool {
+        true
+    }
+
+    /// Returns the names, URIs or URI templates of a list that are known without I/O. [`Server::check`](crate::server::Server::check) reports those that two
+    /// providers, or a provider and the server, have both.
+    fn names(&self, list: ListKind) -> Vec<String> {
+        let _ = list;
+        Vec::new()
+    }
+
+    /// Returns an error if the provider cannot be used as it is. [`Server::check`](crate::server::Server::check) reports it.
+    fn check(&self) -> crate::Result<()> {
+        Ok(())
+    }
+
+    /// Called once for each server that the provider is added to, with a handle to report changes to it.
+    fn attach(&self, changes: ProviderChanges) {
+        let _ = changes;
+    }
+
+    /// Returns whether this provider contains a server, directly or not: a server must not contain itself.
+    #[doc(hidden)]
+    fn contains(&self, server: ServerKey) -> bool {
+        let _ = server;
+        false
+    }
+}
+
+/// The identity of a server, to find out whether one contains itself.
+#[doc(hidden)]
+#[expect(unnameable_types, reason = "only servers compare it")]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct ServerKey(pub(crate) usize);
+
+/// A provider that its program keeps a handle to.
+impl<P: Provider> Provider for Arc<P> {
+    fn name(&self) -> Cow<'_, str> {
+        (**self).name()
+    }
+
+    fn capabilities(&self) -> ServerCapabilities {
+        (**self).capabilities()
+    }
+
+    fn instructions(&self) -> Option<String> {
+        (**self).instructions()
+    }
+
+    fn cache_hint(&self, list: ListKind) -> CacheHint {
+        (**self).cache_hint(list)
+    }
+
+    fn list(
+        &self,
+        cx: Cx,
+        list: ListKind,
+        page: PageRequest,
+    ) -> impl Future<Output = Result<ProviderPage, RequestError>> + Send {
+        (**self).list(cx, list, page)
+    }
+
+    fn describe(&self, scope: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
+        (**self).describe(scope, target)
+    }
+
+    fn find(
+        &self,
+        cx: Cx,
+        target: &Target<'_>,
+    ) -> impl Future<Output = Result<Option<ProvidedEntry>, RequestError>> + Send {
+        (**self).find(cx, target)
+    }
+
+    fn handle(&self, cx: Cx) -> impl Future<Output = Outcome> + Send {
+        (**self).handle(cx)
+    }
+
+    fn claims_state(&self) -> bool {
+        (**self).claims_state()
+    }
+
+    fn names(&self, list: ListKind) -> Vec<String> {
+        (**self).names(list)
+    }
+
+    fn check(&self) -> crate::Result<()> {
+        (**self).check()
+    }
+
+    fn attach(&self, changes: ProviderChanges) {
+        (**self).attach(changes);
+    }
+
+    fn contains(&self, server: ServerKey) -> bool {
+        (**self).contains(server)
+    }
+}

@@ -1,0 +1,240 @@
+use std::borrow::Cow;
+
+use pintle_proto::server::{CacheHint, Outcome};
+use pintle_types::{
+    RawObject, method,
+    schema::{CacheScope, ServerCapabilities},
+};
+use serde_json::{Value, value::to_raw_value};
+
+use super::{
+    Provider, ServerKey,
+    changes::ProviderChanges,
+    entry::ProvidedEntry,
+    page::{ProviderPage, key},
+    prefix::Prefix,
+};
+use crate::{
+    Error,
+    server::{Cx, ListKind, PageRequest, RequestError, Scope, Target, access::required::Required},
+};
+
+/// A provider whose names have a [`Prefix`], and which may require rights. [`Server::mount`](crate::server::Server::mount) makes one.
+///
+/// ```
+/// use pintle::{Server, server::{Mount, tool}};
+///
+/// let git = Server::new("git", "1.0.0").tool(tool("push", || async { "pushed" }));
+/// let server = Server::new("desk", "1.0.0").provider(Mount::new("git", git).requires(["git:write"]));
+/// # server.check().unwrap();
+/// ```
+#[derive(Debug)]
+pub struct Mount<P> {
+    prefix: Prefix,
+    provider: P,
+    required: Required,
+}
+
+impl<P: Provider> Mount<P> {
+    /// Creates a mount of a provider with a prefix; a text is the namespace of one.
+    pub fn new(prefix: impl Into<Prefix>, provider: P) -> Self {
+        Self { prefix: prefix.into(), provider, required: Required::default() }
+    }
+
+    /// Adds rights that a caller needs to use anything of it, besides those that its entries require.
+    #[must_use]
+    pub fn requires<T: Into<String>>(mut self, rights: impl IntoIterator<Item = T>) -> Self {
+        self.required.add(rights);
+        self
+    }
+
+    /// Hides everything of it from callers who lack a right that it [requires](Self::requires).
+    #[must_use]
+    pub fn hidden(mut self) -> Self {
+        self.required.hide();
+        self
+    }
+
+    /// Returns the name that the provider has for a target.
+    fn inner(&self, target: &Target<'_>) -> Option<Target<'static>> {
+        let name = self.prefix.strip(ListKind::of(target)?, target.name())?.into();
+        Some(match target {
+            Target::Tool(_) => Target::Tool(name),
+            Target::Prompt(_) => Target::Prompt(name),
+            Target::Resource(_) => Target::Resource(name),
+            Target::Template(_) => Target::Template(name),
+            Target::Task(_) => return None,
+        })
+    }
+
+    /// Returns an entry of the provider as one of the mount.
+    fn outer(&self, scope: &Scope<'_>, mut entry: ProvidedEntry) -> ProvidedEntry {
+        if !self.required.shows(scope.extensions) {
+            return ProvidedEntry::hidden();
+        }
+        entry.required.add(self.required.rights());
+        entry.prefixed(&self.prefix)
+    }
+
+    /// Rewrites the name in the params of a request.
+    fn inner_params(&self, method: &str, params: &RawObject) -> Option<RawObject> {
+        let (list, member) = match method {
+            method::TOOLS_CALL => (ListKind::Tools, "name"),
+            method::PROMPTS_GET => (ListKind::Prompts, "name"),
+            method::RESOURCES_READ => (ListKind::Resources, "uri"),
+            method::COMPLETION_COMPLETE => return self.inner_reference(params),
+            _ => return None,
+        };
+        let name: String = params.decode_member(member).ok()??;
+        let name = self.prefix.strip(list, &name)?;
+        Some(params.with(member, &to_raw_value(&name).ok()?))
+    }
+
+    fn inner_reference(&self, params: &RawObject) -> Option<RawObject> {
+        let reference: RawObject = params.decode_member("ref").ok()??;
+        let reference = match reference.decode_member::<String>("uri").ok()? {
+            Some(uri) => {
+                let uri = self.prefix.strip(ListKind::Templates, &uri)?;
+                reference.with("uri", &to_raw_value(&uri).ok()?)
+            }
+            None => {
+                let name: String = reference.decode_member("name").ok()??;
+                let name = self.prefix.strip(ListKind::Prompts, &name)?;
+                reference.with("name", &to_raw_value(&name).ok()?)
+            }
+        };
+        Some(params.with("ref", &to_raw_value(&reference).ok()?))
+    }
+
+    /// Writes the URIs of resources in a result with the namespace.
+    fn outer_outcome(&self, outcome: Outcome) -> Outcome {
+        if !self.prefix.changes_uris() {
+            return outcome;
+        }
+        match outcome {
+            Outcome::Complete(body) => match self.outer_result(&body) {
+                Some(result) => Outcome::Complete(result.into()),
+                None => Outcome::Complete(body),
+            },
+            Outcome::Cacheable(body, hint) => match self.outer_result(&body) {
+                Some(result) => Outcome::Cacheable(result.into(), hint),
+                None => Outcome::Cacheable(body, hint),
+            },
+            Outcome::NotFound { uri } => {
+                Outcome::NotFound { uri: self.prefix.add(ListKind::Resources, &uri) }
+            }
+            other => other,
+        }
+    }
+
+    fn outer_result(&self, result: &RawObject) -> Option<RawObject> {
+        if !result.as_str().contains("uri") {
+            return None;
+        }
+        let mut rewritten = None;
+        for member in ["contents", "content", "messages"] {
+            let Ok(Some(mut value)) = result.decode_member::<Value>(member) else { continue };
+            self.outer_content(&mut value);
+            let value = to_raw_value(&value).ok()?;
+            rewritten = Some(rewritten.as_ref().unwrap_or(result).with(member, &value));
+        }
+        rewritten
+    }
+
+    /// Rewrites the URIs of contents of resources, of links to them and of embedded ones, in a list or one by one.
+    fn outer_content(&self, value: &mut Value) {
+        match value {
+            Value::Array(items) => items.iter_mut().for_each(|item| self.outer_content(item)),
+            Value::Object(item) => {
+                if let Some(Value::String(uri)) = item.get_mut("uri") {
+                    *uri = self.prefix.add(ListKind::Resources, uri);
+                }
+                for member in ["resource", "content"] {
+                    if let Some(inner) = item.get_mut(member) {
+                        self.outer_content(inner);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl<P: Provider> Provider for Mount<P> {
+    fn name(&self) -> Cow<'_, str> {
+        match self.prefix.namespace() {
+            "" => self.provider.name(),
+            namespace => namespace.into(),
+        }
+    }
+
+    fn capabilities(&self) -> ServerCapabilities {
+        self.provider.capabilities()
+    }
+
+    fn instructions(&self) -> Option<String> {
+        self.provider.instructions()
+    }
+
+    fn cache_hint(&self, list: ListKind) -> CacheHint {
+        let mut hint = self.provider.cache_hint(list);
+        if self.required.hides() {
+            hint.scope = CacheScope::Private;
+        }
+        hint
+    }
+
+    async fn list(&self, cx: Cx, list: ListKind, page: PageRequest) -> Result<ProviderPage, RequestError> {
+        if !self.required.shows(cx.left()) {
+            return Ok(ProviderPage::default());
+        }
+        let mut page = self.provider.list(cx, list, page).await?;
+        for entry in &mut page.entries {
+            if let Some(name) = key(list, entry) {
+                *entry = entry.with(list.key(), &to_raw_value(&self.prefix.add(list, &name))?);
+            }
+        }
+        Ok(page)
+    }
+
+    fn describe(&self, scope: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
+        let entry = self.provider.describe(scope, &self.inner(target)?)?;
+        Some(self.outer(scope, entry))
+    }
+
+    async fn find(&self, cx: Cx, target: &Target<'_>) -> Result<Option<ProvidedEntry>, RequestError> {
+        let Some(target) = self.inner(target) else { return Ok(None) };
+        let method = cx.method().to_owned();
+        let cx = cx.rewritten(|params| self.inner_params(&method, params));
+        let entry = self.provider.find(cx.clone(), &target).await?;
+        Ok(entry.map(|entry| self.outer(&cx.scope(), entry)))
+    }
+
+    async fn handle(&self, cx: Cx) -> Outcome {
+        let method = cx.method().to_owned();
+        let cx = cx.rewritten(|params| self.inner_params(&method, params));
+        self.outer_outcome(self.provider.handle(cx).await)
+    }
+
+    fn claims_state(&self) -> bool {
+        self.provider.claims_state()
+    }
+
+    fn names(&self, list: ListKind) -> Vec<String> {
+        let names = self.provider.names(list);
+        names.iter().map(|name| self.prefix.add(list, name)).collect()
+    }
+
+    fn check(&self) -> crate::Result<()> {
+        self.prefix.fault().map_or(Ok(()), |fault| Err(Error::misuse(fault)))?;
+        self.provider.check()
+    }
+
+    fn attach(&self, changes: ProviderChanges) {
+        self.provider.attach(changes.within(&self.prefix));
+    }
+
+    fn contains(&self, server: ServerKey) -> bool {
+        self.provider.contains(server)
+    }
+}

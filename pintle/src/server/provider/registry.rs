@@ -1,0 +1,161 @@
+use std::{fmt, sync::Arc};
+
+use pintle_proto::server::CacheHint;
+use pintle_types::schema::{CacheScope, ServerCapabilities};
+
+use super::{any::AnyProvider, entry::ProvidedEntry};
+use crate::server::{Cx, ListKind, RequestError, Scope, Target};
+
+/// The providers of a server, in their order.
+#[derive(Clone, Default)]
+pub(crate) struct Providers(Vec<RegisteredProvider>);
+
+/// A provider, and what it declared.
+#[derive(Clone)]
+pub(crate) struct RegisteredProvider {
+    pub(crate) provider: Arc<dyn AnyProvider>,
+    declared: Arc<DeclaredFacts>,
+}
+
+/// The facts that a provider declares. They are read outside of the lock of the server, because its code is that of others.
+#[derive(PartialEq)]
+struct DeclaredFacts {
+    capabilities: ServerCapabilities,
+    instructions: Option<String>,
+}
+
+impl DeclaredFacts {
+    fn of(provider: &dyn AnyProvider) -> Self {
+        let instructions = provider.instructions().filter(|text| !text.trim().is_empty());
+        let instructions = instructions.map(|text| format!("## {}\n\n{text}", provider.name()));
+        Self { capabilities: provider.capabilities(), instructions }
+    }
+}
+
+impl RegisteredProvider {
+    /// Reads what a provider declares.
+    pub(crate) fn new(provider: Arc<dyn AnyProvider>) -> Self {
+        let declared = Arc::new(DeclaredFacts::of(&*provider));
+        Self { provider, declared }
+    }
+
+    /// Reads again what the provider declares. Returns it if that is something else now.
+    pub(crate) fn refreshed(&self) -> Option<Self> {
+        let refreshed = Self::new(self.provider.clone());
+        (refreshed.declared != self.declared).then_some(refreshed)
+    }
+
+    pub(crate) fn offers(&self, list: ListKind) -> bool {
+        let capabilities = &self.declared.capabilities;
+        match list {
+            ListKind::Tools => capabilities.tools.is_some(),
+            ListKind::Prompts => capabilities.prompts.is_some(),
+            ListKind::Resources | ListKind::Templates => capabilities.resources.is_some(),
+        }
+    }
+
+    fn may_have(&self, target: &Target<'_>) -> bool {
+        ListKind::of(target).is_some_and(|list| self.offers(list))
+    }
+}
+
+impl Providers {
+    pub(crate) fn push(&mut self, provider: RegisteredProvider) {
+        self.0.push(provider);
+    }
+
+    /// Replaces a provider by itself, refreshed.
+    pub(crate) fn replace(&mut self, number: usize, provider: RegisteredProvider) {
+        if let Some(known) = self.0.get_mut(number) {
+            *known = provider;
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn get(&self, number: usize) -> Option<&RegisteredProvider> {
+        self.0.get(number)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &RegisteredProvider> {
+        self.0.iter()
+    }
+
+    /// Returns the first of the first `count` providers that has this entry, and the entry. An error counts only if none has it.
+    pub(crate) async fn find(
+        &self,
+        cx: &Cx,
+        target: &Target<'_>,
+        count: usize,
+    ) -> Result<Option<(Arc<dyn AnyProvider>, ProvidedEntry)>, RequestError> {
+        let mut failed = None;
+        for known in self.0.iter().take(count).filter(|known| known.may_have(target)) {
+            match known.provider.find(cx.clone(), target).await {
+                Ok(Some(entry)) => return Ok(Some((known.provider.clone(), entry))),
+                Ok(None) => {}
+                Err(error) => failed = failed.or(Some(error)),
+            }
+        }
+        failed.map_or(Ok(None), Err)
+    }
+
+    /// Returns what the first provider that has this entry knows of it without I/O.
+    pub(crate) fn describe(&self, scope: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
+        let mut known = self.0.iter().filter(|known| known.may_have(target));
+        known.find_map(|known| known.provider.describe(scope, target))
+    }
+
+    /// Adds the capabilities of the providers.
+    pub(crate) fn declare(&self, capabilities: &mut ServerCapabilities) {
+        let is_true = |flag: Option<bool>| flag == Some(true);
+        for declared in self.0.iter().map(|known| &known.declared.capabilities) {
+            if let Some(tools) = &declared.tools {
+                let all = capabilities.tools.get_or_insert_default();
+                all.list_changed = all.list_changed.filter(|set| *set).or(tools.list_changed);
+            }
+            if let Some(prompts) = &declared.prompts {
+                let all = capabilities.prompts.get_or_insert_default();
+                all.list_changed = all.list_changed.filter(|set| *set).or(prompts.list_changed);
+            }
+            if let Some(resources) = &declared.resources {
+                let all = capabilities.resources.get_or_insert_default();
+                all.list_changed = all.list_changed.filter(|set| *set).or(resources.list_changed);
+                if is_true(resources.subscribe) {
+                    all.subscribe = Some(true);
+                }
+            }
+            if declared.completions.is_some() {
+                capabilities.completions.get_or_insert_default();
+            }
+            if declared.logging.is_some() {
+                capabilities.logging.get_or_insert_default();
+            }
+        }
+    }
+
+    /// Returns the instructions of the server with those of the providers.
+    pub(crate) fn instructions(&self, own: Option<&str>) -> Option<String> {
+        let provided = self.0.iter().filter_map(|known| known.declared.instructions.as_deref());
+        let texts: Vec<_> = own.into_iter().chain(provided).collect();
+        (!texts.is_empty()).then(|| texts.join("\n\n"))
+    }
+
+    /// Makes a cache hint as strict as those of the providers.
+    pub(crate) fn restrict(&self, list: ListKind, hint: &mut CacheHint) {
+        for known in self.0.iter().filter(|known| known.offers(list)) {
+            let provided = known.provider.cache_hint(list);
+            hint.ttl_ms = hint.ttl_ms.min(provided.ttl_ms);
+            if provided.scope != CacheScope::Public {
+                hint.scope = provided.scope;
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Providers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.0.iter().map(|known| known.provider.name())).finish()
+    }
+}
