@@ -46,6 +46,8 @@ pub struct InputRequired {
     pub requests: Vec<InputRequest>,
     /// The state to return with the answers, unchanged. It is opaque to the client.
     pub state: Option<Box<RawValue>>,
+    /// The whole result, in canonical shapes.
+    pub result: RawObject,
     /// The revision to write the answers in.
     pub(super) revision: Revision,
 }
@@ -63,7 +65,7 @@ impl fmt::Debug for InputRequired {
 impl InputRequired {
     /// Creates the questions of a call that goes on later, from what was stored of it.
     pub fn new(requests: Vec<InputRequest>, state: Option<Box<RawValue>>, revision: Revision) -> Self {
-        Self { requests, state, revision }
+        Self { requests, state, result: RawObject::empty(), revision }
     }
 }
 
@@ -197,7 +199,7 @@ impl Reading {
         if requests.is_empty() && state.is_none() {
             return Err(Violation::NothingAsked { method: method.into() });
         }
-        Ok(InputRequired { requests, state, revision: self.revision })
+        Ok(InputRequired { requests, state, result: result.clone(), revision: self.revision })
     }
 }
 

@@ -27,6 +27,7 @@ pub use question::{Answer, Kind, Question};
 pub(crate) use seal::tests;
 pub(crate) use seal::{Binding, OpenedState};
 pub use seal::{KeyId, Seal, SealError};
+pub(crate) use state::RelayedState;
 use state::{Answered, CallState, Mark};
 
 use crate::{Limits, Part, Peer, Revision, stamp::Plain};
@@ -119,7 +120,9 @@ impl Inputs {
             acts: state.once.len() + state.begun.len(),
             had_key: state.call_key.is_some(),
         };
-        let inner = InputsInner { state, offered, used: Some(used), ..InputsInner::default() };
+        // A state that another server claims is not claimed here as well.
+        let used = Some(used).filter(|_| state.relayed.as_ref().is_none_or(|relayed| relayed.claimed));
+        let inner = InputsInner { state, offered, used, ..InputsInner::default() };
         Ok(Self {
             live: false,
             returned: true,
@@ -233,6 +236,16 @@ impl Inputs {
 
     pub(crate) fn set_answer_timeout_ms(&self, timeout: u64) {
         self.lock().get_or_insert_default().answer_timeout_ms = Some(timeout);
+    }
+
+    /// Returns the state of the server that the call was relayed to.
+    pub(crate) fn relayed(&self) -> Option<Box<RawValue>> {
+        Some(self.lock().as_ref()?.state.relayed.as_ref()?.value.clone())
+    }
+
+    /// Sets the state of the server that the call was relayed to, for the next round.
+    pub(crate) fn set_relayed(&self, state: RelayedState) {
+        self.lock().get_or_insert_default().state.relayed = Some(state);
     }
 
     /// Ends the round: no more questions can be asked.

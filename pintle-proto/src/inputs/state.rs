@@ -31,6 +31,9 @@ pub(crate) struct CallState {
     /// The actions that were started and whose result is unknown.
     #[serde(rename = "b", default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(crate) begun: BTreeSet<String>,
+    /// The state of the server that the call was relayed to. Only servers that relay write it.
+    #[serde(rename = "u", default, skip_serializing_if = "Option::is_none")]
+    pub(crate) relayed: Option<RelayedState>,
     /// The application's note.
     #[serde(rename = "s", default, skip_serializing_if = "Option::is_none")]
     pub(crate) note: Option<String>,
@@ -50,6 +53,7 @@ impl Default for CallState {
             answers: BTreeMap::new(),
             once: BTreeMap::new(),
             begun: BTreeSet::new(),
+            relayed: None,
             note: None,
         }
     }
@@ -75,6 +79,16 @@ impl CallState {
         }
         serde_json::from_slice(text).map_err(|_| unreadable("another version of the server".to_owned()))
     }
+}
+
+/// The state of a call that another server handles.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct RelayedState {
+    #[serde(rename = "v")]
+    pub(crate) value: Box<RawValue>,
+    /// Whether this server claims the state, rather than the other one.
+    #[serde(rename = "c")]
+    pub(crate) claimed: bool,
 }
 
 /// A fingerprint of a question.

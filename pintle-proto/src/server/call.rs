@@ -13,7 +13,7 @@ use pintle_types::{
 use serde::Serialize;
 use serde_json::value::to_raw_value;
 
-use super::{CacheHint, Reply, Service, Ticket, batch::BatchId, finish, print};
+use super::{CacheHint, RelayedRound, Reply, Service, Ticket, batch::BatchId, finish, print};
 use crate::{
     Peer,
     inputs::{Answer, Ask, AskError, Binding, Inputs, Kind, Once, Question, StateUse},
@@ -81,6 +81,8 @@ pub enum Outcome {
     Cacheable(Body, CacheHint),
     /// The questions of this round, which could not be answered at once.
     InputRequired,
+    /// The questions of another server, to which the call was relayed.
+    Relayed(RelayedRound),
     /// The tool's arguments are invalid. The text is for the model.
     BadArguments(String),
     /// The resource does not exist.
@@ -206,12 +208,8 @@ impl Call {
         if !progress.is_finite() || total.is_some_and(|total| !total.is_finite()) {
             return None;
         }
-        {
-            let mut done = self.0.done.lock().unwrap_or_else(PoisonError::into_inner);
-            if done.is_some_and(|done| progress <= done) {
-                return None;
-            }
-            *done = Some(progress);
+        if !self.advance(progress) {
+            return None;
         }
         Some(print::notification(
             self.0.peer.revision,
@@ -239,6 +237,16 @@ impl Call {
             .ok()?;
         let params = LogParams { level, logger, data };
         Some(print::notification(self.0.peer.revision, method::NOTIFICATIONS_MESSAGE, &params))
+    }
+
+    /// Records progress. Returns whether it has increased.
+    pub(super) fn advance(&self, progress: f64) -> bool {
+        let mut done = self.0.done.lock().unwrap_or_else(PoisonError::into_inner);
+        if done.is_some_and(|done| progress <= done) {
+            return false;
+        }
+        *done = Some(progress);
+        true
     }
 
     /// Returns whether the call belongs to a session, rather than being stateless.
@@ -270,6 +278,14 @@ impl Call {
     /// Returns whether the client declared the capability to answer this question.
     pub fn can_ask(&self, question: &Question) -> bool {
         question.fits(&self.0.peer)
+    }
+
+    /// Returns an error that names what the client did not declare, if it cannot answer this question.
+    pub fn check_capabilities(&self, question: &Question) -> Result<(), AskError> {
+        match self.can_ask(question) {
+            true => Ok(()),
+            false => Err(AskError::CannotAnswer { required: Box::new(question.required()) }),
+        }
     }
 
     /// Asks the client a question. `key` identifies the question in every round of the call.

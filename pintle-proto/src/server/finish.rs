@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pintle_types::{RawObject, RpcError};
 
-use super::{Body, CacheHint, Call, Outcome, Service, print, reply::replied, session, stateless};
+use super::{Body, CacheHint, Call, Outcome, Service, print, relayed, reply::replied, session, stateless};
 use crate::{
     Part, Revision,
     revision::{BadArguments, ReshapeError},
@@ -39,6 +39,11 @@ pub(super) fn finish(
             Ok(())
         }
         Outcome::InputRequired => Err(session::unanswered_questions()),
+        Outcome::Relayed(round) if revision.is_stateless() => {
+            let result = relayed::relayed(call, service, round, now)?;
+            complete(call, service, result.into(), &CacheHint::default(), out)
+        }
+        Outcome::Relayed(_) => Err(session::unanswered_questions()),
         Outcome::BadArguments(text) => match revision.dialect().bad_arguments {
             BadArguments::Error => Err(RpcError::invalid_params(text)),
             BadArguments::Result => {

@@ -358,7 +358,7 @@ fn sign(service: &Service, meta: Option<&str>, out: &mut Vec<u8>) {
 }
 
 /// Lowers the params of a question to the shapes of a revision.
-fn lower_question(revision: Revision, question: &mut InputRequest) -> Result<(), ReshapeError> {
+pub(super) fn lower_question(revision: Revision, question: &mut InputRequest) -> Result<(), ReshapeError> {
     let part = Part::Params(&question.method);
     let text = question.params.as_deref().map_or("{}", RawValue::get);
     if !revision.lowers(part, text) {
@@ -367,6 +367,28 @@ fn lower_question(revision: Revision, question: &mut InputRequest) -> Result<(),
     let params = revision.lowered(part, text.parse().map_err(ReshapeError::Unreadable)?)?;
     question.params = Some(RawValue::from_string(params.into_string()).map_err(ReshapeError::Unreadable)?);
     Ok(())
+}
+
+/// Returns the sealed state of a call for its next round.
+pub(super) fn sealed_state(call: &Call, service: &Service, now: u64) -> Result<String, RpcError> {
+    let Some(seal) = service.sealer() else {
+        return Err(RpcError::internal(
+            "the server has no seal: set one with `Service::seal` to ask stateless clients",
+        ));
+    };
+    let plain = call.inner().inputs.remembered();
+    let lives = call.inner().inputs.answer_timeout_ms(service.bounds().state_ttl_ms);
+    let expires = now.saturating_add(lives);
+    let sealed = call.binding(service).seal(seal, &plain, expires);
+    let state = sealed.map_err(|error| RpcError::internal(error.to_string()))?;
+    let limit = service.bounds().state_bytes;
+    if state.len() > limit {
+        return Err(RpcError::internal(format!(
+            "the state of the call takes {} bytes, and the limit is {limit}: store less, or raise the limit",
+            state.len()
+        )));
+    }
+    Ok(state)
 }
 
 /// Writes the result that ends a round: the questions, and the sealed state for the next round.
@@ -382,11 +404,6 @@ pub(super) fn input_required(
             "the call ended with `InputRequired` but has no questions: ask through the call",
         ));
     }
-    let Some(seal) = service.sealer() else {
-        return Err(RpcError::internal(
-            "the server has no seal: set one with `Service::seal` to ask stateless clients",
-        ));
-    };
     let revision = call.peer().revision;
     if !revision.is_canonical() {
         for (key, question) in &mut questions {
@@ -395,18 +412,7 @@ pub(super) fn input_required(
             })?;
         }
     }
-    let plain = call.inner().inputs.remembered();
-    let lives = call.inner().inputs.answer_timeout_ms(service.bounds().state_ttl_ms);
-    let expires = now.saturating_add(lives);
-    let sealed = call.binding(service).seal(seal, &plain, expires);
-    let state = sealed.map_err(|error| RpcError::internal(error.to_string()))?;
-    let limit = service.bounds().state_bytes;
-    if state.len() > limit {
-        return Err(RpcError::internal(format!(
-            "the state of the call takes {} bytes, and the limit is {limit}: store less, or raise the limit",
-            state.len()
-        )));
-    }
+    let state = sealed_state(call, service, now)?;
     out.extend_from_slice(br#"{"resultType":"input_required","#);
     if !questions.is_empty() {
         out.extend_from_slice(br#""inputRequests":"#);
