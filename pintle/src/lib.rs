@@ -112,6 +112,8 @@ mod properties;
 pub mod proto;
 #[cfg(any(feature = "client", feature = "server"))]
 mod question_key;
+#[cfg(all(feature = "client", feature = "server"))]
+pub mod relay;
 #[cfg(feature = "validation")]
 pub mod schema;
 #[cfg(feature = "client")]

@@ -71,6 +71,11 @@ pub use reconnect::{Connector, Reconnect};
 pub use state::Event;
 pub use tools::{Hints, OutputCheck, Policy, Proposal};
 
+#[cfg(feature = "server")]
+pub(crate) use asking::{RawHandler, RawQuestion};
+#[cfg(feature = "server")]
+pub(crate) use connection::{CallNotification, Forward};
+
 use asking::{custom_handler, handler};
 use driver::{DirectSend, Driver};
 use state::{ClientSettings, ConnectionState};

@@ -9,7 +9,7 @@ pub(crate) fn now() -> u64 {
 /// Returns the time at which a call ends, if its outcome seals a state; 0 otherwise, because no other outcome needs it.
 pub(crate) fn sealed_at(outcome: &Outcome) -> u64 {
     match outcome {
-        Outcome::InputRequired => now(),
+        Outcome::InputRequired | Outcome::Relayed(_) => now(),
         _ => 0,
     }
 }

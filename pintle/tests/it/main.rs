@@ -22,6 +22,8 @@ mod next_revision;
 #[cfg(all(feature = "http-client", feature = "http-server"))]
 mod properties;
 mod provider;
+#[cfg(all(feature = "client", feature = "logging", feature = "server"))]
+mod relay;
 mod schema;
 mod server;
 mod stream;

@@ -23,11 +23,24 @@ use super::{
     roots::Roots,
 };
 
-pub(in crate::client) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// A handler of one kind of input request.
 pub(in crate::client) type QuestionHandler<P, R> =
     Arc<dyn Fn(Question<P>) -> BoxFuture<Result<R, RpcError>> + Send + Sync>;
+
+/// A handler of input requests of every kind, unparsed.
+pub(crate) type RawHandler = Arc<dyn Fn(RawQuestion) -> BoxFuture<Result<RawObject, RpcError>> + Send + Sync>;
+
+/// An input request of a server, in canonical shapes.
+#[derive(Debug)]
+#[cfg_attr(not(feature = "server"), expect(dead_code, reason = "only relays read it"))]
+pub(crate) struct RawQuestion {
+    pub(crate) method: String,
+    pub(crate) params: RawObject,
+    /// The key that the server gave the question, if it is known.
+    pub(crate) key: Option<Arc<str>>,
+}
 
 /// The handlers of input requests. They determine the client's capabilities.
 #[derive(Clone, Default)]
@@ -38,6 +51,8 @@ pub(in crate::client) struct Handlers {
     pub(in crate::client) sample_tools: bool,
     pub(in crate::client) sample_context: bool,
     pub(in crate::client) roots: Option<Roots>,
+    /// The handler of all input requests of the protocol, unparsed, in place of the others.
+    pub(in crate::client) raw: Option<RawHandler>,
     /// The handlers of methods that the protocol does not define.
     pub(in crate::client) custom: Arc<HashMap<Box<str>, CustomHandler>>,
 }
@@ -68,6 +83,7 @@ impl Handlers {
             sample_tools: base.sample_tools,
             sample_context: base.sample_context,
             roots: base.roots.clone(),
+            raw: self.raw.clone().or_else(|| base.raw.clone()),
             custom: base.custom.clone(),
         }
     }
@@ -86,6 +102,15 @@ impl Handlers {
         method: &str,
         params: &RawObject,
     ) -> Result<RawObject, RpcError> {
+        if let Some(raw) = &self.raw
+            && matches!(
+                method,
+                method::ELICITATION_CREATE | method::SAMPLING_CREATE_MESSAGE | method::ROOTS_LIST
+            )
+        {
+            let question = RawQuestion { method: method.to_owned(), params: params.clone(), key: asker.key };
+            return finished(caught(raw(question)).await, method);
+        }
         match method {
             method::ELICITATION_CREATE => match decode(params)? {
                 ElicitParams::Form(form) => {

@@ -16,5 +16,7 @@ pub use roots::{IntoRoot, IntoRoots, Roots};
 pub(super) use answer::Asker;
 pub(super) use custom::custom_handler;
 pub(super) use handlers::{BoxFuture, Handlers, caught, handler};
+#[cfg(feature = "server")]
+pub(crate) use handlers::{RawHandler, RawQuestion};
 pub(super) use progress::QuestionProgress;
 pub(super) use roots::RootsObserver;

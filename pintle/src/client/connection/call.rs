@@ -125,7 +125,7 @@ impl Connection {
         }
         options.declare(self.shared())?;
         let mut admission = self.admit(&method, &params).await?;
-        let keeps = Cache::keeps(&method);
+        let keeps = !options.forwarded && Cache::keeps(&method);
         let partition = if keeps { cache_partition(&params) } else { String::new() };
         let cached = keeps.then(|| {
             self.shared().with_cache(|cache, now| match cache.fresh(&method, &params, &partition, now) {
@@ -168,6 +168,11 @@ impl Connection {
                     return Ok(result);
                 }
                 RequestOutcome::Extension { result, .. } => return Ok(result),
+                // The other client answers them.
+                RequestOutcome::InputRequired(asked) if options.forwarded => return Ok(asked.result),
+                RequestOutcome::UrlRequired { error, .. } if options.forwarded => {
+                    return Err(Error::Rpc(error));
+                }
                 RequestOutcome::InputRequired(asked) => {
                     // What is rare is boxed: else the future of every call, which is moved, had room for it.
                     let answers =

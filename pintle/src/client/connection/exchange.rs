@@ -4,7 +4,7 @@ use pintle_proto::client::RequestOutcome;
 use pintle_types::{RawObject, method};
 use tokio::time::{Instant, timeout_at};
 
-use super::options::{RequestOptions, call_back};
+use super::options::RequestOptions;
 use crate::{
     Error,
     client::{
@@ -71,10 +71,10 @@ impl RequestOptions {
             match timeout_at(deadline, pending.next()).await {
                 Ok(CallUpdate::Progress(params)) => {
                     match &shared.settings.layers {
-                        None => call_back(self.on_progress.as_ref(), &params),
+                        None => self.show_progress(params),
                         Some(layers) => {
-                            let shown = self.on_progress.clone();
-                            let deliver = move |params: RawObject| call_back(shown.as_ref(), &params);
+                            let options = self.clone();
+                            let deliver = move |params: RawObject| options.show_progress(params);
                             let method = method::NOTIFICATIONS_PROGRESS;
                             Box::pin(shared.pass_notification(layers, method, params, deliver)).await;
                         }
@@ -84,10 +84,10 @@ impl RequestOptions {
                     }
                 }
                 Ok(CallUpdate::Log(params)) => match &shared.settings.layers {
-                    None => call_back(self.on_log.as_ref(), &params),
+                    None => self.show_log(params),
                     Some(layers) => {
-                        let shown = self.on_log.clone();
-                        let deliver = move |params: RawObject| call_back(shown.as_ref(), &params);
+                        let options = self.clone();
+                        let deliver = move |params: RawObject| options.show_log(params);
                         let method = method::NOTIFICATIONS_MESSAGE;
                         Box::pin(shared.pass_notification(layers, method, params, deliver)).await;
                     }

@@ -6,6 +6,8 @@ mod call;
 mod changes;
 mod complete;
 mod exchange;
+#[cfg(feature = "server")]
+mod forward;
 mod layered;
 mod lists;
 mod options;
@@ -39,7 +41,11 @@ use crate::{Ended, Error, Result};
 pub use batch::Batch;
 pub use call::Call;
 pub use changes::Changes;
+#[cfg(feature = "server")]
+pub(crate) use forward::Forward;
 pub use lists::{Items, List};
+#[cfg(feature = "server")]
+pub(crate) use options::CallNotification;
 pub use request::RequestBuilder;
 pub use watch::ListStates;
 
@@ -461,6 +467,12 @@ impl Connection {
     pub async fn close(&self) {
         self.shared.signals.close();
         self.wait().await;
+    }
+
+    /// Whether the connection has ended.
+    #[cfg(feature = "server")]
+    pub(crate) fn is_closed(&self) -> bool {
+        self.shared.ended.borrow().is_some()
     }
 
     /// Waits until the connection has ended, and returns why.

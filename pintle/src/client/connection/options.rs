@@ -24,13 +24,14 @@ use crate::{
 pub(in crate::client) type OwnCallback<T> = Arc<Mutex<dyn FnMut(T) + Send>>;
 
 /// Decodes params for a callback, if there is one.
-pub(in crate::client) fn call_back<T: DeserializeOwned>(
-    callback: Option<&OwnCallback<T>>,
-    params: &RawObject,
-) {
+fn call_back<T: DeserializeOwned>(callback: Option<&OwnCallback<T>>, params: &RawObject) {
     if let (Some(callback), Ok(params)) = (callback, params.decode()) {
         callback.lock().unwrap_or_else(PoisonError::into_inner)(params);
     }
+}
+
+fn pass<T>(callback: &OwnCallback<T>, value: T) {
+    callback.lock().unwrap_or_else(PoisonError::into_inner)(value);
 }
 
 /// Options of one request.
@@ -52,10 +53,24 @@ pub(in crate::client) struct RequestOptions {
     pub(in crate::client) from_cache: bool,
     /// Whether input that no handler gives suspends the request.
     pub(in crate::client) suspends: bool,
+    /// Whether the request is forwarded for another client: its result is not cached, and input requests are its result.
+    pub(in crate::client) forwarded: bool,
+    /// A callback for the notifications of this request, unparsed, in place of the others.
+    pub(in crate::client) on_notification: Option<OwnCallback<CallNotification>>,
     /// The use of the result.
     pub(in crate::client) result_use: ResultUse,
     /// Whether the layers have passed the request on.
     pub(in crate::client) layered: bool,
+}
+
+/// A notification of one request, unparsed.
+#[derive(Debug)]
+#[cfg_attr(not(feature = "server"), expect(dead_code, reason = "only relays read it"))]
+pub(crate) enum CallNotification {
+    /// The params of a progress notification.
+    Progress(RawObject),
+    /// The params of a log message.
+    Log(RawObject),
 }
 
 /// The use of the result of a request. If the client has layers, the connection uses a result inside of them.
@@ -92,6 +107,8 @@ impl RequestOptions {
             handlers: None,
             from_cache: false,
             suspends: false,
+            forwarded: false,
+            on_notification: None,
             result_use: ResultUse::Caller,
             layered: false,
         }
@@ -107,7 +124,23 @@ impl RequestOptions {
         self.handlers_mut().logs = true;
     }
 
-    fn handlers_mut(&mut self) -> &mut CallHandlers {
+    /// Calls back with a progress notification.
+    pub(in crate::client) fn show_progress(&self, params: RawObject) {
+        match &self.on_notification {
+            None => call_back(self.on_progress.as_ref(), &params),
+            Some(callback) => pass(callback, CallNotification::Progress(params)),
+        }
+    }
+
+    /// Calls back with a log message.
+    pub(in crate::client) fn show_log(&self, params: RawObject) {
+        match &self.on_notification {
+            None => call_back(self.on_log.as_ref(), &params),
+            Some(callback) => pass(callback, CallNotification::Log(params)),
+        }
+    }
+
+    pub(in crate::client) fn handlers_mut(&mut self) -> &mut CallHandlers {
         Arc::make_mut(self.handlers.get_or_insert_default())
     }
 
@@ -119,6 +152,9 @@ impl RequestOptions {
 
     /// The level of log messages to request: that of the request, or of the connection; `info` if there is only a callback.
     pub(in crate::client) fn log_level(&self, state: &ConnectionState) -> Option<LoggingLevel> {
+        if self.forwarded {
+            return self.log_level;
+        }
         let own = self.log_level.or_else(|| state.log_level());
         own.or_else(|| self.on_log.as_ref().map(|_| LoggingLevel::Info))
     }
@@ -317,6 +353,8 @@ mod tests {
                 handlers: None,
                 from_cache: false,
                 suspends: false,
+                forwarded: false,
+                on_notification: None,
                 result_use: ResultUse::Caller,
                 layered: false,
             }

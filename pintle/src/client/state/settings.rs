@@ -33,6 +33,8 @@ pub(in crate::client) type NoiseCallback = Arc<dyn Fn(Report<&str>) + Send + Syn
 pub(in crate::client) struct ClientSettings {
     pub(in crate::client) info: Implementation,
     pub(in crate::client) handlers: Handlers,
+    /// The declared capabilities, if they do not follow from the handlers.
+    pub(in crate::client) declared: Option<ClientCapabilities>,
     /// The layers around every message, and where it takes effect.
     pub(in crate::client) layers: Option<Next>,
     pub(in crate::client) policy: Option<PolicyHook>,
@@ -65,6 +67,7 @@ impl ClientSettings {
         Self {
             info,
             handlers: Handlers::default(),
+            declared: None,
             layers: None,
             policy: None,
             output: output::usual(),
@@ -111,7 +114,10 @@ impl ClientSettings {
 
     /// Derives the capabilities from the handlers.
     pub(in crate::client) fn capabilities(&self, handlers: &Handlers) -> ClientCapabilities {
-        let Handlers { form, url, sample, sample_tools, sample_context, roots, custom: _ } = handlers;
+        if let Some(declared) = &self.declared {
+            return declared.clone();
+        }
+        let Handlers { form, url, sample, sample_tools, sample_context, roots, raw: _, custom: _ } = handlers;
         let declared = |wanted: bool| wanted.then(JsonObject::new);
         let mut can = ClientCapabilities::new();
         if form.is_some() || url.is_some() {

@@ -154,6 +154,12 @@ impl SessionHandle {
         self.answer(SessionRequest::Custom(request)).await
     }
 
+    /// Sends a request of another server, outside of any call, and returns its answer.
+    #[cfg(feature = "client")]
+    pub(crate) async fn forward_request(&self, request: InputRequest) -> Result<RawObject, SessionError> {
+        self.answer(SessionRequest::Custom(request)).await
+    }
+
     /// Sends a request, and waits for its answer.
     async fn answer<R: DeserializeOwned>(&self, request: SessionRequest) -> Result<R, SessionError> {
         let (sender, answer) = oneshot::channel();

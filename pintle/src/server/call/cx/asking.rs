@@ -94,12 +94,12 @@ impl Cx {
     }
 
     /// Returns the deadline for the answer to a question that is asked now, and the timeout. `None` is no deadline.
-    fn answer_deadline(&self) -> (Option<Instant>, Duration) {
+    pub(super) fn answer_deadline(&self) -> (Option<Instant>, Duration) {
         let timeout = self.effective_question_timeout();
         (Instant::now().checked_add(timeout), timeout)
     }
 
-    async fn answer(
+    pub(super) async fn answer(
         &self,
         waiting: PendingAnswer<'_>,
         (deadline, timeout): (Option<Instant>, Duration),
@@ -434,10 +434,10 @@ impl Cx {
 }
 
 /// Marks the call as waiting for its client, until this is dropped.
-struct AskingGuard<'a>(&'a Cx);
+pub(super) struct AskingGuard<'a>(&'a Cx);
 
 impl<'a> AskingGuard<'a> {
-    fn new(cx: &'a Cx) -> Self {
+    pub(super) fn new(cx: &'a Cx) -> Self {
         cx.0.asking.fetch_add(1, Ordering::Relaxed);
         Self(cx)
     }

@@ -2,6 +2,8 @@ mod asking;
 mod edited;
 mod notifications;
 mod once;
+#[cfg(feature = "client")]
+mod relayed;
 pub(in crate::server) mod span;
 mod target;
 mod web;

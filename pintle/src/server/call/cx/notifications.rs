@@ -109,7 +109,7 @@ impl Cx {
         self.0.call.peer().log_level.is_some_and(|wanted| level >= wanted) && self.logs()
     }
 
-    fn logs(&self) -> bool {
+    pub(super) fn logs(&self) -> bool {
         self.0.snapshot.service.capabilities().logging.is_some()
     }
 

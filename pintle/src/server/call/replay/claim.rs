@@ -163,7 +163,7 @@ const USED: &str = "`requestState` was used already, and its reply is not kept a
 fn is_failure(outcome: &Outcome) -> bool {
     match outcome {
         Outcome::Complete(body) | Outcome::Cacheable(body, _) => body.get("isError") == Some("true"),
-        Outcome::InputRequired | Outcome::Replied(_) => false,
+        Outcome::InputRequired | Outcome::Relayed(_) | Outcome::Replied(_) => false,
         _ => true,
     }
 }

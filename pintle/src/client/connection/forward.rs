@@ -1,0 +1,74 @@
+//! Requests that are forwarded for the client of another connection.
+
+use std::{
+    borrow::Cow,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use pintle_types::{
+    RawObject,
+    schema::{ClientCapabilities, LoggingLevel},
+};
+
+use super::{
+    Connection,
+    options::{CallNotification, RequestOptions},
+};
+use crate::{
+    Result,
+    client::{Client, asking::RawHandler},
+};
+
+/// A request that is forwarded for another client. Nothing of it is parsed that need not be.
+pub(crate) struct Forward {
+    pub(crate) method: Cow<'static, str>,
+    /// The params in canonical shapes. The connection replaces what is its own in their `_meta`.
+    pub(crate) params: RawObject,
+    /// The capabilities of the other client, where they are declared with each request.
+    pub(crate) capabilities: RawObject,
+    pub(crate) progress: bool,
+    pub(crate) log_level: Option<LoggingLevel>,
+    /// The handler of input requests in a session.
+    pub(crate) questions: RawHandler,
+}
+
+impl Connection {
+    /// Sends a request of another client, and returns its result. Input requests of a server without sessions are a result, with
+    /// the `resultType` `input_required`.
+    ///
+    /// It has no timeout, because it waits for the other client: drop it to cancel it. The cache is not used.
+    pub(crate) async fn forward(
+        &self,
+        forward: Forward,
+        on_notification: impl FnMut(CallNotification) + Send + 'static,
+    ) -> Result<RawObject> {
+        let Forward { method, params, capabilities, progress, log_level, questions } = forward;
+        let mut options = RequestOptions::of(self);
+        options.timeout = Duration::MAX;
+        options.max_timeout = Duration::MAX;
+        options.forwarded = true;
+        options.progress = progress;
+        options.log_level = log_level;
+        options.on_notification = Some(Arc::new(Mutex::new(on_notification)));
+        let handlers = options.handlers_mut();
+        handlers.questions.raw = Some(questions);
+        handlers.capabilities = Some(capabilities);
+        handlers.logs = true;
+        self.perform(method, params, &mut options).await
+    }
+
+    /// Whether messages of the server arrive on the stream of the request that they belong to.
+    pub(crate) fn has_streams(&self) -> bool {
+        self.shared().has_headers
+    }
+}
+
+impl Client {
+    /// Declares the capabilities of another client, whose questions this handler forwards.
+    pub(crate) fn forwarding(mut self, capabilities: ClientCapabilities, questions: RawHandler) -> Self {
+        self.settings.declared = Some(capabilities);
+        self.settings.handlers.raw = Some(questions);
+        self
+    }
+}

@@ -1,0 +1,420 @@
+//! One call, from a client of either era to a server of either era.
+
+use std::{collections::BTreeMap, future::poll_fn, pin::Pin, task::Poll, time::Duration};
+
+use pintle_proto::{
+    client::{InputRequest, InputRequired, Rounds},
+    server::{Outcome, RelayedRound},
+};
+use pintle_types::{
+    ErrorCode, JsonObject, RawObject, RawValue, RpcError, keys, method,
+    schema::{self, ClientCapabilities, ElicitAction, ElicitResult, MissingCapabilityData},
+};
+use serde::{Deserialize, Serialize};
+use serde_json::value::to_raw_value;
+use tokio::time::sleep;
+
+use super::{
+    Relay,
+    parked::ParkedCall,
+    question::{RunningQuestions, input_required, offered_answer, refusal, remove_key},
+    upstream_call::{CallProgress, OpenQuestion, UpstreamCall, UpstreamRequest, deliver},
+};
+use crate::{Error, question_key, server::Cx};
+
+/// The state of a call between two rounds, if the server behind has sessions. It is sealed into that of this server.
+#[derive(Deserialize, Serialize)]
+enum RelayState {
+    /// The id of a parked call.
+    #[serde(rename = "p")]
+    Parked(Box<str>),
+    /// The server requires the user to open URLs before the call is repeated. The error, if the user does not.
+    #[serde(rename = "u")]
+    Urls(RpcError),
+}
+
+/// Forwards a call, and returns its outcome.
+pub(super) async fn forward(relay: &Relay, cx: &Cx) -> Outcome {
+    let stateless = relay.0.upstream.primary.connection.revision().is_stateless();
+    let outcome = match (cx.call().is_in_session(), stateless) {
+        (true, true) => repeat(relay, cx).await,
+        (true, false) => ask_in_session(relay, cx).await,
+        (false, true) => pass(relay, cx).await,
+        (false, false) => park(relay, cx).await,
+    };
+    outcome.unwrap_or_else(Outcome::Failed)
+}
+
+/// Passes a round of a client without a session to a server without sessions. Questions and answers are not looked at.
+async fn pass(relay: &Relay, cx: &Cx) -> Result<Outcome, RpcError> {
+    let mut params = upstream_params(cx);
+    let answers: Option<Box<RawValue>> = cx.params().decode_member("inputResponses").ok().flatten();
+    if let Some(answers) = answers {
+        params = params.with("inputResponses", &answers);
+    }
+    if let Some(state) = cx.call().relayed_state() {
+        if !state.get().starts_with('"') {
+            return Err(replaced());
+        }
+        params = params.with("requestState", &state);
+    }
+    let result = call(relay, cx, params).await?;
+    if result.get("resultType") != Some("\"input_required\"") {
+        return Ok(complete(relay, result));
+    }
+    let state = result.decode_member("requestState").ok().flatten();
+    Ok(Outcome::Relayed(RelayedRound::new(without_server_info(result), state)))
+}
+
+/// Makes a call for a client with a session to a server without sessions: asks the client what the server asks, and repeats the call.
+async fn repeat(relay: &Relay, cx: &Cx) -> Result<Outcome, RpcError> {
+    let params = upstream_params(cx);
+    let limit = cx.snapshot().service.bounds().rounds;
+    let mut rounds = Rounds::new(params.clone(), limit);
+    let mut next = params;
+    loop {
+        let result = call(relay, cx, next).await?;
+        if result.get("resultType") != Some("\"input_required\"") {
+            return Ok(complete(relay, result));
+        }
+        let asked = read_questions(relay, &result)?;
+        let answers = ask_all(cx, &asked).await?;
+        let round = rounds.next(&asked, answers).map_err(|error| RpcError::internal(error.to_string()))?;
+        sleep(Duration::from_millis(round.wait_ms)).await;
+        next = round.params;
+    }
+}
+
+/// Sends a round to a server without sessions.
+async fn call(relay: &Relay, cx: &Cx, params: RawObject) -> Result<RawObject, RpcError> {
+    let mut call = start(relay, cx, params).await?;
+    loop {
+        match call.next().await {
+            CallProgress::Notification(notification) => deliver(cx, notification).await,
+            // Such a server sends no requests.
+            CallProgress::Question(_) => {}
+            CallProgress::Done(result) => return result.map_err(|error| failed(relay, error)),
+        }
+    }
+}
+
+/// Makes a call for a client with a session to a server with sessions.
+async fn ask_in_session(relay: &Relay, cx: &Cx) -> Result<Outcome, RpcError> {
+    let mut call = start(relay, cx, upstream_params(cx)).await?;
+    let mut questions = RunningQuestions::default();
+    loop {
+        let next = poll_fn(|task| {
+            questions.poll(task);
+            call.poll_next(task)
+        });
+        match next.await {
+            CallProgress::Notification(notification) => deliver(cx, notification).await,
+            CallProgress::Question(question) => questions.ask(cx, question),
+            CallProgress::Done(Ok(result)) => return Ok(complete(relay, result)),
+            CallProgress::Done(Err(error)) => return Err(failed(relay, error)),
+        }
+    }
+}
+
+/// Makes a call for a client without a session to a server with sessions, or goes on with the one that waits for the answers of the
+/// client.
+async fn park(relay: &Relay, cx: &Cx) -> Result<Outcome, RpcError> {
+    let mut waiting = match cx.call().relayed_state() {
+        None => None,
+        Some(state) => match serde_json::from_str(state.get()).map_err(|_| replaced())? {
+            RelayState::Parked(id) => Some(resume(relay, cx, &id)?),
+            RelayState::Urls(error) => {
+                if !pages_opened(cx, &error)? {
+                    return Err(error);
+                }
+                None
+            }
+        },
+    };
+    let call = match waiting.take() {
+        Some(call) => call,
+        None => {
+            ParkedCall { call: start(relay, cx, upstream_params(cx)).await?, questions: Vec::new(), asked: 0 }
+        }
+    };
+    wait(relay, cx, call).await
+}
+
+/// Waits for the result of a call, or for a question of it, which ends the round.
+async fn wait(relay: &Relay, cx: &Cx, mut call: ParkedCall) -> Result<Outcome, RpcError> {
+    loop {
+        match call.call.next().await {
+            CallProgress::Notification(notification) => deliver(cx, notification).await,
+            CallProgress::Question(question) => {
+                call.add(cx, question);
+                while let Some(more) = call.call.take_question() {
+                    call.add(cx, more);
+                }
+                if !call.questions.is_empty() {
+                    return end_round(relay, cx, call);
+                }
+            }
+            CallProgress::Done(Ok(result)) => return Ok(complete(relay, result)),
+            CallProgress::Done(Err(Error::Rpc(error)))
+                if error.code == ErrorCode::URL_ELICITATION_REQUIRED && cx.can_elicit_url() =>
+            {
+                return require_urls(error);
+            }
+            CallProgress::Done(Err(error)) => return Err(failed(relay, error)),
+        }
+    }
+}
+
+impl ParkedCall {
+    /// Adds a question to those of the round, or refuses it if the client cannot answer it.
+    fn add(&mut self, cx: &Cx, question: OpenQuestion) {
+        let OpenQuestion { mut question, answer } = question;
+        if let Err(error) = cx.can_answer(&question.method, &question.params) {
+            let _ = answer.send(Err(refusal(&question.method, error)));
+            return;
+        }
+        self.asked += 1;
+        question.params = remove_key(&question.params);
+        let key = question.key.as_deref().filter(|key| self.questions.iter().all(|(other, _)| other != key));
+        let key = key.map_or_else(|| format!("question-{}", self.asked), str::to_owned);
+        self.questions.push((key, OpenQuestion { question, answer }));
+    }
+}
+
+/// Ends the round with the questions of a call, which is parked.
+fn end_round(relay: &Relay, cx: &Cx, call: ParkedCall) -> Result<Outcome, RpcError> {
+    let questions = call
+        .questions
+        .iter()
+        .map(|(key, open)| (key.as_str(), open.question.method.as_str(), &open.question.params));
+    let result = input_required(questions).map_err(|error| RpcError::internal(error.to_string()))?;
+    cx.call().set_answer_timeout_ms(u64::try_from(lifetime(cx).as_millis()).unwrap_or(u64::MAX));
+    let id = relay.0.parked.insert(call, cx.principal(), lifetime(cx))?;
+    relayed(result, &RelayState::Parked(id))
+}
+
+/// Ends the round with a result, and a state that this server claims in the next one.
+fn relayed(result: RawObject, state: &RelayState) -> Result<Outcome, RpcError> {
+    let state = to_raw_value(state).map_err(|error| RpcError::internal(error.to_string()))?;
+    let mut round = RelayedRound::new(result, Some(state));
+    round.claimed = true;
+    Ok(Outcome::Relayed(round))
+}
+
+/// Takes out the parked call, and sends the answers of the client to the server.
+fn resume(relay: &Relay, cx: &Cx, id: &str) -> Result<ParkedCall, RpcError> {
+    let lost = || {
+        RpcError::invalid_params(
+            "the call no longer waits for its answers, because it took too long or the server was restarted: start the call again",
+        )
+    };
+    let mut call = relay.0.parked.take(id, cx.principal()).ok_or_else(lost)?;
+    let answers = call.questions.iter().map(|(key, open)| offered_answer(cx, key, &open.question.method));
+    match answers.collect::<Result<Vec<_>, _>>() {
+        Ok(answers) => {
+            for ((_, open), answer) in call.questions.drain(..).zip(answers) {
+                // The server no longer waits if it has withdrawn the question.
+                let _ = open.answer.send(Ok(answer));
+            }
+            Ok(call)
+        }
+        Err(error) => {
+            // The client may correct its answers, so the call goes on waiting, and the state can be used again.
+            relay.0.parked.put_back(id, call, cx.principal(), lifetime(cx));
+            cx.note_refusal(&error);
+            Err(error.into())
+        }
+    }
+}
+
+/// Returns how long a call waits for answers: as long as its state can be used.
+fn lifetime(cx: &Cx) -> Duration {
+    let state = Duration::from_millis(cx.snapshot().service.bounds().state_ttl_ms);
+    state.min(cx.snapshot().settings.question)
+}
+
+/// The data of an error that requires the user to open URLs.
+#[derive(Deserialize)]
+struct RequiredUrls {
+    elicitations: Vec<RawObject>,
+}
+
+/// Ends the round with the URLs that the user has to open before the call is repeated.
+fn require_urls(error: RpcError) -> Result<Outcome, RpcError> {
+    let Some(RequiredUrls { elicitations }) = error.data_as() else { return Err(error) };
+    let urls: Vec<_> = elicitations
+        .iter()
+        .enumerate()
+        // In the stateless era they have no id.
+        .map(|(at, params)| (url_key(at), params.without(&["elicitationId"])))
+        .collect();
+    let questions = urls.iter().map(|(key, params)| (key.as_str(), method::ELICITATION_CREATE, params));
+    match input_required(questions) {
+        Ok(result) => relayed(result, &RelayState::Urls(error)),
+        Err(_) => Err(error),
+    }
+}
+
+fn url_key(at: usize) -> String {
+    format!("url-{}", at + 1)
+}
+
+/// Returns whether the user has agreed to open all URLs that an error requires.
+fn pages_opened(cx: &Cx, error: &RpcError) -> Result<bool, RpcError> {
+    let count = error.data_as::<RequiredUrls>().map_or(0, |urls| urls.elicitations.len());
+    for at in 0..count {
+        let answer = offered_answer(cx, &url_key(at), method::ELICITATION_CREATE)?;
+        if !answer.decode::<ElicitResult>().is_ok_and(|answer| answer.action == ElicitAction::Accept) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Sends a call over the connection that it uses.
+async fn start(relay: &Relay, cx: &Cx, params: RawObject) -> Result<UpstreamCall, RpcError> {
+    let capabilities = upstream_capabilities(cx);
+    let link = relay.0.upstream.lease(relay.0.id, cx, &capabilities).await?;
+    link.want_logs(cx.peer().log_level).await;
+    let capabilities =
+        RawObject::from_serialize(&capabilities).map_err(|error| RpcError::internal(error.to_string()))?;
+    let method = cx.method().to_owned();
+    Ok(UpstreamCall::start(link, UpstreamRequest { method, params, capabilities, cx }))
+}
+
+/// Returns the capabilities of the client that the server behind may use. Extensions are between two neighbours.
+fn upstream_capabilities(cx: &Cx) -> ClientCapabilities {
+    let mut capabilities = cx.peer().capabilities.clone();
+    capabilities.extensions = None;
+    capabilities
+}
+
+/// Returns the params of a call without what belongs to the connection of the client.
+fn upstream_params(cx: &Cx) -> RawObject {
+    let params = cx.params();
+    let own = ["inputResponses", "requestState"];
+    let params =
+        if own.iter().any(|name| params.get(name).is_some()) { params.without(&own) } else { params.clone() };
+    let meta: Option<RawObject> = params.decode_member("_meta").ok().flatten();
+    let Some(meta) = meta else { return params };
+    let meta = meta.without(&[
+        "progressToken",
+        keys::PROTOCOL_VERSION,
+        keys::CLIENT_INFO,
+        keys::CLIENT_CAPABILITIES,
+        keys::LOG_LEVEL,
+    ]);
+    match to_raw_value(&meta) {
+        Ok(text) if !meta.is_empty() => params.with("_meta", &text),
+        _ => params.without(&["_meta"]),
+    }
+}
+
+/// Returns the outcome of a call that was completed.
+fn complete(relay: &Relay, result: RawObject) -> Outcome {
+    let mut result = without_server_info(result);
+    // Members that mean something to clients without a session, and nothing to a server that has one.
+    let foreign = ["resultType", "ttlMs", "cacheScope"];
+    if !relay.0.upstream.primary.connection.revision().is_stateless()
+        && foreign.iter().any(|name| result.get(name).is_some())
+    {
+        result = result.without(&foreign);
+    }
+    Outcome::Complete(result.into())
+}
+
+/// Removes the name of the server behind: this server adds its own.
+fn without_server_info(result: RawObject) -> RawObject {
+    let meta: Option<RawObject> = result.decode_member("_meta").ok().flatten();
+    let Some(meta) = meta.filter(|meta| meta.get(keys::SERVER_INFO).is_some()) else { return result };
+    let meta = meta.without(&[keys::SERVER_INFO]);
+    match to_raw_value(&meta) {
+        Ok(text) if !meta.is_empty() => result.with("_meta", &text),
+        _ => result.without(&["_meta"]),
+    }
+}
+
+/// Reads the questions of an `input_required` result.
+fn read_questions(relay: &Relay, result: &RawObject) -> Result<InputRequired, RpcError> {
+    let unreadable = |error: serde_json::Error| {
+        RpcError::internal(format!("the questions of `{}` cannot be read: {error}", relay.name()))
+    };
+    let questions: Option<BTreeMap<String, schema::InputRequest>> =
+        result.decode_member("inputRequests").map_err(unreadable)?;
+    let state = result.decode_member("requestState").map_err(unreadable)?;
+    let requests = questions.into_iter().flatten().map(|(key, request)| {
+        let params = request.params_as::<RawObject>()?;
+        Ok(InputRequest::new(key, request.method, params))
+    });
+    let requests = requests.collect::<Result<_, _>>().map_err(unreadable)?;
+    Ok(InputRequired::new(requests, state, relay.0.upstream.primary.connection.revision()))
+}
+
+/// Asks the client of a session all questions of a round at once, and returns the answers by key.
+async fn ask_all(cx: &Cx, asked: &InputRequired) -> Result<Vec<(Box<str>, RawObject)>, RpcError> {
+    type Asking<'a> = Pin<Box<dyn Future<Output = Result<(Box<str>, RawObject), RpcError>> + Send + 'a>>;
+    let mut asking: Vec<Asking<'_>> = Vec::with_capacity(asked.requests.len());
+    for question in &asked.requests {
+        asking.push(Box::pin(async move {
+            let params = with_key(cx, &question.key, &question.params);
+            Ok((question.key.clone(), cx.ask_raw(&question.method, &params).await?))
+        }));
+    }
+    let mut answers = Vec::with_capacity(asking.len());
+    poll_fn(|task| {
+        let mut failed = None;
+        asking.retain_mut(|ask| match ask.as_mut().poll(task) {
+            Poll::Pending => true,
+            Poll::Ready(Ok(answer)) => {
+                answers.push(answer);
+                false
+            }
+            Poll::Ready(Err(error)) => {
+                failed.get_or_insert(error);
+                false
+            }
+        });
+        match failed {
+            Some(error) => Poll::Ready(Err(error)),
+            None if asking.is_empty() => Poll::Ready(Ok(())),
+            None => Poll::Pending,
+        }
+    })
+    .await?;
+    Ok(answers)
+}
+
+/// Adds the key of a question to its metadata, for a client that has declared to want it.
+fn with_key(cx: &Cx, key: &str, params: &RawObject) -> RawObject {
+    if !question_key::is_wanted(cx.peer().capabilities.extensions.as_ref()) {
+        return params.clone();
+    }
+    let mut meta: JsonObject = params.decode_member("_meta").ok().flatten().unwrap_or_default();
+    meta.insert(question_key::META.to_owned(), key.into());
+    to_raw_value(&meta).map_or_else(|_| params.clone(), |meta| params.with("_meta", &meta))
+}
+
+/// Returns the error that the client gets. An error of the server behind is unchanged.
+fn failed(relay: &Relay, error: Error) -> RpcError {
+    match error {
+        // The session era has no code of its own for it.
+        Error::Rpc(mut error)
+            if error.code == ErrorCode::INVALID_REQUEST
+                && error.data_as::<MissingCapabilityData>().is_some() =>
+        {
+            error.code = ErrorCode::MISSING_CLIENT_CAPABILITY;
+            error
+        }
+        Error::Rpc(error) => error,
+        error => RpcError::internal(format!(
+            "`{}`, the server behind this one, did not answer: {error}",
+            relay.name()
+        )),
+    }
+}
+
+fn replaced() -> RpcError {
+    RpcError::invalid_params(
+        "`requestState` is of another version of the server behind this one: start the call again",
+    )
+}

@@ -1,0 +1,143 @@
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicU64, Ordering},
+};
+
+use pintle_types::{
+    RpcError,
+    schema::{ClientCapabilities, InputRequest, LoggingLevel},
+};
+use serde_json::json;
+use tokio::sync::mpsc;
+
+use super::{
+    question::remove_key,
+    upstream_call::{OpenQuestion, sending_to},
+};
+use crate::{
+    Client, Connection, Result,
+    client::{RawHandler, RawQuestion},
+    question_key,
+    server::SessionHandle,
+};
+
+/// A connection to the server behind a relay.
+#[derive(Debug)]
+pub(super) struct RelayLink {
+    pub(super) connection: Connection,
+    /// The level of log messages that was set, in a session.
+    log_level: Mutex<Option<LoggingLevel>>,
+    calls: Arc<LinkCalls>,
+}
+
+impl RelayLink {
+    /// Creates a link over a connection that others have opened.
+    pub(super) fn new(connection: Connection) -> Self {
+        Self { connection, log_level: Mutex::default(), calls: Arc::default() }
+    }
+
+    /// Opens a connection on behalf of a client with these capabilities.
+    pub(super) async fn open(
+        connector: &OpenConnection,
+        client: Client,
+        capabilities: ClientCapabilities,
+        session: Option<SessionHandle>,
+    ) -> Result<Self> {
+        let calls = Arc::<LinkCalls>::default();
+        let client = client.forwarding(with_question_keys(capabilities), calls.clone().handler(session));
+        let connection = connector(client).await?;
+        Ok(Self { connection, log_level: Mutex::default(), calls })
+    }
+
+    /// Whether the connection has ended.
+    pub(super) fn is_closed(&self) -> bool {
+        self.connection.is_closed()
+    }
+
+    /// Has the server of a session send log messages of this level. Lower levels are kept: others may want them.
+    pub(super) async fn want_logs(&self, level: Option<LoggingLevel>) {
+        let Some(level) = level else { return };
+        if self.connection.revision().is_stateless() || self.connection.capabilities().logging.is_none() {
+            return;
+        }
+        {
+            let mut set = lock(&self.log_level);
+            if set.is_some_and(|set| set <= level) {
+                return;
+            }
+            *set = Some(level);
+        }
+        if let Err(error) = self.connection.set_log_level(level).await {
+            tracing::debug!(%error, "the server behind a relay did not set the log level");
+        }
+    }
+
+    /// Enters a call, to which questions go that cannot be attributed otherwise.
+    pub(super) fn enter(&self, questions: mpsc::Sender<OpenQuestion>) -> EnteredCall {
+        let id = self.calls.last.fetch_add(1, Ordering::Relaxed);
+        lock(&self.calls.senders).push((id, questions));
+        EnteredCall { id, calls: self.calls.clone() }
+    }
+}
+
+/// Opens a connection of a client to the server behind.
+pub(super) type OpenConnection =
+    dyn Fn(Client) -> std::pin::Pin<Box<dyn Future<Output = Result<Connection>> + Send>> + Send + Sync;
+
+/// The calls that are open on a link.
+#[derive(Debug, Default)]
+struct LinkCalls {
+    last: AtomicU64,
+    senders: Mutex<Vec<(u64, mpsc::Sender<OpenQuestion>)>>,
+}
+
+impl LinkCalls {
+    /// Returns the handler of questions that cannot be attributed to a call: they go to the newest one, or else to the session.
+    fn handler(self: Arc<Self>, session: Option<SessionHandle>) -> RawHandler {
+        Arc::new(move |question| {
+            let newest = lock(&self.senders).last().map(|(_, sender)| sender.clone());
+            let session = session.clone();
+            Box::pin(async move {
+                match (newest, session) {
+                    (Some(newest), _) => sending_to(newest)(question).await,
+                    (None, Some(session)) => ask_session(&session, question).await,
+                    (None, None) => Err(RpcError::method_not_found(&question.method)),
+                }
+            })
+        })
+    }
+}
+
+/// Asks the client of a session a question that belongs to no call.
+async fn ask_session(
+    session: &SessionHandle,
+    question: RawQuestion,
+) -> Result<pintle_types::RawObject, RpcError> {
+    let RawQuestion { method, params, .. } = question;
+    let request = InputRequest::new(method, &remove_key(&params));
+    let request = request.map_err(|error| RpcError::internal(error.to_string()))?;
+    session.forward_request(request).await.map_err(|error| RpcError::internal(error.to_string()))
+}
+
+/// A call that is open on a link, until this is dropped.
+#[derive(Debug)]
+pub(super) struct EnteredCall {
+    id: u64,
+    calls: Arc<LinkCalls>,
+}
+
+impl Drop for EnteredCall {
+    fn drop(&mut self) {
+        lock(&self.calls.senders).retain(|(id, _)| *id != self.id);
+    }
+}
+
+/// Declares that keys of questions are wanted. They become the keys that clients without a session see.
+fn with_question_keys(mut capabilities: ClientCapabilities) -> ClientCapabilities {
+    capabilities.extensions.get_or_insert_default().insert(question_key::EXTENSION.to_owned(), json!({}));
+    capabilities
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,148 @@
+//! Relays: a server that another server handles the calls of.
+//!
+//! A [`Relay`] forwards calls of its clients to a server behind it, over a [`Connection`](crate::Connection). It translates between
+//! the eras: a client with a session can use a server without sessions, and the reverse. Arguments and results are not validated
+//! and not changed.
+//!
+//! # Questions during a call
+//!
+//! | client | server behind | a question of the server |
+//! |---|---|---|
+//! | session | session | is sent to the client as a request, and its answer back |
+//! | session | stateless | is sent to the client as a request; the call is repeated with the answers |
+//! | stateless | stateless | ends the round; the next one is passed on, with the state of the server |
+//! | stateless | session | ends the round; the call waits in the relay until the next one brings the answers |
+//!
+//! A question that the client of the call did not declare to answer is refused.
+
+mod forward;
+mod link;
+mod parked;
+mod pool;
+mod question;
+mod upstream;
+mod upstream_call;
+
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use crate::{
+    Client, Connection, Result,
+    client::Connector,
+    server::{Cx, Outcome},
+};
+
+use parked::ParkedCalls;
+use upstream::Upstream;
+
+/// A server behind another one, which forwards calls to it.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> pintle::Result<()> {
+/// use pintle::{Client, Server, relay::Relay, server::{Cx, ToolRoute, tool}};
+///
+/// let dice = Server::new("dice", "1.0.0").tool(tool("roll", || async { "4" }));
+///
+/// let behind = Client::new("front", "1.0.0").connect(dice.in_process()?).await?;
+/// let roll = behind.tools().await?.remove(0);
+/// let relay = Relay::new(behind);
+/// let front = Server::new("front", "1.0.0").tool(ToolRoute::of(roll, move |cx: Cx| relay.forward(cx)).unvalidated());
+///
+/// let client = Client::new("demo", "1.0.0").connect(front.in_process()?).await?;
+/// assert_eq!(client.call_tool("roll", ()).await?.text(), "4");
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct Relay(Arc<Inner>);
+
+struct Inner {
+    /// A number that no other relay of this process has.
+    id: u64,
+    upstream: Upstream,
+    parked: ParkedCalls,
+}
+
+impl Relay {
+    /// Creates a relay to the server of this connection. All clients share it.
+    ///
+    /// Use this for a server without sessions, or if there is one client. In the session era a server asks only what the client of
+    /// the connection has declared: give that client handlers. They answer what cannot be attributed to a call (see
+    /// [`client`](crate::client#handlers-of-one-request)).
+    pub fn new(connection: Connection) -> Self {
+        Self::over(Upstream::shared(connection))
+    }
+
+    /// Creates a relay that opens its connections with a connector, as this client.
+    ///
+    /// A server without sessions has one connection. Of a server with sessions, each session of a client has its own connection,
+    /// which declares the capabilities of that client. Clients without a session share connections with those of the same
+    /// principal; anonymous ones of the network share none, unless [`share_anonymous`](Self::share_anonymous) allows it.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> pintle::Result<()> {
+    /// use pintle::{Client, Server, relay::Relay, server::tool};
+    ///
+    /// let dice = Server::new("dice", "1.0.0").tool(tool("roll", || async { "4" }));
+    /// let relay = Relay::connect(Client::new("front", "1.0.0"), move || {
+    ///     let connected = dice.in_process().map_err(std::io::Error::other);
+    ///     async { connected }
+    /// })
+    /// .await?;
+    /// # let _ = relay;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The first connection cannot be opened.
+    pub async fn connect(client: Client, connector: impl Connector) -> Result<Self> {
+        Ok(Self::over(Upstream::connect(client, connector).await?))
+    }
+
+    fn over(upstream: Upstream) -> Self {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        let id = LAST.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::new(Inner { id, upstream, parked: ParkedCalls::default() }))
+    }
+
+    /// Lets anonymous clients without a session share connections to a server with sessions. Whatever the server keeps for a
+    /// session is then shared between them.
+    #[must_use]
+    pub fn share_anonymous(mut self) -> Self {
+        if let Some(inner) = Arc::get_mut(&mut self.0) {
+            inner.upstream.share_anonymous();
+        }
+        self
+    }
+
+    /// Returns the name of the server behind, for messages.
+    fn name(&self) -> String {
+        let connection = &self.0.upstream.primary.connection;
+        let named = connection.name().map(str::to_owned);
+        named
+            .or_else(|| Some(connection.server_info()?.name.clone()))
+            .unwrap_or_else(|| "a server".to_owned())
+    }
+
+    /// Forwards a call to the server behind, and returns its outcome. Dropping the future cancels the call there.
+    ///
+    /// The method and the params are those of the call. Progress and log messages of the server are sent to the client, and its
+    /// questions are asked.
+    pub fn forward(&self, cx: Cx) -> impl Future<Output = Outcome> + Send + use<> {
+        let relay = self.clone();
+        async move { forward::forward(&relay, &cx).await }
+    }
+}
+
+impl fmt::Debug for Relay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Relay").field("parked", &self.0.parked).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,111 @@
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::Duration,
+};
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use pintle_types::RpcError;
+use tokio::{task::AbortHandle, time::sleep};
+
+use super::upstream_call::{OpenQuestion, UpstreamCall};
+use crate::server::call::random;
+
+/// The limit of calls that wait in one relay.
+const MAX_CALLS: usize = 1024;
+/// The limit of calls of one principal that wait.
+const MAX_CALLS_OF_PRINCIPAL: usize = 32;
+/// The limit of bytes of questions of one call that waits.
+const MAX_QUESTION_BYTES: usize = 1 << 20;
+
+/// The delay, in milliseconds, after which a client that reached a limit is asked to call again.
+const RETRY_AFTER_MS: u64 = 1000;
+
+/// Calls to a server with sessions that wait for the next round of a client without one.
+///
+/// A call is taken out once, by the principal that made it. When its lifetime ends, it is cancelled.
+#[derive(Default)]
+pub(super) struct ParkedCalls(Arc<Mutex<HashMap<Box<str>, ParkedEntry>>>);
+
+struct ParkedEntry {
+    call: ParkedCall,
+    principal: Option<Box<str>>,
+    expiry: AbortHandle,
+}
+
+/// A call with questions that its client has been sent.
+pub(super) struct ParkedCall {
+    pub(super) call: UpstreamCall,
+    /// The questions by key.
+    pub(super) questions: Vec<(String, OpenQuestion)>,
+    /// The number of questions so far.
+    pub(super) asked: u64,
+}
+
+type Calls = Mutex<HashMap<Box<str>, ParkedEntry>>;
+
+impl ParkedCalls {
+    /// Stores a call, and returns the id to take it out.
+    pub(super) fn insert(
+        &self,
+        call: ParkedCall,
+        principal: Option<&str>,
+        lifetime: Duration,
+    ) -> Result<Box<str>, RpcError> {
+        let bytes: usize = call.questions.iter().map(|(_, open)| open.question.params.as_str().len()).sum();
+        if bytes > MAX_QUESTION_BYTES {
+            return Err(RpcError::internal(format!(
+                "the questions have {bytes} bytes, and the limit is {MAX_QUESTION_BYTES}: ask for less at once"
+            )));
+        }
+        let id = random::bytes::<16>().map_err(|_| RpcError::internal("the system has no random numbers"))?;
+        let id: Box<str> = URL_SAFE_NO_PAD.encode(id).into();
+        let mut calls = self.lock();
+        let of_principal = calls.values().filter(|entry| entry.principal.as_deref() == principal).count();
+        if calls.len() >= MAX_CALLS || of_principal >= MAX_CALLS_OF_PRINCIPAL {
+            let reason = "too many calls wait for answers: answer them first";
+            return Err(RpcError::overloaded(reason, RETRY_AFTER_MS));
+        }
+        calls.insert(id.clone(), self.entry(&id, call, principal, lifetime));
+        Ok(id)
+    }
+
+    /// Stores a call again that was taken out.
+    pub(super) fn put_back(&self, id: &str, call: ParkedCall, principal: Option<&str>, lifetime: Duration) {
+        let entry = self.entry(id, call, principal, lifetime);
+        self.lock().insert(id.into(), entry);
+    }
+
+    fn entry(&self, id: &str, call: ParkedCall, principal: Option<&str>, lifetime: Duration) -> ParkedEntry {
+        let expiry = tokio::spawn(expire(Arc::downgrade(&self.0), id.into(), lifetime)).abort_handle();
+        ParkedEntry { call, principal: principal.map(Into::into), expiry }
+    }
+
+    /// Takes a call out. `None` if it has expired, or belongs to another principal, or to another process.
+    pub(super) fn take(&self, id: &str, principal: Option<&str>) -> Option<ParkedCall> {
+        let mut calls = self.lock();
+        calls.get(id).filter(|entry| entry.principal.as_deref() == principal)?;
+        let ParkedEntry { call, expiry, .. } = calls.remove(id)?;
+        expiry.abort();
+        Some(call)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Box<str>, ParkedEntry>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn expire(calls: Weak<Calls>, id: Box<str>, lifetime: Duration) {
+    sleep(lifetime).await;
+    let expired =
+        calls.upgrade().and_then(|calls| calls.lock().unwrap_or_else(PoisonError::into_inner).remove(&id));
+    // Dropped outside of the lock: this cancels the call.
+    drop(expired);
+}
+
+impl fmt::Debug for ParkedCalls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ParkedCalls").field("len", &self.lock().len()).finish()
+    }
+}

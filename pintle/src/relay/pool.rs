@@ -1,0 +1,276 @@
+use std::{
+    ops::Deref,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::Duration,
+};
+
+use pintle_types::RpcError;
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep, timeout_at},
+};
+
+use super::link::RelayLink;
+
+/// The limit of connections of one relay for clients without a session.
+const MAX_LINKS: usize = 64;
+/// The limit of calls that wait for a connection.
+const MAX_WAITING: usize = 256;
+/// How long a call waits for a connection.
+const MAX_WAIT: Duration = Duration::from_secs(30);
+/// How long an unused connection is kept.
+const IDLE: Duration = Duration::from_secs(300);
+/// The delay, in milliseconds, after which a client is asked to call again.
+const RETRY_AFTER_MS: u64 = 1000;
+
+/// On whose behalf a connection is open.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct LinkKey {
+    /// The principal; `None` is the local user.
+    pub(super) principal: Option<Box<str>>,
+    /// The declared capabilities, as JSON.
+    pub(super) capabilities: Box<str>,
+}
+
+/// The connections of a relay to a server with sessions, for clients without one.
+///
+/// A connection is used on behalf of one principal only. Over a pipe, questions cannot be attributed to a call: a connection to one is
+/// leased to one call at a time, if its client can be asked.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LinkPool(Arc<PoolState>);
+
+#[derive(Debug, Default)]
+struct PoolState {
+    links: Mutex<Links>,
+    /// Notified when a connection is released.
+    released: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Links {
+    open: Vec<PooledLink>,
+    /// The number of connections that are being opened, and of those that are not kept.
+    reserved: usize,
+    waiting: usize,
+    sweeping: bool,
+}
+
+#[derive(Debug)]
+struct PooledLink {
+    key: LinkKey,
+    link: Arc<RelayLink>,
+    uses: usize,
+    exclusive: bool,
+    released: Instant,
+}
+
+/// A connection that is in use.
+#[derive(Debug)]
+pub(super) struct Lease {
+    link: Arc<RelayLink>,
+    pool: Option<(LinkPool, AfterUse)>,
+}
+
+/// The use of a connection that was released.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum AfterUse {
+    Pooled,
+    Closed,
+}
+
+impl Lease {
+    /// A connection that does not belong to a pool.
+    pub(super) fn shared(link: Arc<RelayLink>) -> Self {
+        Self { link, pool: None }
+    }
+}
+
+impl Deref for Lease {
+    type Target = RelayLink;
+
+    fn deref(&self) -> &RelayLink {
+        &self.link
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        let Some((pool, kept)) = self.pool.take() else { return };
+        pool.release(&self.link, kept);
+    }
+}
+
+/// A reserved place for a connection that is being opened.
+struct Reservation(Option<LinkPool>);
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        if let Some(pool) = self.0.take() {
+            pool.lock().reserved -= 1;
+            pool.0.released.notify_one();
+        }
+    }
+}
+
+/// The result of looking for a connection.
+enum LeaseAttempt {
+    Leased(Lease),
+    /// There is room for another one. The connection that was closed for it, if any, is dropped outside of the lock.
+    Room(Reservation, Option<PooledLink>),
+    Full,
+}
+
+impl LinkPool {
+    /// Leases a connection. `key` is `None` for a caller that must not share one with anybody. `open` opens another.
+    pub(super) async fn lease<Fut>(
+        &self,
+        key: Option<LinkKey>,
+        exclusive: bool,
+        open: impl FnOnce() -> Fut,
+    ) -> Result<Lease, RpcError>
+    where
+        Fut: Future<Output = Result<RelayLink, RpcError>>,
+    {
+        let reservation = match self.find(key.as_ref(), exclusive) {
+            LeaseAttempt::Leased(lease) => return Ok(lease),
+            LeaseAttempt::Room(reservation, closed) => {
+                drop(closed);
+                reservation
+            }
+            LeaseAttempt::Full => match self.wait(key.as_ref(), exclusive).await? {
+                LeaseAttempt::Leased(lease) => return Ok(lease),
+                LeaseAttempt::Room(reservation, closed) => {
+                    drop(closed);
+                    reservation
+                }
+                LeaseAttempt::Full => return Err(full()),
+            },
+        };
+        let link = Arc::new(open().await?);
+        let mut reservation = reservation;
+        let Some(key) = key else {
+            // The place stays reserved until it is released.
+            reservation.0 = None;
+            return Ok(Lease { link, pool: Some((self.clone(), AfterUse::Closed)) });
+        };
+        // Messages of a call arrive on its stream.
+        let exclusive = exclusive && !link.connection.has_streams();
+        let mut links = self.lock();
+        links.open.push(PooledLink { key, link: link.clone(), uses: 1, exclusive, released: Instant::now() });
+        links.reserved -= 1;
+        reservation.0 = None;
+        if !std::mem::replace(&mut links.sweeping, true) {
+            drop(tokio::spawn(sweep(Arc::downgrade(&self.0))));
+        }
+        drop(links);
+        Ok(Lease { link, pool: Some((self.clone(), AfterUse::Pooled)) })
+    }
+
+    /// Waits until a connection is released.
+    async fn wait(&self, key: Option<&LinkKey>, exclusive: bool) -> Result<LeaseAttempt, RpcError> {
+        struct Waiting<'a>(&'a LinkPool);
+        impl Drop for Waiting<'_> {
+            fn drop(&mut self) {
+                self.0.lock().waiting -= 1;
+            }
+        }
+        {
+            let mut links = self.lock();
+            if links.waiting >= MAX_WAITING {
+                return Err(full());
+            }
+            links.waiting += 1;
+        }
+        let _waiting = Waiting(self);
+        let deadline = Instant::now() + MAX_WAIT;
+        loop {
+            let released = self.0.released.notified();
+            match self.find(key, exclusive) {
+                LeaseAttempt::Full => {}
+                found => return Ok(found),
+            }
+            timeout_at(deadline, released).await.map_err(|_| full())?;
+        }
+    }
+
+    fn find(&self, key: Option<&LinkKey>, exclusive: bool) -> LeaseAttempt {
+        let mut links = self.lock();
+        let usable = |open: &PooledLink| {
+            let exclusive = exclusive && !open.link.connection.has_streams();
+            Some(&open.key) == key
+                && !open.link.is_closed()
+                && (open.uses == 0 || !(open.exclusive || exclusive))
+        };
+        if let Some(open) = links.open.iter_mut().find(|open| usable(open)) {
+            open.exclusive = exclusive && !open.link.connection.has_streams();
+            open.uses += 1;
+            return LeaseAttempt::Leased(Lease {
+                link: open.link.clone(),
+                pool: Some((self.clone(), AfterUse::Pooled)),
+            });
+        }
+        let mut closed = None;
+        if links.open.len() + links.reserved >= MAX_LINKS {
+            // An unused one of somebody else makes room.
+            let unused = links.open.iter().enumerate().filter(|(_, open)| open.uses == 0);
+            let Some((oldest, _)) = unused.min_by_key(|(_, open)| open.released) else {
+                return LeaseAttempt::Full;
+            };
+            closed = Some(links.open.swap_remove(oldest));
+        }
+        links.reserved += 1;
+        LeaseAttempt::Room(Reservation(Some(self.clone())), closed)
+    }
+
+    fn release(&self, link: &Arc<RelayLink>, kept: AfterUse) {
+        let mut dropped = None;
+        let mut links = self.lock();
+        match links.open.iter().position(|open| Arc::ptr_eq(&open.link, link)) {
+            Some(at) => {
+                if let Some(open) = links.open.get_mut(at) {
+                    open.uses -= 1;
+                    open.released = Instant::now();
+                    if open.uses == 0 && link.is_closed() {
+                        dropped = Some(links.open.swap_remove(at));
+                    }
+                }
+            }
+            None if kept == AfterUse::Closed => links.reserved -= 1,
+            None => {}
+        }
+        drop(links);
+        drop(dropped);
+        self.0.released.notify_one();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Links> {
+        self.0.links.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Closes connections that were not used for a while. Ends when there are none.
+async fn sweep(pool: Weak<PoolState>) {
+    loop {
+        sleep(IDLE / 4).await;
+        let Some(pool) = pool.upgrade().map(LinkPool) else { return };
+        let mut links = pool.lock();
+        let (idle, open): (Vec<_>, Vec<_>) = std::mem::take(&mut links.open)
+            .into_iter()
+            .partition(|open| open.uses == 0 && open.released.elapsed() >= IDLE);
+        links.open = open;
+        let done = links.open.is_empty();
+        links.sweeping = !done;
+        drop(links);
+        drop(idle);
+        if done {
+            return;
+        }
+    }
+}
+
+fn full() -> RpcError {
+    RpcError::overloaded(
+        "all connections to the server behind this one are in use: call again later",
+        RETRY_AFTER_MS,
+    )
+}

@@ -1,0 +1,132 @@
+use std::{
+    future::{Future, poll_fn},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use pintle_types::{RawObject, RpcError};
+use tokio::sync::{mpsc, oneshot};
+
+use super::{link::EnteredCall, pool::Lease};
+use crate::{
+    Result,
+    client::{CallNotification, Forward, RawHandler, RawQuestion},
+    server::Cx,
+};
+
+/// The capacity of the queue of notifications. A client buffers about as many before it drops some.
+const NOTIFICATIONS: usize = 1280;
+/// The capacity of the queue of questions. A server that asks more at once waits.
+const QUESTIONS: usize = 16;
+
+/// A call to the server behind a relay. It does not depend on the call of a client that it is made for, and may outlive one round
+/// of it. Dropping it cancels the call.
+pub(super) struct UpstreamCall {
+    result: Pin<Box<dyn Future<Output = Result<RawObject>> + Send>>,
+    notifications: mpsc::Receiver<CallNotification>,
+    questions: mpsc::Receiver<OpenQuestion>,
+    _entered: EnteredCall,
+    /// Dropped last, so that the connection is free when the call was cancelled.
+    _link: Lease,
+}
+
+/// A question of the server behind that waits for its answer.
+#[derive(Debug)]
+pub(super) struct OpenQuestion {
+    pub(super) question: RawQuestion,
+    /// Closed if the server no longer waits.
+    pub(super) answer: oneshot::Sender<Result<RawObject, RpcError>>,
+}
+
+/// The next event of a call.
+pub(super) enum CallProgress {
+    Notification(CallNotification),
+    Question(OpenQuestion),
+    Done(Result<RawObject>),
+}
+
+impl UpstreamCall {
+    /// Sends a call.
+    pub(super) fn start(link: Lease, request: UpstreamRequest<'_>) -> Self {
+        let (ask, questions) = mpsc::channel(QUESTIONS);
+        let (notify, notifications) = mpsc::channel(NOTIFICATIONS);
+        let UpstreamRequest { method, params, capabilities, cx } = request;
+        let entered = link.enter(ask.clone());
+        let forward = Forward {
+            method: method.into(),
+            params,
+            capabilities,
+            progress: cx.wants_progress(),
+            log_level: cx.peer().log_level,
+            questions: sending_to(ask),
+        };
+        let connection = link.connection.clone();
+        let result = Box::pin(async move {
+            let forwarding =
+                connection.forward(forward, move |notification| drop(notify.try_send(notification)));
+            forwarding.await
+        });
+        Self { result, notifications, questions, _entered: entered, _link: link }
+    }
+
+    /// Returns the next event. The result comes after all notifications, and a question after those that were sent before it.
+    pub(super) async fn next(&mut self) -> CallProgress {
+        poll_fn(|task| self.poll_next(task)).await
+    }
+
+    pub(super) fn poll_next(&mut self, task: &mut Context<'_>) -> Poll<CallProgress> {
+        if let Ok(notification) = self.notifications.try_recv() {
+            return Poll::Ready(CallProgress::Notification(notification));
+        }
+        // Polling it queues the notifications that have arrived.
+        let result = self.result.as_mut().poll(task);
+        if let Ok(notification) = self.notifications.try_recv() {
+            if let Poll::Ready(result) = result {
+                self.result = Box::pin(std::future::ready(result));
+            }
+            return Poll::Ready(CallProgress::Notification(notification));
+        }
+        if let Poll::Ready(result) = result {
+            return Poll::Ready(CallProgress::Done(result));
+        }
+        match self.questions.poll_recv(task) {
+            Poll::Ready(Some(question)) => Poll::Ready(CallProgress::Question(question)),
+            _ => Poll::Pending,
+        }
+    }
+
+    /// Returns a question that has arrived already.
+    pub(super) fn take_question(&mut self) -> Option<OpenQuestion> {
+        self.questions.try_recv().ok()
+    }
+}
+
+/// A call to be sent.
+pub(super) struct UpstreamRequest<'a> {
+    pub(super) method: String,
+    pub(super) params: RawObject,
+    pub(super) capabilities: RawObject,
+    pub(super) cx: &'a Cx,
+}
+
+/// Returns a handler that queues questions, and waits for their answers.
+pub(super) fn sending_to(queue: mpsc::Sender<OpenQuestion>) -> RawHandler {
+    Arc::new(move |question| {
+        let queue = queue.clone();
+        Box::pin(async move {
+            let (answer, answered) = oneshot::channel();
+            let over = || RpcError::internal("the call has ended: ask before it ends");
+            queue.send(OpenQuestion { question, answer }).await.map_err(|_| over())?;
+            answered.await.unwrap_or_else(|_| Err(over()))
+        })
+    })
+}
+
+/// Sends a notification of the server behind to the client.
+pub(super) async fn deliver(cx: &Cx, notification: CallNotification) {
+    match notification {
+        CallNotification::Progress(params) => cx.forward_progress(&params).await,
+        CallNotification::Log(params) => cx.forward_log(&params).await,
+    }
+}

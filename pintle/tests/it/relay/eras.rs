@@ -1,0 +1,147 @@
+//! One scenario in every pairing of eras: through a relay, clients see what they see without it.
+
+use std::sync::{Arc, Mutex};
+
+use pintle::{
+    Server,
+    relay::Relay,
+    types::{RpcError, schema::CreateMessageResult},
+};
+use serde_json::{Value, json};
+
+use super::world::{self, ERAS, Seen, answer, everything};
+use crate::support::eras::{Client, R4, R5};
+
+/// Calls every tool, and returns everything that the client saw: answers, questions, notifications.
+async fn scenario(server: &Server, revision: &'static str, capabilities: Value) -> Vec<Value> {
+    let mut client = Client::open(server, revision, capabilities).await;
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let asked = seen.clone();
+    client.answer = Box::new(move |method, params| {
+        let mut params = params.clone();
+        // Each server mints its own.
+        params.as_object_mut().unwrap().remove("elicitationId");
+        asked.lock().unwrap().push(json!([method, params]));
+        answer(method, &params)
+    });
+    client.log_level("info").await;
+    let list = client.call("tools/list", json!({})).await;
+    seen.lock().unwrap().push(without_id(list));
+    let trace = json!({"acme/a": {"b": [1]}, "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"});
+    let calls = [
+        json!({"name": "add", "arguments": {"a": 1, "b": 2}}),
+        json!({"name": "add", "arguments": {"a": "one", "b": 2}}),
+        json!({"name": "raw", "_meta": trace}),
+        json!({"name": "fail"}),
+        json!({"name": "sorry"}),
+        json!({"name": "count", "_meta": {"progressToken": "mine"}}),
+        json!({"name": "count"}),
+        json!({"name": "log"}),
+        json!({"name": "book", "_meta": {"progressToken": 7}}),
+        json!({"name": "pay"}),
+        json!({"name": "think"}),
+        json!({"name": "where"}),
+        json!({"name": "both"}),
+    ];
+    for params in calls {
+        let name = params["name"].clone();
+        let answered = client.call("tools/call", params).await;
+        let mut seen = seen.lock().unwrap();
+        // Without a session a handler runs again in each round, and so does its progress; the server behind may have one.
+        let mut heard = client.heard();
+        heard.dedup();
+        seen.extend(heard);
+        seen.push(json!([name, without_id(answered)]));
+    }
+    let seen = std::mem::take(&mut *seen.lock().unwrap());
+    seen
+}
+
+fn without_id(mut answer: Value) -> Value {
+    answer.as_object_mut().unwrap().remove("id");
+    answer
+}
+
+fn assert_same(through: &[Value], direct: &[Value], what: &str) {
+    for (through, direct) in through.iter().zip(direct) {
+        assert_eq!(through, direct, "{what}");
+    }
+    assert_eq!(through.len(), direct.len(), "{what}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_pairing_of_eras_is_the_direct_connection() {
+    for downstream in ERAS {
+        for upstream in ERAS {
+            let behind = world::server(&Seen::default());
+            let direct = scenario(&behind, downstream, everything()).await;
+            let front = world::relayed(&behind, upstream).await;
+            let through = scenario(&front, downstream, everything()).await;
+            assert_same(&through, &direct, &format!("{downstream} to {upstream}"));
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_relays_in_a_row_are_the_direct_connection() {
+    for downstream in ERAS {
+        for (middle, upstream) in [(R4, R4), (R4, R5), (R5, R4), (R5, R5)] {
+            let behind = world::server(&Seen::default());
+            let direct = scenario(&behind, downstream, everything()).await;
+            let first = world::relayed(&behind, upstream).await;
+            let second = world::relayed(&first, middle).await;
+            let through = scenario(&second, downstream, everything()).await;
+            assert_same(&through, &direct, &format!("{downstream} to {middle} to {upstream}"));
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_cannot_be_asked_is_not_asked() {
+    for downstream in ERAS {
+        for upstream in ERAS {
+            let behind = world::server(&Seen::default());
+            let direct = scenario(&behind, downstream, json!({})).await;
+            let front = world::relayed(&behind, upstream).await;
+            let through = scenario(&front, downstream, json!({})).await;
+            assert_same(&through, &direct, &format!("{downstream} to {upstream}"));
+        }
+    }
+}
+
+/// All clients share one session, which has declared more than this client can do.
+#[tokio::test(start_paused = true)]
+async fn a_question_beyond_the_capabilities_of_the_request_is_refused_by_the_relay() {
+    for downstream in ERAS {
+        let behind = world::server(&Seen::default());
+        let declares = world::client(R4).on_sample(|_| async {
+            Err::<CreateMessageResult, _>(RpcError::internal("the client of the relay was asked"))
+        });
+        let connection = declares.connect(behind.in_process().unwrap()).await.unwrap();
+        let front = world::front(&behind, &Relay::new(connection)).await;
+        let mut client = Client::open(&front, downstream, json!({"roots": {}})).await;
+        let refused = client.tool("think").await;
+        assert_eq!(refused, "no such method: `sampling/createMessage`");
+        let mut client = Client::open(&front, downstream, everything()).await;
+        client.answer = Box::new(answer);
+        assert_eq!(client.tool("think").await, "4");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_call_is_cancelled_behind_the_relay() {
+    for downstream in ERAS {
+        for upstream in ERAS {
+            let seen = Seen::default();
+            let behind = world::server(&seen);
+            let front = world::relayed(&behind, upstream).await;
+            let mut client = Client::open(&front, downstream, everything()).await;
+            let id = client.send("tools/call", json!({"name": "wait"})).await;
+            seen.reaches(1, 0).await;
+            client.notify("notifications/cancelled", json!({"requestId": id, "reason": "enough"})).await;
+            seen.reaches(1, 1).await;
+            let alive = client.tool("count").await;
+            assert_eq!(alive, "counted", "{downstream} to {upstream}");
+        }
+    }
+}
