@@ -15,8 +15,9 @@ use serde_json::value::to_raw_value;
 
 use super::{CacheHint, RelayedRound, Reply, Service, Ticket, batch::BatchId, finish, print};
 use crate::{
-    Peer,
+    Part, Peer, Revision,
     inputs::{Answer, Ask, AskError, Binding, Inputs, Kind, Once, Question, StateUse},
+    revision::ReshapeError,
 };
 
 /// An admitted request: what its handler may know of it, and the means to answer it.
@@ -438,4 +439,25 @@ impl fmt::Debug for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Call").field("id", &self.0.id).field("method", &self.0.method).finish_non_exhaustive()
     }
+}
+
+/// Raises the params of a request to canonical shapes: the one place where those of both eras are raised.
+pub(super) fn raise_params(
+    revision: Revision,
+    method: &str,
+    params: &mut Option<RawObject>,
+) -> Result<(), RpcError> {
+    let part = Part::Params(method);
+    let Some(sent) = params.as_ref().filter(|params| revision.raises(part, params.as_str())) else {
+        return Ok(());
+    };
+    match revision.raised(part, sent.clone()) {
+        Ok(raised) => *params = Some(raised),
+        // Params that are nested too deep to be raised are read as they are.
+        Err(ReshapeError::Unreadable(_)) => {}
+        Err(ReshapeError::Unsayable(unsayable)) => {
+            return Err(RpcError::invalid_params(format!("`{method}`: {unsayable}")));
+        }
+    }
+    Ok(())
 }

@@ -26,7 +26,7 @@ use std::{
 };
 
 use pintle_types::{
-    Frame, Malformed, Message, Notification, RawObject, Request, RequestId, Response, RpcError, method,
+    Frame, Malformed, Message, Notification, Request, RequestId, Response, RpcError, method,
     schema::{CancelledParams, InputRequest},
 };
 
@@ -46,12 +46,12 @@ pub use crate::Change;
 
 use self::{
     batch::{BatchId, Batches},
-    call::{CallInner, Origin},
+    call::{CallInner, Origin, raise_params},
     in_flight::InFlight,
     session::{Handshakes, ServerSession},
     stateless::Sender,
 };
-use crate::{Part, Peer, Revision, Stamp, Unsayable, revision::ReshapeError};
+use crate::{Peer, Stamp, Unsayable};
 
 /// The protocol state of one byte stream, or of one session over HTTP.
 ///
@@ -582,21 +582,4 @@ impl stateless::StatelessAction {
             }
         }
     }
-}
-
-/// Raises the params of a request to canonical shapes: the one place where those of both eras are raised.
-fn raise_params(revision: Revision, method: &str, params: &mut Option<RawObject>) -> Result<(), RpcError> {
-    let part = Part::Params(method);
-    let Some(sent) = params.as_ref().filter(|params| revision.raises(part, params.as_str())) else {
-        return Ok(());
-    };
-    match revision.raised(part, sent.clone()) {
-        Ok(raised) => *params = Some(raised),
-        // Params that are nested too deep to be raised are read as they are.
-        Err(ReshapeError::Unreadable(_)) => {}
-        Err(ReshapeError::Unsayable(unsayable)) => {
-            return Err(RpcError::invalid_params(format!("`{method}`: {unsayable}")));
-        }
-    }
-    Ok(())
 }
