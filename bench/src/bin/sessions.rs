@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 async fn open(sessions: usize, differing: bool) -> Result<(), Box<dyn std::error::Error>> {
     let server = Server::new("bench", "0").tool(tool("greet", || async { "Hello!" }));
-    let mut http = server.http()?.max_sessions(sessions);
+    let mut http = server.http()?.max_sessions(sessions).max_sessions_per_address(sessions);
     let (before, start) = (resident()?, Instant::now());
     for n in 0..sessions {
         let request = Request::post("/mcp")

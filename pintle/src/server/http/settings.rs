@@ -202,8 +202,8 @@ impl Http {
     ///
     /// All addresses of an IPv6 network of 64 bits count as one. Behind a proxy, set its addresses with
     /// [`trusted_proxies`](Self::trusted_proxies), or all its clients count as one address. If the service is mounted in a
-    /// framework, insert a [`PeerAddress`](crate::server::PeerAddress) into the extensions of each request: without an address this
-    /// limit does not apply.
+    /// framework, insert a [`PeerAddress`](crate::server::PeerAddress) into the extensions of each request: all clients whose
+    /// addresses are not known count as one address.
     #[must_use]
     pub fn max_sessions_per_address(self, limit: usize) -> Self {
         self.set(|settings| settings.quota.address = limit)

@@ -328,7 +328,8 @@ async fn a_session_that_found_no_place_is_not_written_down() {
     let store = Arc::new(MemorySessions::new());
     let http = server.http().unwrap().max_sessions(1).session_store(Shared(store.clone()));
     let wire = Wire::new(&http);
-    wire.open(R4, json!({})).await;
+    let first = wire.open(R4, json!({})).await;
+    let _stream = first.get().await;
     let params =
         json!({"protocolVersion": R4, "capabilities": {}, "clientInfo": {"name": "x", "version": "0"}});
     assert_eq!(wire.call(0, "initialize", params).await.status, 503);

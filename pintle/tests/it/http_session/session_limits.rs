@@ -123,6 +123,31 @@ async fn a_principal_and_an_address_have_so_many_sessions() {
 }
 
 #[tokio::test]
+async fn clients_whose_addresses_are_not_known_share_the_limit_of_one() {
+    let http = principals(server().http().unwrap().max_sessions(8).max_sessions_per_address(3));
+    let wire = Wire::new(&http);
+    let mine = opened(&wire, "192.0.2.1:1").await;
+    let (first, second) = (wire.open(R4, json!({})).await, wire.open(R4, json!({})).await);
+    let stream = first.get().await;
+    let mut last = second.clone();
+    for _ in 0..20 {
+        last = wire.open(R4, json!({})).await;
+    }
+    assert_eq!(http.sessions(), 4);
+    assert!(is_there(&first).await, "it is in use");
+    assert!(is_there(&last).await && !is_there(&second).await);
+    // Others have the rest.
+    let other = opened(&wire, "192.0.2.2:1").await;
+    let ann = wire.with("user", "ann").open(R4, json!({})).await;
+    assert!(is_there(&mine).await && is_there(&other).await && is_there(&ann).await);
+    // If all are in use, there is none to replace.
+    let streams = [stream, last.get().await, wire.open(R4, json!({})).await.get().await];
+    assert_eq!(wire.post(initialize()).await.status, 429);
+    drop(streams);
+    assert_eq!(wire.post(initialize()).await.status, 200);
+}
+
+#[tokio::test]
 async fn a_principal_at_its_session_limit_gets_a_retry_time() {
     let http = principals(server().http().unwrap().max_sessions_per_principal(1));
     let ann = Wire::new(&http).with("user", "ann");

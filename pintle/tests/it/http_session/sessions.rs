@@ -319,6 +319,8 @@ async fn as_many_sessions_as_there_may_be() {
     let http = server().http().unwrap().max_sessions(1);
     let wire = Wire::new(&http);
     let first = wire.open(R4, json!({})).await;
+    // It is in use, so it makes no room.
+    let _stream = first.get().await;
     let params =
         json!({"protocolVersion": R4, "capabilities": {}, "clientInfo": {"name": "x", "version": "0"}});
     let mut second = wire.call(0, "initialize", params).await;

@@ -192,6 +192,8 @@ async fn a_node_that_is_full_does_not_say_that_there_is_no_such_session() {
     let (a, b) = (shared.node(), shared.node().max_sessions(1));
     let client = Wire::new(&a).open(R4, json!({})).await;
     let there = Wire::new(&b).open(R4, json!({})).await;
+    // It is in use, so it makes no room.
+    let _stream = there.get().await;
     let mut refused = at(&client, &b).call(1, "ping", json!({})).await;
     assert_eq!(refused.status, 503);
     assert!(refused.headers.contains_key("retry-after"));

@@ -16,7 +16,8 @@ pub(in crate::server::http) struct Registry {
     /// The uninitialized sessions with the time when they were queued, the oldest first.
     uninitialized: VecDeque<(u64, SessionId)>,
     principals: HashMap<Box<str>, Owned>,
-    addresses: HashMap<AddressKey, Owned>,
+    /// Those without a principal. All whose address is unknown have one owner.
+    addresses: HashMap<Option<AddressKey>, Owned>,
 }
 
 /// The sessions of one principal, or of one address.
@@ -67,12 +68,7 @@ impl Registry {
         if let Some(there) = self.sessions.get(&session.id) {
             return Ok(AddedSession { session: there.clone(), evicted: None });
         }
-        let limit = match (&session.principal, session.address) {
-            (Some(_), _) => quota.principal,
-            (None, Some(_)) => quota.address,
-            // The owner is unknown.
-            (None, None) => usize::MAX,
-        };
+        let limit = if session.principal.is_some() { quota.principal } else { quota.address };
         let mut evicted = None;
         if self.owned(&session).is_some_and(|owned| owned.live >= limit) {
             evicted = Some(self.evict_owned(&session).ok_or(Refused::TooMany)?);
@@ -178,13 +174,12 @@ impl Registry {
             compact(&mut self.uninitialized, sessions.len(), |(_, id)| sessions.contains_key(id));
             self.uninitialized.push_back((now, session.id));
         }
-        let owned = match (&session.principal, session.address) {
-            (Some(principal), _) => match self.principals.get_mut(principal) {
+        let owned = match &session.principal {
+            Some(principal) => match self.principals.get_mut(principal) {
                 Some(owned) => owned,
                 None => self.principals.entry(principal.clone()).or_default(),
             },
-            (None, Some(address)) => self.addresses.entry(address).or_default(),
-            (None, None) => return,
+            None => self.addresses.entry(session.address).or_default(),
         };
         compact(&mut owned.order, owned.live, |id| sessions.contains_key(id));
         owned.live += 1;
@@ -192,10 +187,9 @@ impl Registry {
     }
 
     fn owned(&mut self, session: &Session) -> Option<&mut Owned> {
-        match (&session.principal, session.address) {
-            (Some(principal), _) => self.principals.get_mut(principal),
-            (None, Some(address)) => self.addresses.get_mut(&address),
-            (None, None) => None,
+        match &session.principal {
+            Some(principal) => self.principals.get_mut(principal),
+            None => self.addresses.get_mut(&session.address),
         }
     }
 
@@ -205,10 +199,9 @@ impl Registry {
         if owned.live > 0 {
             return;
         }
-        match (&session.principal, session.address) {
-            (Some(principal), _) => drop(self.principals.remove(principal)),
-            (None, Some(address)) => drop(self.addresses.remove(&address)),
-            (None, None) => {}
+        match &session.principal {
+            Some(principal) => drop(self.principals.remove(principal)),
+            None => drop(self.addresses.remove(&session.address)),
         }
     }
 }
@@ -283,7 +276,9 @@ mod tests {
 
     #[test]
     fn who_has_as_many_as_one_may_have_loses_the_one_that_was_used_least_recently() {
-        for (principal, address) in [(Some("ann"), Some([192, 0, 2, 1])), (None, Some([192, 0, 2, 1]))] {
+        for (principal, address) in
+            [(Some("ann"), Some([192, 0, 2, 1])), (None, Some([192, 0, 2, 1])), (None, None)]
+        {
             let mut registry = Registry::default();
             let mine: Vec<_> = (0..4)
                 .map(|n| {
