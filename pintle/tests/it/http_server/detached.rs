@@ -190,6 +190,25 @@ async fn only_so_many_go_on() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_sessions_of_one_address_leave_room_for_the_calls_of_others() {
+    let test = Test::new(|server| server);
+    let wire = |address: &str| Wire { peer: Some(address.parse().unwrap()), ..Wire::new(&test.http) };
+    let flooding = wire("192.0.2.1:1");
+    let mut id = 0;
+    for _ in 0..9 {
+        let session = flooding.open(R4, json!({})).await;
+        for _ in 0..128 {
+            id += 1;
+            leave_behind(&session, id).await;
+        }
+    }
+    assert_eq!(test.alive(), 1024, "of one address");
+    let other = wire("192.0.2.2:1").open(R4, json!({})).await;
+    leave_behind(&other, 1).await;
+    assert_eq!(test.alive(), 1025, "others have places of their own");
+}
+
+#[tokio::test(start_paused = true)]
 async fn after_its_answer_a_call_waits_for_its_turn_again() {
     let (gate, resumed) = (Arc::new(Notify::new()), Arc::new(AtomicUsize::new(0)));
     let (waits, counts) = (gate.clone(), resumed.clone());

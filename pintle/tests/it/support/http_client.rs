@@ -1,10 +1,13 @@
 //! A client of bare hands over HTTP, without a socket: it sends requests to the service and reads what comes.
 
-use std::{collections::VecDeque, future::poll_fn, pin::Pin};
+use std::{collections::VecDeque, future::poll_fn, net::SocketAddr, pin::Pin};
 
 use http::{HeaderMap, Request, Response, StatusCode};
 use http_body::Body as _;
-use pintle::server::http::{Body, Http};
+use pintle::server::{
+    PeerAddress,
+    http::{Body, Http},
+};
 use pintle_proto::sse::{Decoder, Event};
 use serde_json::{Value, json};
 use tower_service::Service as _;
@@ -17,6 +20,8 @@ pub(crate) struct Wire {
     pub(crate) http: Http,
     /// On top of what every request has.
     pub(crate) headers: Vec<(&'static str, String)>,
+    /// The address that its requests come from.
+    pub(crate) peer: Option<SocketAddr>,
 }
 
 /// What came back.
@@ -32,7 +37,7 @@ pub(crate) struct Answer {
 
 impl Wire {
     pub(crate) fn new(http: &Http) -> Self {
-        Self { http: http.clone(), headers: Vec::new() }
+        Self { http: http.clone(), headers: Vec::new(), peer: None }
     }
 
     pub(crate) fn with(&self, name: &'static str, value: impl Into<String>) -> Self {
@@ -59,6 +64,9 @@ impl Wire {
             if !value.is_empty() {
                 request.headers_mut().insert(name, value.parse().unwrap());
             }
+        }
+        if let Some(peer) = self.peer {
+            request.extensions_mut().insert(PeerAddress(peer));
         }
         request
     }

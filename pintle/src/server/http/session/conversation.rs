@@ -117,7 +117,7 @@ impl HttpRequestCx {
     pub(in crate::server::http) fn address(&self) -> Option<AddressKey> {
         let peer = self.context.address()?.0.ip();
         let head = self.context.head.as_ref()?;
-        Some(AddressKey::of(self.http.settings().proxies.client(peer, &head.headers)))
+        Some(AddressKey::of(self.settings.proxies.client(peer, &head.headers)))
     }
 
     /// Registers a session, and stores it if there is a store.

@@ -11,7 +11,7 @@ use std::{
 use pintle_types::RpcError;
 use tokio::{runtime::Handle, time::timeout};
 
-use super::{Session, id::SessionId};
+use super::{Session, id::SessionId, owner::SessionOwner};
 use crate::server::{
     Cx,
     http::{edge::time::MAX_DURATION, shared::HttpShared},
@@ -20,9 +20,11 @@ use crate::server::{
 /// The limit of detached calls of one session.
 const SESSION_CALLS: usize = 128;
 
-/// The limits of detached calls of all sessions, and of the bytes of their requests.
-const TOTAL_CALLS: usize = 8192;
-const TOTAL_BYTES: usize = 256 << 20;
+/// The limits of detached calls, and of the bytes of their requests: of one owner, of all owners without a principal, and of all.
+/// The first call of an owner may have more bytes.
+const OWNER: Usage = Usage { calls: 1024, bytes: 32 << 20 };
+const ANONYMOUS: Usage = Usage { calls: 4096, bytes: 128 << 20 };
+const TOTAL: Usage = Usage { calls: 8192, bytes: 256 << 20 };
 
 /// The calls of one POST, to end them from outside.
 #[derive(Clone, Default)]
@@ -40,8 +42,9 @@ impl CallGroup {
         }
     }
 
-    fn bytes(&self) -> usize {
-        self.0.iter().map(|cx| cx.call().params().as_str().len()).sum()
+    fn usage(&self) -> Usage {
+        let bytes = self.0.iter().map(|cx| cx.call().params().as_str().len()).sum();
+        Usage { calls: self.0.len(), bytes }
     }
 }
 
@@ -91,9 +94,80 @@ pub(in crate::server::http) struct DetachedCalls(Mutex<DetachedUsage>);
 
 #[derive(Default)]
 struct DetachedUsage {
+    total: Usage,
+    anonymous: Usage,
+    owners: HashMap<SessionOwner, Usage>,
+    sessions: HashMap<SessionId, usize>,
+}
+
+/// A number of calls, and the bytes of their requests.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+struct Usage {
     calls: usize,
     bytes: usize,
-    sessions: HashMap<SessionId, usize>,
+}
+
+impl Usage {
+    fn plus(self, other: Self) -> Self {
+        Self { calls: self.calls + other.calls, bytes: self.bytes.saturating_add(other.bytes) }
+    }
+
+    fn minus(self, other: Self) -> Self {
+        Self { calls: self.calls - other.calls, bytes: self.bytes.saturating_sub(other.bytes) }
+    }
+
+    fn fits(self, limit: Self) -> bool {
+        self.calls <= limit.calls && self.bytes <= limit.bytes
+    }
+}
+
+impl DetachedUsage {
+    /// Adds calls, unless a limit would be exceeded. `session` is `None` if it exists for one request only.
+    fn add(&mut self, owner: &SessionOwner, session: Option<SessionId>, calls: Usage) -> bool {
+        let of_session = session.map_or(0, |id| self.sessions.get(&id).copied().unwrap_or_default());
+        let of_owner = self.owners.get(owner).copied().unwrap_or_default();
+        let anonymous = if owner.is_anonymous() { self.anonymous.plus(calls) } else { self.anonymous };
+        let total = self.total.plus(calls);
+        let owner_fits = match owner {
+            // Those whose address is unknown have only the limit of all without a principal.
+            SessionOwner::Address(None) => true,
+            _ => of_owner == Usage::default() || of_owner.plus(calls).fits(OWNER),
+        };
+        if of_session + calls.calls > SESSION_CALLS
+            || !owner_fits
+            || (owner.is_anonymous() && !anonymous.fits(ANONYMOUS))
+            || !total.fits(TOTAL)
+        {
+            return false;
+        }
+        (self.total, self.anonymous) = (total, anonymous);
+        self.owners.insert(owner.clone(), of_owner.plus(calls));
+        if let Some(id) = session {
+            self.sessions.insert(id, of_session + calls.calls);
+        }
+        true
+    }
+
+    fn remove(&mut self, owner: &SessionOwner, session: Option<SessionId>, calls: Usage) {
+        self.total = self.total.minus(calls);
+        if owner.is_anonymous() {
+            self.anonymous = self.anonymous.minus(calls);
+        }
+        if let Some(of_owner) = self.owners.get_mut(owner) {
+            *of_owner = of_owner.minus(calls);
+            if of_owner.calls == 0 {
+                self.owners.remove(owner);
+            }
+        }
+        if let Some(id) = session
+            && let Some(of_session) = self.sessions.get_mut(&id)
+        {
+            *of_session -= calls.calls;
+            if *of_session == 0 {
+                self.sessions.remove(&id);
+            }
+        }
+    }
 }
 
 impl DetachedCalls {
@@ -105,45 +179,80 @@ impl DetachedCalls {
 /// A permit for the detached calls of one POST, released on drop.
 struct DetachedPermit {
     shared: Arc<HttpShared>,
+    owner: SessionOwner,
     session: Option<SessionId>,
-    calls: usize,
-    bytes: usize,
+    calls: Usage,
 }
 
 impl DetachedPermit {
     fn take(shared: &Arc<HttpShared>, session: &Session, group: &CallGroup) -> Option<Self> {
-        let (calls, bytes) = (group.0.len(), group.bytes());
+        let (owner, calls) = (session.owner(), group.usage());
         let session = Some(session.id).filter(|_| !session.transient);
-        let mut usage = shared.detached.lock();
-        let of_session = session.map_or(0, |id| usage.sessions.get(&id).copied().unwrap_or_default());
-        if of_session + calls > SESSION_CALLS
-            || usage.calls + calls > TOTAL_CALLS
-            || usage.bytes.saturating_add(bytes) > TOTAL_BYTES
-        {
-            return None;
-        }
-        usage.calls += calls;
-        usage.bytes += bytes;
-        if let Some(id) = session {
-            usage.sessions.insert(id, of_session + calls);
-        }
-        drop(usage);
-        Some(Self { shared: shared.clone(), session, calls, bytes })
+        let added = shared.detached.lock().add(&owner, session, calls);
+        added.then(|| Self { shared: shared.clone(), owner, session, calls })
     }
 }
 
 impl Drop for DetachedPermit {
     fn drop(&mut self) {
-        let mut usage = self.shared.detached.lock();
-        usage.calls -= self.calls;
-        usage.bytes -= self.bytes;
-        if let Some(id) = self.session
-            && let Some(of_session) = usage.sessions.get_mut(&id)
-        {
-            *of_session -= self.calls;
-            if *of_session == 0 {
-                usage.sessions.remove(&id);
-            }
+        self.shared.detached.lock().remove(&self.owner, self.session, self.calls);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::access::peer_address::AddressKey;
+
+    fn address(last: u8) -> SessionOwner {
+        SessionOwner::Address(Some(AddressKey::of([192, 0, 2, last].into())))
+    }
+
+    fn named(name: &str) -> SessionOwner {
+        SessionOwner::Principal(name.into())
+    }
+
+    /// Adds calls of this size until they are refused, each in a session of its own, and returns their number.
+    fn fill(usage: &mut DetachedUsage, owner: &SessionOwner, bytes: usize) -> usize {
+        let call = Usage { calls: 1, bytes };
+        (0..=TOTAL.calls).take_while(|_| usage.add(owner, None, call)).count()
+    }
+
+    #[test]
+    fn an_owner_and_all_without_a_principal_leave_room_for_others() {
+        let mut usage = DetachedUsage::default();
+        assert_eq!(fill(&mut usage, &address(1), 10), OWNER.calls);
+        for last in 2..=4 {
+            assert_eq!(fill(&mut usage, &address(last), 10), OWNER.calls);
         }
+        assert_eq!(fill(&mut usage, &address(5), 10), 0, "all that have no principal");
+        for name in ["a", "b", "c", "d"] {
+            assert_eq!(fill(&mut usage, &named(name), 10), OWNER.calls);
+        }
+        assert_eq!(fill(&mut usage, &named("e"), 10), 0);
+        usage.remove(&address(1), None, Usage { calls: 1, bytes: 10 });
+        assert_eq!(fill(&mut usage, &address(5), 10), 1);
+    }
+
+    #[test]
+    fn the_bytes_of_an_owner_are_bounded_too_but_one_call_is_always_admitted() {
+        let mut usage = DetachedUsage::default();
+        assert_eq!(fill(&mut usage, &address(1), 1 << 20), 32);
+        assert_eq!(fill(&mut usage, &named("ann"), 1 << 20), 32);
+        assert_eq!(fill(&mut usage, &named("bob"), 40 << 20), 1);
+        assert_eq!(fill(&mut usage, &SessionOwner::Address(None), 1 << 20), 96, "up to the limit of all");
+    }
+
+    #[test]
+    fn calls_that_ended_leave_nothing() {
+        let mut usage = DetachedUsage::default();
+        let call = Usage { calls: 2, bytes: 7 };
+        let session = Some(SessionId::NIL);
+        for owner in [named("ann"), address(1), SessionOwner::Address(None)] {
+            assert!(usage.add(&owner, session, call));
+            usage.remove(&owner, session, call);
+        }
+        assert_eq!((usage.total, usage.anonymous), (Usage::default(), Usage::default()));
+        assert!(usage.owners.is_empty() && usage.sessions.is_empty());
     }
 }

@@ -124,6 +124,7 @@ impl HttpRequestCx {
     /// Returns a session for this request only, for a client that keeps none.
     pub(in crate::server::http) fn transient_session(&self, revision: Revision) -> Option<Arc<Session>> {
         let engine = Engine::restore(&self.snapshot.service, &SessionRecord::new(revision), 0)?;
-        Some(Arc::new(Session::transient(self.principal.clone(), self.server.clone(), engine)))
+        let session = Session::transient(self.principal.clone(), self.server.clone(), engine);
+        Some(Arc::new(session.at(self.address())))
     }
 }

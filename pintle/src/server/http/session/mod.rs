@@ -15,6 +15,7 @@ mod asking;
 mod handle;
 mod lookup;
 mod lost;
+mod owner;
 mod push_queue;
 pub(super) mod record;
 

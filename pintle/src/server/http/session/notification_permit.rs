@@ -5,8 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use super::Session;
-use crate::server::access::peer_address::AddressKey;
+use super::{Session, owner::SessionOwner};
 
 /// The limit of one owner. Further notifications are dropped.
 const OWNER_HANDLERS: usize = 256;
@@ -19,36 +18,26 @@ pub(in crate::server::http) struct NotificationHandlers(Arc<Mutex<HandlerCounts>
 
 #[derive(Debug, Default)]
 struct HandlerCounts {
-    running: HashMap<HandlerOwner, usize>,
+    running: HashMap<SessionOwner, usize>,
     /// The number of handlers without a principal.
     anonymous: usize,
-}
-
-/// The client whose notification runs.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
-enum HandlerOwner {
-    Principal(Box<str>),
-    /// The address of the client. `None` if it is not known: all such clients have only the limit of all.
-    Address(Option<AddressKey>),
 }
 
 /// A permit for one notification handler, released on drop.
 pub(super) struct NotificationPermit {
     handlers: NotificationHandlers,
-    owner: HandlerOwner,
+    owner: SessionOwner,
 }
 
 impl NotificationPermit {
     /// Returns a permit, unless a limit is reached.
     pub(super) fn take(handlers: &NotificationHandlers, session: &Session) -> Option<Self> {
-        let owner = match &session.principal {
-            Some(name) => HandlerOwner::Principal(name.clone()),
-            None => HandlerOwner::Address(session.address),
-        };
-        let anonymous = matches!(owner, HandlerOwner::Address(_));
+        let owner = session.owner();
+        let anonymous = owner.is_anonymous();
         let mut counts = handlers.lock();
         let count = counts.running.get(&owner).copied().unwrap_or_default();
-        if (count >= OWNER_HANDLERS && owner != HandlerOwner::Address(None))
+        // Clients whose address is unknown have only the limit of all without a principal.
+        if (count >= OWNER_HANDLERS && owner != SessionOwner::Address(None))
             || (anonymous && counts.anonymous >= ANONYMOUS_HANDLERS)
         {
             return None;
@@ -63,7 +52,7 @@ impl NotificationPermit {
 impl Drop for NotificationPermit {
     fn drop(&mut self) {
         let mut counts = self.handlers.lock();
-        counts.anonymous -= usize::from(matches!(self.owner, HandlerOwner::Address(_)));
+        counts.anonymous -= usize::from(self.owner.is_anonymous());
         if let Some(count) = counts.running.get_mut(&self.owner) {
             *count -= 1;
             if *count == 0 {
