@@ -55,9 +55,14 @@ fn listen(wire: &Wire) -> Request<String> {
     wire.request("POST", "/mcp", body.to_string())
 }
 
-fn from(mut request: Request<String>, port: u16) -> Request<String> {
-    request.extensions_mut().insert(PeerAddress(SocketAddr::from(([10, 0, 0, 1], port))));
+fn from_address(mut request: Request<String>, last: u8, port: u16) -> Request<String> {
+    request.extensions_mut().insert(PeerAddress(SocketAddr::from(([10, 0, 0, last], port))));
     request
+}
+
+/// From a connection of its own, at an address of its own.
+fn from(request: Request<String>, number: u8) -> Request<String> {
+    from_address(request, number, number.into())
 }
 
 #[tokio::test]
@@ -76,6 +81,28 @@ async fn anonymous_subscriptions_are_counted_by_connection() {
     assert_eq!(wire.send(named).await.status, 200);
     drop(first);
     assert_eq!(wire.send(from(listen(&wire), 3)).await.status, 200);
+}
+
+#[tokio::test]
+async fn the_connections_of_one_address_leave_room_for_the_subscriptions_of_others() {
+    let server = Server::new("s", "1").may_change().limits(limits(|limits| limits.subscriptions = 1));
+    // One address has an eighth of them.
+    let http = server.http().unwrap().max_anonymous_subscriptions(16);
+    let wire = Wire::new(&http);
+    let mut open = Vec::new();
+    for address in 1..=3 {
+        for port in 1..=2 {
+            let answer = wire.send(from_address(listen(&wire), address, port)).await;
+            assert_eq!(answer.status, 200, "{address}:{port}");
+            open.push(answer);
+        }
+        assert_overloaded(wire.send(from_address(listen(&wire), address, 3)).await, 429).await;
+    }
+    let mut named = from_address(listen(&wire), 1, 3);
+    named.extensions_mut().insert(Authenticated::new("ann"));
+    assert_eq!(wire.send(named).await.status, 200);
+    open.remove(0);
+    assert_eq!(wire.send(from_address(listen(&wire), 1, 3)).await.status, 200);
 }
 
 #[tokio::test]

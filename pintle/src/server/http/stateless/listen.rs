@@ -3,6 +3,7 @@
 use std::{
     collections::HashMap,
     future::Future,
+    hash::Hash,
     net::SocketAddr,
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -19,6 +20,7 @@ use tokio::time::Sleep;
 use super::event;
 use crate::server::{
     Authenticated, Server,
+    access::peer_address::AddressKey,
     call::context::RequestContext,
     changes::{ChangeInbox, Recipient},
     clock::now,
@@ -36,6 +38,8 @@ pub(in crate::server::http) struct OpenSubscriptions(Mutex<SubscriptionCounts>);
 #[derive(Debug, Default)]
 struct SubscriptionCounts {
     held: HashMap<Holder, usize>,
+    /// Those of all anonymous connections of an address.
+    addresses: HashMap<AddressKey, usize>,
     /// The number of subscriptions without a principal.
     anonymous: usize,
 }
@@ -51,8 +55,8 @@ enum Holder {
 /// Opens the stream of a subscription.
 pub(in crate::server::http) fn answer(cx: &HttpRequestCx, listen: Listen) -> Result<Response<Body>, Refusal> {
     let Listen { call, listener, acknowledgement, .. } = listen;
-    let HttpRequestCx { http, server, snapshot, context, .. } = cx;
-    let permit = SubscriptionPermit::take(http, Holder::of(cx), snapshot.service.bounds().subscriptions)?;
+    let HttpRequestCx { http, server, context, .. } = cx;
+    let permit = SubscriptionPermit::take(cx)?;
     let inbox = server.changes().join();
     inbox.follow(listener.watched());
     http.0.change_hub.add(&inbox);
@@ -115,20 +119,31 @@ impl Holder {
             None => Self::Connection(cx.context.address().map(|address| address.0)),
         }
     }
+
+    fn is_anonymous(&self) -> bool {
+        matches!(self, Self::Connection(_))
+    }
 }
+
+/// The share of the anonymous subscriptions that one address may have.
+const ADDRESS_SHARE: usize = 8;
 
 /// A permit for one subscription, released on drop.
 struct SubscriptionPermit {
     http: Http,
     holder: Holder,
+    /// The address of an anonymous client, if it is known.
+    address: Option<AddressKey>,
 }
 
 impl SubscriptionPermit {
-    fn take(http: &Http, holder: Holder, limit: usize) -> Result<Self, Refusal> {
+    fn take(cx: &HttpRequestCx) -> Result<Self, Refusal> {
+        let (http, holder, limit) = (&cx.http, Holder::of(cx), cx.snapshot.service.bounds().subscriptions);
+        let anonymous = holder.is_anonymous();
+        let address = if anonymous { cx.address() } else { None };
+        let all = http.settings().anonymous_subscriptions;
         let mut counts = http.0.subscriptions.lock();
         // The limit of anonymous subscriptions does not affect authenticated callers.
-        let anonymous = matches!(holder, Holder::Connection(_));
-        let all = http.settings().anonymous_subscriptions;
         if anonymous && counts.anonymous >= all {
             let message = "the limit of anonymous subscriptions is reached: try again later, or authenticate";
             return Err(overloaded(StatusCode::SERVICE_UNAVAILABLE, message));
@@ -139,22 +154,39 @@ impl SubscriptionPermit {
             let message = format!("{limit} subscriptions are open: end one first");
             return Err(overloaded(StatusCode::TOO_MANY_REQUESTS, message));
         }
+        let of_address = address.map(|key| (key, counts.addresses.get(&key).copied().unwrap_or_default()));
+        let address_limit = (all / ADDRESS_SHARE).max(limit);
+        if of_address.is_some_and(|(_, count)| count >= address_limit) {
+            let message = format!(
+                "{address_limit} subscriptions of this address are open: end one first, or authenticate"
+            );
+            return Err(overloaded(StatusCode::TOO_MANY_REQUESTS, message));
+        }
         counts.held.insert(holder.clone(), count + 1);
+        counts.addresses.extend(of_address.map(|(key, count)| (key, count + 1)));
         counts.anonymous += usize::from(anonymous);
         drop(counts);
-        Ok(Self { http: http.clone(), holder })
+        Ok(Self { http: http.clone(), holder, address })
     }
 }
 
 impl Drop for SubscriptionPermit {
     fn drop(&mut self) {
         let mut counts = self.http.0.subscriptions.lock();
-        counts.anonymous -= usize::from(matches!(self.holder, Holder::Connection(_)));
-        if let Some(count) = counts.held.get_mut(&self.holder) {
-            *count -= 1;
-            if *count == 0 {
-                counts.held.remove(&self.holder);
-            }
+        counts.anonymous -= usize::from(self.holder.is_anonymous());
+        release(&mut counts.held, &self.holder);
+        if let Some(address) = self.address {
+            release(&mut counts.addresses, &address);
+        }
+    }
+}
+
+/// Removes one from a count, which is forgotten at zero.
+fn release<K: Eq + Hash>(counts: &mut HashMap<K, usize>, key: &K) {
+    if let Some(count) = counts.get_mut(key) {
+        *count -= 1;
+        if *count == 0 {
+            counts.remove(key);
         }
     }
 }
