@@ -23,6 +23,7 @@ use pintle::{
     },
 };
 use serde_json::json;
+use tokio::sync::Notify;
 
 use crate::support::{eras::R4, http_client::Wire};
 
@@ -37,6 +38,8 @@ pub(super) struct Shared {
     /// Removing a session fails.
     remove_fails: Arc<AtomicBool>,
     forgotten: Arc<Mutex<Vec<String>>>,
+    /// How often forgetting a stream fails.
+    forget_fails: Arc<AtomicUsize>,
     put_fails: Arc<AtomicBool>,
     put_panics: Arc<AtomicBool>,
     puts: Arc<AtomicUsize>,
@@ -68,6 +71,10 @@ impl EventLog for Shared {
     }
 
     fn forget_stream<'a>(&'a self, session: &'a str, stream: u64) -> Stored<'a, ()> {
+        let less = |left: usize| left.checked_sub(1);
+        if self.forget_fails.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less).is_ok() {
+            return broken();
+        }
         self.log.forget_stream(session, stream)
     }
 
@@ -150,6 +157,58 @@ async fn an_event_that_could_not_be_kept_leaves_no_gap() {
                 let error = again.json().await["error"]["message"].as_str().unwrap().to_owned();
                 assert!(error.contains("not kept any more"), "{error}");
             }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_could_not_be_forgotten_at_once_is_not_resumed_elsewhere() {
+    for failures in [1, 2] {
+        let shared = Shared::default();
+        *shared.fails_at.lock().unwrap() = Some("\"progress\":3");
+        shared.forget_fails.store(failures, Ordering::SeqCst);
+        let more = Arc::new(Notify::new());
+        let server = Server::new("s", "0").tool(tool("count", {
+            let more = more.clone();
+            move |cx: Cx| {
+                let more = more.clone();
+                async move {
+                    for n in 1..=3 {
+                        cx.progress(f64::from(n), None).await;
+                    }
+                    more.notified().await;
+                    cx.progress(4.0, None).await;
+                    std::future::pending::<&str>().await
+                }
+            }
+        }));
+        let node = || server.http().unwrap().session_store(shared.clone()).event_log(shared.clone());
+        let (here, other) = (node(), node());
+        let client = Wire::new(&here).open(R4, json!({})).await;
+        let params = json!({"name": "count", "_meta": {"progressToken": "p"}});
+        let mut answer = client.call(1, "tools/call", params).await;
+        let mut first = None;
+        for n in 1..=3 {
+            let event = loop {
+                let event = answer.event().await.unwrap();
+                if !event.data.is_empty() {
+                    break event;
+                }
+            };
+            assert_eq!(event.id.is_some(), n < 3);
+            first = first.or(event.id);
+        }
+        if failures > 1 {
+            // Tried again with the next message.
+            more.notify_one();
+            answer.message().await.unwrap();
+        }
+        let first = first.unwrap();
+        for wire in [at(&client, &other), client] {
+            let mut again = wire.with("last-event-id", first.clone()).get().await;
+            assert_eq!(again.status, 400, "{failures}");
+            let error = again.json().await["error"]["message"].as_str().unwrap().to_owned();
+            assert!(error.contains("not kept any more"), "{error}");
         }
     }
 }

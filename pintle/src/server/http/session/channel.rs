@@ -49,6 +49,8 @@ pub(in crate::server::http) struct Channel {
     room: Notify,
     /// Whether an event could not be logged. Then the stream cannot be resumed.
     lost: AtomicBool,
+    /// Whether a lost stream is still in the log, because forgetting it failed: other processes would resume it.
+    unforgotten: AtomicBool,
 }
 
 pub(super) type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -96,6 +98,7 @@ impl Channel {
             state: Mutex::default(),
             room: Notify::new(),
             lost: AtomicBool::new(false),
+            unforgotten: AtomicBool::new(false),
         })
     }
 
@@ -180,6 +183,9 @@ impl Channel {
 
     /// Appends a message to the log, if the stream can be resumed.
     pub(super) async fn record(&self, line: &Bytes) -> Option<EventId> {
+        if self.unforgotten.load(Ordering::Relaxed) {
+            self.forget().await;
+        }
         if self.resumable && !self.lost.load(Ordering::Relaxed) && !self.session.is_over() {
             let session = self.session.id.to_string();
             match self.shared.settings().log.append(&session, self.number, line.clone()).await {
@@ -217,7 +223,19 @@ impl Channel {
     async fn lose(&self) {
         self.lost.store(true, Ordering::Relaxed);
         self.session.lose_stream(self.number);
-        let _ = self.shared.settings().log.forget_stream(&self.session.id.to_string(), self.number).await;
+        for _ in 0..FORGET_ATTEMPTS {
+            if self.forget().await {
+                break;
+            }
+        }
+    }
+
+    /// Removes the stream from the log. If that fails, it is tried again with the next message, and at the end.
+    async fn forget(&self) -> bool {
+        let log = &self.shared.settings().log;
+        let done = log.forget_stream(&self.session.id.to_string(), self.number).await.is_ok();
+        self.unforgotten.store(!done, Ordering::Relaxed);
+        done
     }
 
     /// Asks the reader to disconnect and to resume after this time.
@@ -341,6 +359,9 @@ fn missed(replay: std::io::Result<Replay>) -> Result<Vec<Event>, ResumeError> {
         }
     }
 }
+
+/// How often a stream is tried to be removed from the log when an event could not be logged.
+const FORGET_ATTEMPTS: usize = 2;
 
 /// The capacity in bytes of the backlog of a stream that all calls of its session share.
 pub(in crate::server::http) const BACKLOG: usize = 4 << 20;

@@ -42,7 +42,8 @@ pub trait EventLog: fmt::Debug + Send + Sync + 'static {
     /// Ends a stream: nothing more will be appended. It may be forgotten when its last event is dropped.
     fn end<'a>(&'a self, session: &'a str, stream: u64) -> Stored<'a, ()>;
 
-    /// Forgets a stream, which will not be resumed.
+    /// Forgets a stream, which will not be resumed. If it fails for a stream with a missing event, it is called again, with the
+    /// stream's next message and at its end.
     fn forget_stream<'a>(&'a self, session: &'a str, stream: u64) -> Stored<'a, ()>;
 
     /// Forgets all streams of a session that has ended.
