@@ -59,10 +59,14 @@ async fn bad_params_of_a_known_method_are_invalid_params() {
     }
     for arguments in [json!([1]), json!("x"), json!(1)] {
         pipe.say(session_call(1, "echo", arguments.clone())).await;
-        assert_eq!(pipe.hear().await["error"]["code"], -32602);
+        let old = pipe.hear().await;
         alone.say(call(1, "echo", arguments)).await;
-        let answer = alone.hear().await;
-        assert!(answer["error"]["code"] == -32602 || answer["result"]["isError"] == true, "{answer}");
+        let new = alone.hear().await;
+        for answer in [old, new] {
+            assert_eq!(answer["error"]["code"], -32602, "{answer}");
+            let message = answer["error"]["message"].as_str().unwrap();
+            assert!(message.contains("`arguments`"), "{answer}");
+        }
     }
 }
 
