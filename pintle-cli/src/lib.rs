@@ -11,6 +11,7 @@ pub mod demo;
 mod failure;
 mod forms;
 mod json;
+mod listen;
 mod output;
 mod recording;
 mod repl;

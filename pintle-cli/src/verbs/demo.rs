@@ -7,6 +7,7 @@ use crate::{
     args::{HELP, examples},
     demo::{Harbour, server},
     failure::{Exit, Failure},
+    listen::{ENDPOINT, ListenArgs},
     output::Output,
 };
 
@@ -27,6 +28,8 @@ pub(crate) struct DemoArgs {
     /// Seal the states of calls with a key of this process, as servers do by default: they cannot be resumed in another one
     #[arg(long, hide = true)]
     own_key: bool,
+    #[command(flatten)]
+    listen: ListenArgs,
 }
 
 pub(super) async fn run(args: DemoArgs, output: &Output) -> Result<(), Failure> {
@@ -35,6 +38,10 @@ pub(super) async fn run(args: DemoArgs, output: &Output) -> Result<(), Failure> 
         server = server.state_keys(StateKeys::random());
     }
     let Some(address) = args.http else {
+        if let Some(option) = args.listen.given() {
+            let message = format!("`{option}` is an option of `--http`");
+            return Err(Failure::usage(message, "pintle demo --help"));
+        }
         if io::stdin().is_terminal() {
             output.note(
                 "the demo server speaks MCP on standard input and output: start it from a client, or press Ctrl-D",
@@ -44,14 +51,7 @@ pub(super) async fn run(args: DemoArgs, output: &Output) -> Result<(), Failure> 
             |error| Failure::new(Exit::Server, format!("the demo server failed: {error}"), "pintle ls demo");
         return server.serve_stdio().await.map_err(failed);
     };
-    let serving = server.serve_http(&*address).await.map_err(|error| {
-        let message = format!("the demo server cannot listen at `{address}`: {error}");
-        Failure::usage(message, "pintle demo --http 127.0.0.1:0")
-    })?;
-    let url = format!("http://{}/mcp", serving.address());
-    output.result(&serde_json::json!({ "url": url }), |text| {
-        text.line(&url);
-    })?;
-    serving.wait().await;
-    Ok(())
+    let listening = args.listen.listen(&address, "demo").await?;
+    listening.announce(ENDPOINT, output)?;
+    listening.serve_server(&server).await
 }

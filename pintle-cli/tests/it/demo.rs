@@ -1,12 +1,15 @@
 //! The demo server: over a real pipe, and what it offers.
 
-use std::{io::Write, process::Stdio};
+use std::{
+    io::{BufRead as _, BufReader, Write},
+    process::Stdio,
+};
 
 use pintle::testing::{CatalogueSnapshot, TestClient};
 use pintle_cli::demo::{Harbour, server};
 use serde_json::{Value, json};
 
-use crate::support::pintle;
+use crate::support::{pintle, run};
 
 /// Tells the server all of this, hangs up, and returns what it said.
 fn talk(lines: &[Value]) -> Vec<Value> {
@@ -70,4 +73,33 @@ async fn whoever_declines_gets_no_berth() {
             assert_eq!(client.tool("berth", ()).await.text(), "The berth stays free.");
         })
         .await;
+}
+
+#[test]
+fn whoever_connects_over_http_needs_the_token_if_there_is_one() {
+    let mut demo = pintle()
+        .args(["demo", "--http", "127.0.0.1:0", "--bearer-env", "DEMO_TOKEN"])
+        .env("DEMO_TOKEN", "s3cret")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut url = String::new();
+    BufReader::new(demo.stdout.take().unwrap()).read_line(&mut url).unwrap();
+    let ping = |token: Option<&str>| {
+        let mut command = pintle();
+        command.args(["ping", url.trim()]);
+        if let Some(token) = token {
+            command.args(["--token-env", "TOKEN"]).env("TOKEN", token);
+        }
+        run(&mut command)
+    };
+    let without = ping(None);
+    assert!(without.stderr.contains("send it as `Authorization: Bearer"), "{without:?}");
+    let wrong = ping(Some("s3cret2"));
+    assert!(wrong.stderr.contains("the token is not the one of this server"), "{wrong:?}");
+    let right = ping(Some("s3cret"));
+    demo.kill().unwrap();
+    demo.wait().unwrap();
+    assert_eq!(right.code, Some(0), "{right:?}");
+    assert_ne!((without.code, wrong.code), (Some(0), Some(0)));
 }

@@ -10,15 +10,14 @@ use pintle::{
     server::http::{BodyLimits, ReadBodyError, RequestBody, read_body},
     types::{Message, method},
 };
-use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::{Delivery, Player, Script};
 use crate::{
     failure::Failure,
+    listen::{ENDPOINT, ListenArgs, ServedBody, refused},
     output::Output,
     storage::unique_name,
-    verbs::traffic::http::{ListenArgs, ServedBody, refused},
 };
 
 /// The limit of sessions. The oldest ends when there is another.
@@ -61,10 +60,7 @@ pub(super) async fn run(
     output: &Output,
 ) -> Result<(), Failure> {
     let listening = allowed.listen(address, "replay").await?;
-    let url = format!("http://{}/mcp", listening.address());
-    output.result(&json!({ "url": url }), |text| {
-        text.line(&url);
-    })?;
+    listening.announce(ENDPOINT, output)?;
     let stateless = Client::new(&script, strict);
     let clients = Mutex::new(Clients { stateless, sessions: Vec::new(), tags: 0 });
     let replay = Arc::new(Replay { script, strict, clients });

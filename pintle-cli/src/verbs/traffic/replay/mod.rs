@@ -10,7 +10,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use clap::Args;
 
-use super::http::ListenArgs;
+use crate::listen::ListenArgs;
 use crate::{
     args::{HELP, examples},
     failure::Failure,
@@ -46,8 +46,9 @@ pub(crate) struct ReplayArgs {
 
 pub(in crate::verbs) async fn run(args: ReplayArgs, output: &Output) -> Result<(), Failure> {
     let ReplayArgs { file, http, strict, allowed } = args;
-    if http.is_none() && allowed.is_given() {
-        return Err(Failure::usage("`--allow-host` is an option of `--http`", "pintle replay --help"));
+    if let Some(option) = allowed.given().filter(|_| http.is_none()) {
+        let message = format!("`{option}` is an option of `--http`");
+        return Err(Failure::usage(message, "pintle replay --help"));
     }
     let lines = recording::read(&file)?;
     let dropped: u64 = lines.iter().filter_map(|line| line.dropped).sum();

@@ -10,7 +10,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 
-use super::http::ListenArgs;
+use crate::listen::ListenArgs;
 use crate::{
     args::{HELP, examples},
     failure::Failure,
@@ -54,9 +54,9 @@ pub(in crate::verbs) async fn run(args: TapArgs, output: &Output) -> Result<(), 
     let TapArgs { url, listen, allowed, record, command } = args;
     match (url, command.split_first()) {
         (None, Some((program, args))) => {
-            if listen.is_some() || allowed.is_given() {
-                let message =
-                    "`--listen` and `--allow-host` are options of a server at a URL: leave them out";
+            let listens = listen.is_some().then_some("--listen");
+            if let Some(option) = listens.or_else(|| allowed.given()) {
+                let message = format!("`{option}` is an option of a server at a URL: leave it out");
                 return Err(Failure::usage(message, "pintle tap --help"));
             }
             program::run(program, args, &Recorder::start(&record, output)?, output).await

@@ -16,14 +16,13 @@ use pintle::{
     transport::TransportKind,
     types::RpcError,
 };
-use serde_json::json;
 
 use crate::{
     failure::Failure,
+    listen::{ListenArgs, ServedBody, refused},
     output::Output,
     recording::{RecordArgs, Recorder},
     targets::{Target, resolve},
-    verbs::traffic::http::{ListenArgs, ServedBody, refused},
 };
 
 /// Where the proxy listens if nothing else is given.
@@ -63,10 +62,7 @@ pub(super) async fn run(
     let address = listen.as_deref().unwrap_or(ADDRESS);
     let listening = allowed.listen(address, "tap").await?;
     let recorder = Recorder::start(record, output)?;
-    let local = format!("http://{}{}", listening.address(), url.path());
-    output.result(&json!({ "url": local }), |text| {
-        text.line(&local);
-    })?;
+    listening.announce(url.path(), output)?;
     let mut limits = Limits::default();
     limits.head_wait = HEAD_WAIT;
     let upstream = Arc::new(Upstream {

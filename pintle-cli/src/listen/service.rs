@@ -13,27 +13,27 @@ use pintle::{
 };
 use tower_service::Service;
 
-use super::ServedBody;
+use super::{Access, ServedBody};
 
-/// A function that answers requests, behind a check of their `Host` and `Origin`.
-pub(in crate::verbs::traffic) struct HttpService<F> {
+/// A function that answers requests, behind a check of their `Host`, `Origin` and token.
+pub(crate) struct HttpService<F> {
     guard: Arc<Guard>,
+    access: Access,
     answer: Arc<F>,
 }
 
 /// The future of a response.
-pub(in crate::verbs::traffic) type ServedFuture =
-    Pin<Box<dyn Future<Output = Result<Response<ServedBody>, Infallible>> + Send>>;
+pub(crate) type ServedFuture = Pin<Box<dyn Future<Output = Result<Response<ServedBody>, Infallible>> + Send>>;
 
 impl<F> HttpService<F> {
-    pub(super) fn new(guard: Arc<Guard>, answer: Arc<F>) -> Self {
-        Self { guard, answer }
+    pub(super) fn new(guard: Arc<Guard>, access: Access, answer: Arc<F>) -> Self {
+        Self { guard, access, answer }
     }
 }
 
 impl<F> Clone for HttpService<F> {
     fn clone(&self) -> Self {
-        Self { guard: self.guard.clone(), answer: self.answer.clone() }
+        Self { guard: self.guard.clone(), access: self.access.clone(), answer: self.answer.clone() }
     }
 }
 
@@ -50,10 +50,17 @@ where
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<RequestBody>) -> Self::Future {
+    fn call(&mut self, mut request: Request<RequestBody>) -> Self::Future {
         let head = Head::new(request.method(), request.uri(), request.headers());
         match self.guard.check(&head) {
             Ok(()) => {
+                if let Some(refused) = self.access.refuse(request.headers()) {
+                    return Box::pin(ready(Ok(refused)));
+                }
+                if !matches!(self.access, Access::Open) {
+                    // The token is for this server alone, and is not passed on.
+                    request.headers_mut().remove(header::AUTHORIZATION);
+                }
                 let answer = (self.answer)(request);
                 Box::pin(async move { Ok(answer.await) })
             }
@@ -66,7 +73,7 @@ where
 }
 
 /// Returns the response to a request that is refused.
-pub(in crate::verbs::traffic) fn refused(refusal: &Refusal) -> Response<ServedBody> {
+pub(crate) fn refused(refusal: &Refusal) -> Response<ServedBody> {
     let mut response = Response::new(ServedBody::full(refusal.body(None)));
     *response.status_mut() = refusal.status;
     let headers = response.headers_mut();

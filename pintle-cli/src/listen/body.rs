@@ -10,16 +10,18 @@ use pintle::{client::http::ResponseStream, message_log::BodyLog};
 use tokio::sync::mpsc;
 
 /// The body of a response.
-pub(in crate::verbs::traffic) enum ServedBody {
+pub(crate) enum ServedBody {
     Full(Bytes),
     /// A body that is passed on and logged as it arrives.
     Passed(Box<(ResponseStream, BodyLog)>),
+    /// A response of a server.
+    Mcp(pintle::server::http::Body),
     /// Pieces of an event stream. It ends with its sender.
     Events(mpsc::Receiver<Bytes>),
 }
 
 impl ServedBody {
-    pub(in crate::verbs::traffic) fn full(bytes: impl Into<Bytes>) -> Self {
+    pub(crate) fn full(bytes: impl Into<Bytes>) -> Self {
         Self::Full(bytes.into())
     }
 }
@@ -45,6 +47,11 @@ impl Body for ServedBody {
                 }
                 Poll::Ready(frame)
             }
+            Self::Mcp(body) => match ready!(Pin::new(body).poll_frame(cx)) {
+                Some(Ok(frame)) => Poll::Ready(Some(Ok(frame))),
+                Some(Err(error)) => match error {},
+                None => Poll::Ready(None),
+            },
             Self::Events(pieces) => {
                 pieces.poll_recv(cx).map(|piece| piece.map(|piece| Ok(Frame::data(piece))))
             }
@@ -55,6 +62,7 @@ impl Body for ServedBody {
         match self {
             Self::Full(bytes) => bytes.is_empty(),
             Self::Passed(passed) => passed.0.is_end_stream(),
+            Self::Mcp(body) => body.is_end_stream(),
             Self::Events(_) => false,
         }
     }
@@ -63,6 +71,7 @@ impl Body for ServedBody {
         match self {
             Self::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Self::Passed(passed) => passed.0.size_hint(),
+            Self::Mcp(body) => body.size_hint(),
             Self::Events(_) => SizeHint::default(),
         }
     }

@@ -1,0 +1,136 @@
+use std::fmt;
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use pintle::{proto::http::Refusal, types::RpcError};
+use ring::{
+    hmac,
+    rand::{SecureRandom as _, SystemRandom},
+};
+
+use super::{ServedBody, refused};
+use crate::failure::Failure;
+
+/// Who may send requests.
+#[derive(Clone, Debug)]
+pub(crate) enum Access {
+    /// Everybody whose `Host` and `Origin` are allowed.
+    Open,
+    /// Clients that send a token.
+    Bearer(BearerToken),
+}
+
+/// A token, and what a sent one is compared with.
+#[derive(Clone)]
+pub(crate) struct BearerToken {
+    /// `None` if the user knows it.
+    printed: Option<Box<str>>,
+    key: hmac::Key,
+    tag: hmac::Tag,
+}
+
+impl Access {
+    /// Requires the token in an environment variable.
+    pub(super) fn of_variable(name: &str) -> Result<Self, Failure> {
+        let token = std::env::var(name).ok().filter(|token| !token.is_empty()).ok_or_else(|| {
+            let message = format!("the environment variable `{name}` has no token");
+            Failure::usage(message, format!("export {name}=…"))
+        })?;
+        Ok(Self::Bearer(BearerToken::new(&token, None)?))
+    }
+
+    /// Requires a random token, which has to be printed.
+    pub(super) fn random() -> Result<Self, Failure> {
+        let mut bytes = [0; 32];
+        SystemRandom::new().fill(&mut bytes).map_err(|_| no_random_numbers())?;
+        let token = URL_SAFE_NO_PAD.encode(bytes);
+        Ok(Self::Bearer(BearerToken::new(&token, Some(token.as_str().into()))?))
+    }
+
+    /// Returns the random token.
+    pub(super) fn token(&self) -> Option<&str> {
+        match self {
+            Self::Open => None,
+            Self::Bearer(token) => token.printed.as_deref(),
+        }
+    }
+
+    /// Returns the response to a request that may not be made.
+    pub(super) fn refuse(&self, headers: &HeaderMap) -> Option<Response<ServedBody>> {
+        let Self::Bearer(token) = self else { return None };
+        let sent = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let sent = sent.and_then(|value| {
+            let (scheme, sent) = value.split_once(' ')?;
+            scheme.eq_ignore_ascii_case("bearer").then_some(sent.trim())
+        });
+        let message = match sent {
+            Some(sent) if token.is(sent) => return None,
+            Some(_) => {
+                "the token is not the one of this server: use the one that was printed when it was started"
+            }
+            None => {
+                "this server needs the token that was printed when it was started: send it as `Authorization: Bearer …`"
+            }
+        };
+        let refusal = Refusal::new(StatusCode::UNAUTHORIZED, RpcError::invalid_request(message));
+        let mut response = refused(&refusal);
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        Some(response)
+    }
+}
+
+impl BearerToken {
+    fn new(token: &str, printed: Option<Box<str>>) -> Result<Self, Failure> {
+        let random = SystemRandom::new();
+        let key = hmac::Key::generate(hmac::HMAC_SHA256, &random).map_err(|_| no_random_numbers())?;
+        let tag = hmac::sign(&key, token.as_bytes());
+        Ok(Self { printed, key, tag })
+    }
+
+    /// Compares in a time that does not depend on how much of the text is right.
+    fn is(&self, sent: &str) -> bool {
+        hmac::verify(&self.key, sent.as_bytes(), self.tag.as_ref()).is_ok()
+    }
+}
+
+fn no_random_numbers() -> Failure {
+    Failure::internal(&"the system has no random numbers")
+}
+
+impl fmt::Debug for BearerToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BearerToken").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(value: &str) -> HeaderMap {
+        HeaderMap::from_iter([(header::AUTHORIZATION, value.parse().unwrap())])
+    }
+
+    #[test]
+    fn only_the_token_itself_is_accepted() {
+        let access = Access::random().unwrap();
+        let token = access.token().unwrap().to_owned();
+        for accepted in [format!("Bearer {token}"), format!("bearer {token}")] {
+            assert!(access.refuse(&sent(&accepted)).is_none(), "{accepted}");
+        }
+        for other in [
+            token.clone(),
+            format!("Basic {token}"),
+            format!("Bearer {token}x"),
+            format!("Bearer {}", &token[1..]),
+            "Bearer ".into(),
+        ] {
+            let refused = access.refuse(&sent(&other)).unwrap();
+            assert_eq!(refused.status(), StatusCode::UNAUTHORIZED, "{other}");
+            assert_eq!(refused.headers()[header::WWW_AUTHENTICATE], "Bearer");
+        }
+        assert!(access.refuse(&HeaderMap::new()).is_some());
+        assert!(Access::Open.refuse(&HeaderMap::new()).is_none());
+        assert!(!format!("{access:?}").contains(&token));
+    }
+}

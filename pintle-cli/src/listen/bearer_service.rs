@@ -1,0 +1,52 @@
+use std::{
+    convert::Infallible,
+    future::{Future, ready},
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use http::{Request, Response};
+use pintle::server::{
+    Authenticated,
+    http::{Http, RequestBody},
+};
+use tower_service::Service;
+
+use super::{Access, ServedBody};
+
+/// The principal of all clients that send the token.
+const PRINCIPAL: &str = "bearer";
+
+/// A server behind a check of the token.
+#[derive(Clone)]
+pub(super) struct BearerService {
+    access: Access,
+    http: Http,
+}
+
+impl BearerService {
+    pub(super) fn new(access: Access, http: Http) -> Self {
+        Self { access, http }
+    }
+}
+
+impl Service<Request<RequestBody>> for BearerService {
+    type Response = Response<ServedBody>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<ServedBody>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Service::<Request<RequestBody>>::poll_ready(&mut self.http, cx)
+    }
+
+    fn call(&mut self, mut request: Request<RequestBody>) -> Self::Future {
+        if let Some(refused) = self.access.refuse(request.headers()) {
+            return Box::pin(ready(Ok(refused)));
+        }
+        // The token is for this server alone: no handler sees it.
+        request.headers_mut().remove(http::header::AUTHORIZATION);
+        request.extensions_mut().insert(Authenticated::new(PRINCIPAL));
+        let answering = self.http.call(request);
+        Box::pin(async move { Ok(answering.await?.map(ServedBody::Mcp)) })
+    }
+}

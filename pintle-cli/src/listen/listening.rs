@@ -1,0 +1,79 @@
+use std::{future::Future, sync::Arc};
+
+use http::{Request, Response};
+use pintle::{
+    Server,
+    proto::http::Guard,
+    server::http::{HttpServer, RequestBody},
+};
+use serde_json::json;
+use tokio::net::TcpListener;
+
+use super::{Access, BearerService, HttpService, ServedBody};
+use crate::{failure::Failure, output::Output};
+
+/// The path of a server.
+pub(crate) const ENDPOINT: &str = "/mcp";
+
+/// An open port, and the requests that are allowed there.
+#[derive(Debug)]
+pub(crate) struct Listening {
+    pub(super) listener: TcpListener,
+    pub(super) guard: Guard,
+    pub(super) access: Access,
+    pub(super) address: String,
+    /// Whether only this machine can connect.
+    pub(super) is_local: bool,
+}
+
+impl Listening {
+    /// Prints the URL of a path, and the random token, if clients have to send one.
+    pub(crate) fn announce(&self, path: &str, output: &Output) -> Result<(), Failure> {
+        let url = format!("http://{}{path}", self.address);
+        let token = self.access.token();
+        let result = match token {
+            Some(token) => json!({ "url": url, "token": token }),
+            None => json!({ "url": url }),
+        };
+        output.result(&result, |text| {
+            text.line(&url);
+            if let Some(token) = token {
+                text.line(&format!("Authorization: Bearer {token}"));
+            }
+        })
+    }
+
+    /// Returns whether only this machine can connect, and needs no token.
+    pub(crate) fn is_open_to_local(&self) -> bool {
+        self.is_local && matches!(self.access, Access::Open)
+    }
+
+    /// Serves a server at `/mcp` until the command is interrupted. Clients that send the token are one principal.
+    pub(crate) async fn serve_server(self, server: &Server) -> Result<(), Failure> {
+        let failed = |error: std::io::Error| Failure::internal(&error);
+        let http = server.http().map_err(|error| Failure::internal(&error))?.guard(self.guard).at(ENDPOINT);
+        let serving = match self.access {
+            Access::Open => http.serve(self.listener).map_err(failed)?,
+            access @ Access::Bearer(_) => {
+                let service = BearerService::new(access, http);
+                HttpServer::new(service).serve(self.listener).map_err(failed)?
+            }
+        };
+        serving.wait().await;
+        Ok(())
+    }
+
+    /// Answers requests until the command is interrupted. Requests for other hosts, from other web pages and without the token are
+    /// refused.
+    pub(crate) async fn serve<F, Fut>(self, answer: F) -> Result<(), Failure>
+    where
+        F: Fn(Request<RequestBody>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Response<ServedBody>> + Send + 'static,
+    {
+        let service = HttpService::new(Arc::new(self.guard), self.access, Arc::new(answer));
+        let serving =
+            HttpServer::new(service).serve(self.listener).map_err(|error| Failure::internal(&error))?;
+        serving.wait().await;
+        Ok(())
+    }
+}

@@ -1,0 +1,15 @@
+//! Listening for HTTP clients, and who may connect.
+
+mod access;
+mod args;
+mod bearer_service;
+mod body;
+mod listening;
+mod service;
+
+use access::Access;
+pub(crate) use args::ListenArgs;
+use bearer_service::BearerService;
+pub(crate) use body::ServedBody;
+pub(crate) use listening::{ENDPOINT, Listening};
+pub(crate) use service::{HttpService, refused};
