@@ -22,6 +22,8 @@ use tokio::{
 };
 use tower_service::Service;
 
+#[cfg(feature = "http2")]
+use super::stream_progress::PiecewiseBody;
 use super::{
     activity_io::ActivityIo,
     idle::{IdleClock, IdleLimits, TrackedBody},
@@ -94,8 +96,12 @@ pub(in crate::server::http) async fn serve<IO, S, B>(
     #[cfg(feature = "http2")]
     if http2 {
         let tasks = super::tasks::Tasks::default();
-        let mut builder = hyper::server::conn::http2::Builder::new(tasks.spawner());
+        let mut builder = hyper::server::conn::http2::Builder::new(tasks.spawner(limits.write));
         builder.max_header_list_size(HEAD_BYTES);
+        let service = service_fn(move |request| {
+            let responding = hyper::service::Service::call(&service, request);
+            async move { Ok::<_, S::Error>(responding.await?.map(PiecewiseBody::new)) }
+        });
         let connection = builder.serve_connection(io, service);
         let end = supervisor.run(connection, |connection| {
             connection.graceful_shutdown();

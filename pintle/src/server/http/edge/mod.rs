@@ -13,6 +13,8 @@ pub(super) mod response;
 pub(super) mod server;
 pub(super) mod shutdown_signal;
 #[cfg(feature = "http2")]
+mod stream_progress;
+#[cfg(feature = "http2")]
 pub(super) mod tasks;
 pub(super) mod time;
 pub(super) mod tls_socket;

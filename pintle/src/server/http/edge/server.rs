@@ -157,7 +157,8 @@ impl<S, A> HttpServer<S, A> {
     /// Sets how long a client may read none of its pending output before its connection is closed. Default: 60 seconds.
     ///
     /// Any progress restarts this time, so a slow reader is not disconnected. A call without a session is cancelled with
-    /// its connection.
+    /// its connection. Over HTTP/2, a stream is reset if its client grants it no window for the next 16 KiB of its response in
+    /// that time; the other streams of the connection go on.
     #[must_use]
     pub fn write_timeout(mut self, timeout: Duration) -> Self {
         self.limits.write = timeout.min(MAX_DURATION);
