@@ -35,7 +35,7 @@ enum RelayState {
 
 /// Forwards a call, and returns its outcome.
 pub(super) async fn forward(relay: &Relay, cx: &Cx) -> Outcome {
-    let stateless = relay.0.upstream.primary.connection.revision().is_stateless();
+    let stateless = relay.0.upstream.primary().connection.revision().is_stateless();
     let outcome = match (cx.call().is_in_session(), stateless) {
         (true, true) => repeat(relay, cx).await,
         (true, false) => ask_in_session(relay, cx).await,
@@ -283,14 +283,14 @@ async fn start(relay: &Relay, cx: &Cx, params: RawObject) -> Result<UpstreamCall
 }
 
 /// Returns the capabilities of the client that the server behind may use. Extensions are between two neighbours.
-fn upstream_capabilities(cx: &Cx) -> ClientCapabilities {
+pub(super) fn upstream_capabilities(cx: &Cx) -> ClientCapabilities {
     let mut capabilities = cx.peer().capabilities.clone();
     capabilities.extensions = None;
     capabilities
 }
 
 /// Returns the params of a call without what belongs to the connection of the client.
-fn upstream_params(cx: &Cx) -> RawObject {
+pub(super) fn upstream_params(cx: &Cx) -> RawObject {
     let params = cx.params();
     let own = ["inputResponses", "requestState"];
     let params =
@@ -315,7 +315,7 @@ fn complete(relay: &Relay, result: RawObject) -> Outcome {
     let mut result = without_server_info(result);
     // Members that mean something to clients without a session, and nothing to a server that has one.
     let foreign = ["resultType", "ttlMs", "cacheScope"];
-    if !relay.0.upstream.primary.connection.revision().is_stateless()
+    if !relay.0.upstream.primary().connection.revision().is_stateless()
         && foreign.iter().any(|name| result.get(name).is_some())
     {
         result = result.without(&foreign);
@@ -337,7 +337,7 @@ fn without_server_info(result: RawObject) -> RawObject {
 /// Reads the questions of an `input_required` result.
 fn read_questions(relay: &Relay, result: &RawObject) -> Result<InputRequired, RpcError> {
     let unreadable = |error: serde_json::Error| {
-        RpcError::internal(format!("the questions of `{}` cannot be read: {error}", relay.name()))
+        RpcError::internal(format!("the questions of `{}` cannot be read: {error}", relay.backend()))
     };
     let questions: Option<BTreeMap<String, schema::InputRequest>> =
         result.decode_member("inputRequests").map_err(unreadable)?;
@@ -347,7 +347,7 @@ fn read_questions(relay: &Relay, result: &RawObject) -> Result<InputRequired, Rp
         Ok(InputRequest::new(key, request.method, params))
     });
     let requests = requests.collect::<Result<_, _>>().map_err(unreadable)?;
-    Ok(InputRequired::new(requests, state, relay.0.upstream.primary.connection.revision()))
+    Ok(InputRequired::new(requests, state, relay.0.upstream.primary().connection.revision()))
 }
 
 /// Asks the client of a session all questions of a round at once, and returns the answers by key.
@@ -395,7 +395,7 @@ fn with_key(cx: &Cx, key: &str, params: &RawObject) -> RawObject {
 }
 
 /// Returns the error that the client gets. An error of the server behind is unchanged.
-fn failed(relay: &Relay, error: Error) -> RpcError {
+pub(super) fn failed(relay: &Relay, error: Error) -> RpcError {
     match error {
         // The session era has no code of its own for it.
         Error::Rpc(mut error)
@@ -408,7 +408,7 @@ fn failed(relay: &Relay, error: Error) -> RpcError {
         Error::Rpc(error) => error,
         error => RpcError::internal(format!(
             "`{}`, the server behind this one, did not answer: {error}",
-            relay.name()
+            relay.backend()
         )),
     }
 }

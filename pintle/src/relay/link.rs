@@ -8,9 +8,10 @@ use pintle_types::{
     schema::{ClientCapabilities, InputRequest, LoggingLevel},
 };
 use serde_json::json;
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, task::AbortHandle};
 
 use super::{
+    catalogue::LinkCatalogue,
     question::remove_key,
     upstream_call::{OpenQuestion, sending_to},
 };
@@ -28,12 +29,15 @@ pub(super) struct RelayLink {
     /// The level of log messages that was set, in a session.
     log_level: Mutex<Option<LoggingLevel>>,
     calls: Arc<LinkCalls>,
+    pub(super) catalogue: LinkCatalogue,
+    /// The task that forwards changes. It keeps the connection open.
+    forwarding: Mutex<Option<AbortHandle>>,
 }
 
 impl RelayLink {
     /// Creates a link over a connection that others have opened.
     pub(super) fn new(connection: Connection) -> Self {
-        Self { connection, log_level: Mutex::default(), calls: Arc::default() }
+        Self::over(connection, Arc::default())
     }
 
     /// Opens a connection on behalf of a client with these capabilities.
@@ -46,7 +50,27 @@ impl RelayLink {
         let calls = Arc::<LinkCalls>::default();
         let client = client.forwarding(with_question_keys(capabilities), calls.clone().handler(session));
         let connection = connector(client).await?;
-        Ok(Self { connection, log_level: Mutex::default(), calls })
+        Ok(Self::over(connection, calls))
+    }
+
+    fn over(connection: Connection, calls: Arc<LinkCalls>) -> Self {
+        let (log_level, forwarding) = (Mutex::default(), Mutex::default());
+        Self { connection, log_level, calls, catalogue: LinkCatalogue::default(), forwarding }
+    }
+
+    /// Forwards changes of the server to a session, until this is dropped.
+    pub(super) fn forward_changes(self: &Arc<Self>, session: SessionHandle) {
+        let (connection, link) = (self.connection.clone(), Arc::downgrade(self));
+        let task = tokio::spawn(async move {
+            let Ok(mut changes) = connection.changes().await else { return };
+            while let Some(event) = changes.next().await {
+                let Some(link) = link.upgrade() else { return };
+                for change in link.catalogue.note(&event) {
+                    session.publish(change);
+                }
+            }
+        });
+        *lock(&self.forwarding) = Some(task.abort_handle());
     }
 
     /// Whether the connection has ended.
@@ -77,6 +101,14 @@ impl RelayLink {
         let id = self.calls.last.fetch_add(1, Ordering::Relaxed);
         lock(&self.calls.senders).push((id, questions));
         EnteredCall { id, calls: self.calls.clone() }
+    }
+}
+
+impl Drop for RelayLink {
+    fn drop(&mut self) {
+        if let Some(forwarding) = lock(&self.forwarding).take() {
+            forwarding.abort();
+        }
     }
 }
 

@@ -15,11 +15,15 @@
 //!
 //! A question that the client of the call did not declare to answer is refused.
 
+mod attached;
+mod catalogue;
 mod forward;
 mod link;
 mod parked;
 mod pool;
+mod provider;
 mod question;
+mod slot;
 mod upstream;
 mod upstream_call;
 
@@ -37,22 +41,22 @@ use crate::{
     server::{Cx, Outcome},
 };
 
+use attached::{AttachedServers, ListHints};
 use parked::ParkedCalls;
-use upstream::Upstream;
+use upstream::{Upstream, backend_name};
 
-/// A server behind another one, which forwards calls to it.
+/// A server behind another one, which forwards calls to it. It is a [`Provider`](crate::server::Provider) of what that server offers:
+/// tools, prompts, resources, templates, completions and their changes.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> pintle::Result<()> {
-/// use pintle::{Client, Server, relay::Relay, server::{Cx, ToolRoute, tool}};
+/// use pintle::{Client, Server, relay::Relay, server::tool};
 ///
 /// let dice = Server::new("dice", "1.0.0").tool(tool("roll", || async { "4" }));
 ///
 /// let behind = Client::new("front", "1.0.0").connect(dice.in_process()?).await?;
-/// let roll = behind.tools().await?.remove(0);
-/// let relay = Relay::new(behind);
-/// let front = Server::new("front", "1.0.0").tool(ToolRoute::of(roll, move |cx: Cx| relay.forward(cx)).unvalidated());
+/// let front = Server::new("front", "1.0.0").provider(Relay::new(behind));
 ///
 /// let client = Client::new("demo", "1.0.0").connect(front.in_process()?).await?;
 /// assert_eq!(client.call_tool("roll", ()).await?.text(), "4");
@@ -66,6 +70,9 @@ struct Inner {
     id: u64,
     upstream: Upstream,
     parked: ParkedCalls,
+    attached: AttachedServers,
+    hints: ListHints,
+    forwards_unlisted: bool,
 }
 
 impl Relay {
@@ -109,7 +116,14 @@ impl Relay {
     fn over(upstream: Upstream) -> Self {
         static LAST: AtomicU64 = AtomicU64::new(0);
         let id = LAST.fetch_add(1, Ordering::Relaxed);
-        Self(Arc::new(Inner { id, upstream, parked: ParkedCalls::default() }))
+        Self(Arc::new(Inner {
+            id,
+            upstream,
+            parked: ParkedCalls::default(),
+            attached: AttachedServers::default(),
+            hints: ListHints::default(),
+            forwards_unlisted: false,
+        }))
     }
 
     /// Lets anonymous clients without a session share connections to a server with sessions. Whatever the server keeps for a
@@ -122,13 +136,19 @@ impl Relay {
         self
     }
 
+    /// Forwards requests of entries that the server behind does not list, too. For a relay that is the only provider of its server:
+    /// others would not be asked for them.
+    #[must_use]
+    pub fn forward_unlisted(mut self) -> Self {
+        if let Some(inner) = Arc::get_mut(&mut self.0) {
+            inner.forwards_unlisted = true;
+        }
+        self
+    }
+
     /// Returns the name of the server behind, for messages.
-    fn name(&self) -> String {
-        let connection = &self.0.upstream.primary.connection;
-        let named = connection.name().map(str::to_owned);
-        named
-            .or_else(|| Some(connection.server_info()?.name.clone()))
-            .unwrap_or_else(|| "a server".to_owned())
+    fn backend(&self) -> String {
+        backend_name(&self.0.upstream.primary().connection)
     }
 
     /// Forwards a call to the server behind, and returns its outcome. Dropping the future cancels the call there.

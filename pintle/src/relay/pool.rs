@@ -83,6 +83,11 @@ impl Lease {
     pub(super) fn shared(link: Arc<RelayLink>) -> Self {
         Self { link, pool: None }
     }
+
+    /// Returns the connection for a part of what it was leased for.
+    pub(super) fn again(&self) -> Self {
+        Self::shared(self.link.clone())
+    }
 }
 
 impl Deref for Lease {

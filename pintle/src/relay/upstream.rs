@@ -3,27 +3,42 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use pintle_types::{RpcError, schema::ClientCapabilities};
-use tokio::sync::OnceCell;
+use tokio::time::Instant;
 
 use super::{
     link::{OpenConnection, RelayLink},
     pool::{Lease, LinkKey, LinkPool},
+    slot::LinkSlot,
 };
 use crate::{
-    Client, Error, Result,
-    client::Connector,
+    Client, Connection, Error, Result,
+    client::{Change, Connector},
     server::{Cx, Principal, SessionHandle},
+    timeouts::rounded,
 };
+
+/// The delay before a connection that was lost is opened again without a call.
+pub(super) const RETRY: Duration = Duration::from_secs(1);
 
 /// The server behind a relay.
 pub(super) struct Upstream {
     /// The first connection. All clients share it, if the server has no sessions.
-    pub(super) primary: Arc<RelayLink>,
+    primary: LinkSlot,
+    /// The first connection as it was opened first, for what is known of the server.
+    first: Arc<RelayLink>,
     /// Opens connections for single clients; `None` if all share the first one.
     own: Option<OwnLinks>,
+    outage: Mutex<Option<Outage>>,
+}
+
+/// A time in which the server behind cannot be reached.
+struct Outage {
+    since: Instant,
+    attempts: u32,
 }
 
 /// Connections that are not shared between clients.
@@ -36,11 +51,17 @@ struct OwnLinks {
 
 /// The connections of the relays that a session has used, by relay.
 #[derive(Default)]
-struct SessionLinks(Mutex<HashMap<u64, Arc<OnceCell<Arc<RelayLink>>>>>);
+struct SessionLinks(Mutex<HashMap<u64, Arc<LinkSlot>>>);
+
+impl SessionLinks {
+    fn slot(&self, relay: u64) -> Arc<LinkSlot> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(relay).or_default().clone()
+    }
+}
 
 impl Upstream {
-    pub(super) fn shared(connection: crate::Connection) -> Self {
-        Self { primary: Arc::new(RelayLink::new(connection)), own: None }
+    pub(super) fn shared(connection: Connection) -> Self {
+        Self::new(connection, None)
     }
 
     /// Opens the first connection.
@@ -53,15 +74,40 @@ impl Upstream {
                 client.connect(connecting.await.map_err(Error::Io)?).await
             })
         });
-        let primary = Arc::new(RelayLink::new(open(client.clone()).await?));
+        let connection = open(client.clone()).await?;
         let own = OwnLinks { open, client, pool: LinkPool::default(), share_anonymous: false };
-        Ok(Self { primary, own: Some(own) })
+        Ok(Self::new(connection, Some(own)))
+    }
+
+    fn new(connection: Connection, own: Option<OwnLinks>) -> Self {
+        let first = Arc::new(RelayLink::new(connection));
+        Self { primary: LinkSlot::open(first.clone()), first, own, outage: Mutex::default() }
     }
 
     pub(super) fn share_anonymous(&mut self) {
         if let Some(own) = &mut self.own {
             own.share_anonymous = true;
         }
+    }
+
+    /// Whether connections that have ended can be opened again.
+    pub(super) fn can_reopen(&self) -> bool {
+        self.own.is_some()
+    }
+
+    /// Returns the first connection, open or not, for what is known of the server.
+    pub(super) fn primary(&self) -> Arc<RelayLink> {
+        self.primary.last().unwrap_or_else(|| self.first.clone())
+    }
+
+    /// Returns the first connection, and opens it again if it has ended.
+    pub(super) async fn live_primary(&self) -> Result<Arc<RelayLink>, RpcError> {
+        let Some(own) = &self.own else { return Ok(self.primary()) };
+        let open = async |_| {
+            let opened = (own.open)(own.client.clone()).await;
+            self.record(opened.map(|connection| Arc::new(RelayLink::new(connection))))
+        };
+        self.primary.get(open).await
     }
 
     /// Returns the connection for a call.
@@ -71,65 +117,111 @@ impl Upstream {
         cx: &Cx,
         capabilities: &ClientCapabilities,
     ) -> Result<Lease, RpcError> {
-        let Some(own) = self.own.as_ref().filter(|_| !self.primary.connection.revision().is_stateless())
-        else {
-            return Ok(Lease::shared(self.primary.clone()));
-        };
-        match cx.session() {
-            Some(session) => own.of_session(relay, &session, capabilities).await,
-            None => own.of_principal(cx, capabilities).await,
+        match &self.own {
+            Some(own) if !self.primary().connection.revision().is_stateless() => match cx.session() {
+                Some(session) => self.of_session(own, relay, &session, capabilities).await,
+                None => self.of_principal(own, cx, capabilities).await,
+            },
+            _ => Ok(Lease::shared(self.live_primary().await?)),
         }
     }
-}
 
-impl OwnLinks {
+    /// Returns the connection for lists. Clients without a session share the first one: nothing in a list is theirs.
+    pub(super) async fn lease_for_lists(
+        &self,
+        relay: u64,
+        cx: &Cx,
+        capabilities: &ClientCapabilities,
+    ) -> Result<Lease, RpcError> {
+        match cx.session() {
+            Some(_) => self.lease(relay, cx, capabilities).await,
+            None => Ok(Lease::shared(self.live_primary().await?)),
+        }
+    }
+
+    /// Returns the connection that a client has used last, open or not.
+    pub(super) fn last_link(&self, relay: u64, cx: &Cx) -> Option<Arc<RelayLink>> {
+        let session = cx.session().filter(|_| !self.primary().connection.revision().is_stateless());
+        let Some(session) = session.filter(|_| self.own.is_some()) else { return Some(self.primary()) };
+        session.get::<SessionLinks>()?.slot(relay).last()
+    }
+
     /// Returns the connection of a session. It is opened once, and again if it has ended.
     async fn of_session(
         &self,
+        own: &OwnLinks,
         relay: u64,
         session: &SessionHandle,
         capabilities: &ClientCapabilities,
     ) -> Result<Lease, RpcError> {
         let ended = |error: crate::server::SessionError| RpcError::internal(error.to_string());
-        let links = session.get_or_insert_with(SessionLinks::default).map_err(ended)?;
-        let cell = {
-            let mut links = links.0.lock().unwrap_or_else(PoisonError::into_inner);
-            let cell = links.entry(relay).or_default();
-            if cell.get().is_some_and(|link| link.is_closed()) {
-                *cell = Arc::default();
+        let slot = session.get_or_insert_with(SessionLinks::default).map_err(ended)?.slot(relay);
+        let open = async |before: Option<Arc<RelayLink>>| {
+            let asked = Some(session.clone());
+            let link = RelayLink::open(&*own.open, own.client.clone(), capabilities.clone(), asked).await;
+            let link = self.record(link.map(Arc::new))?;
+            link.forward_changes(session.clone());
+            if before.is_some() {
+                // Anything may be different in the new session.
+                [Change::Tools, Change::Prompts, Change::Resources]
+                    .iter()
+                    .for_each(|change| session.publish(change));
             }
-            cell.clone()
+            Ok::<_, RpcError>(link)
         };
-        let opening = cell.get_or_try_init(|| async {
-            let session = Some(session.clone());
-            let link = RelayLink::open(&*self.open, self.client.clone(), capabilities.clone(), session).await;
-            link.map(Arc::new).map_err(|error| unreachable(&error))
-        });
-        Ok(Lease::shared(opening.await?.clone()))
+        Ok(Lease::shared(slot.get(open).await?))
     }
 
     /// Returns a connection that only this principal uses.
-    async fn of_principal(&self, cx: &Cx, capabilities: &ClientCapabilities) -> Result<Lease, RpcError> {
+    async fn of_principal(
+        &self,
+        own: &OwnLinks,
+        cx: &Cx,
+        capabilities: &ClientCapabilities,
+    ) -> Result<Lease, RpcError> {
         let principal = match cx.identity() {
             Principal::Local => Some(None),
             Principal::Named(name) => Some(Some(name.into())),
-            Principal::Anonymous => self.share_anonymous.then_some(None),
+            Principal::Anonymous => own.share_anonymous.then_some(None),
         };
         let printed = serde_json::to_string(capabilities);
         let printed: Box<str> = printed.map_err(|error| RpcError::internal(error.to_string()))?.into();
         let key = principal.map(|principal| LinkKey { principal, capabilities: printed });
         let open = || async {
-            let link = RelayLink::open(&*self.open, self.client.clone(), capabilities.clone(), None).await;
-            link.map_err(|error| unreachable(&error))
+            self.record(RelayLink::open(&*own.open, own.client.clone(), capabilities.clone(), None).await)
         };
-        self.pool.lease(key, can_be_asked(capabilities), open).await
+        own.pool.lease(key, can_be_asked(capabilities), open).await
     }
+
+    /// Records whether a connection could be opened. Returns the error for the client if not.
+    fn record<T>(&self, opened: Result<T>) -> Result<T, RpcError> {
+        let mut outage = self.outage.lock().unwrap_or_else(PoisonError::into_inner);
+        match opened {
+            Ok(link) => {
+                *outage = None;
+                Ok(link)
+            }
+            Err(error) => {
+                let outage = outage.get_or_insert_with(|| Outage { since: Instant::now(), attempts: 0 });
+                outage.attempts += 1;
+                let (since, attempts) = (rounded(outage.since.elapsed()), outage.attempts);
+                let times = if attempts == 1 { "once" } else { "again" };
+                Err(RpcError::internal(format!(
+                    "`{}`, the server behind this one, cannot be reached for {since:?}: it was tried {times} ({attempts} in all): \
+                     {error}; call again later",
+                    backend_name(&self.first.connection)
+                )))
+            }
+        }
+    }
+}
+
+/// Returns the name of the server behind, for messages.
+pub(super) fn backend_name(connection: &Connection) -> String {
+    let named = connection.name().map(str::to_owned);
+    named.or_else(|| Some(connection.server_info()?.name.clone())).unwrap_or_else(|| "a server".to_owned())
 }
 
 fn can_be_asked(capabilities: &ClientCapabilities) -> bool {
     capabilities.elicitation.is_some() || capabilities.sampling.is_some() || capabilities.roots.is_some()
-}
-
-fn unreachable(error: &Error) -> RpcError {
-    RpcError::internal(format!("the server behind this one cannot be reached: {error}; call again later"))
 }

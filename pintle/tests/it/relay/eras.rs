@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use pintle::{
     Server,
     relay::Relay,
+    server::{Cx, tool},
     types::{RpcError, schema::CreateMessageResult},
 };
 use serde_json::{Value, json};
@@ -25,8 +26,28 @@ async fn scenario(server: &Server, revision: &'static str, capabilities: Value) 
         answer(method, &params)
     });
     client.log_level("info").await;
-    let list = client.call("tools/list", json!({})).await;
-    seen.lock().unwrap().push(without_id(list));
+    let requests = [
+        ("tools/list", json!({})),
+        ("prompts/list", json!({})),
+        ("resources/list", json!({})),
+        ("resources/templates/list", json!({})),
+        ("prompts/get", json!({"name": "review", "arguments": {"language": "rust"}})),
+        ("prompts/get", json!({"name": "review"})),
+        ("prompts/get", json!({"name": "nothing"})),
+        ("resources/read", json!({"uri": "note://shopping"})),
+        ("resources/read", json!({"uri": "note://7"})),
+        ("resources/read", json!({"uri": "nothing://7"})),
+        (
+            "completion/complete",
+            json!({"ref": {"type": "ref/prompt", "name": "review"},
+            "argument": {"name": "language", "value": "ru"}}),
+        ),
+        ("tools/call", json!({"name": "nothing"})),
+    ];
+    for (method, params) in requests {
+        let answered = client.call(method, params).await;
+        seen.lock().unwrap().push(json!([method, without_id(answered)]));
+    }
     let trace = json!({"acme/a": {"b": [1]}, "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"});
     let calls = [
         json!({"name": "add", "arguments": {"a": 1, "b": 2}}),
@@ -118,7 +139,7 @@ async fn a_question_beyond_the_capabilities_of_the_request_is_refused_by_the_rel
             Err::<CreateMessageResult, _>(RpcError::internal("the client of the relay was asked"))
         });
         let connection = declares.connect(behind.in_process().unwrap()).await.unwrap();
-        let front = world::front(&behind, &Relay::new(connection)).await;
+        let front = world::front(&Relay::new(connection));
         let mut client = Client::open(&front, downstream, json!({"roots": {}})).await;
         let refused = client.tool("think").await;
         assert_eq!(refused, "no such method: `sampling/createMessage`");
@@ -142,6 +163,26 @@ async fn a_cancelled_call_is_cancelled_behind_the_relay() {
             seen.reaches(1, 1).await;
             let alive = client.tool("count").await;
             assert_eq!(alive, "counted", "{downstream} to {upstream}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_changed_list_is_reported_and_its_entries_can_be_called() {
+    for downstream in ERAS {
+        for upstream in ERAS {
+            let behind = world::server(&Seen::default());
+            let front = world::relayed(&behind, upstream).await;
+            let mut client = Client::open(&front, downstream, everything()).await;
+            client.listen(&[]).await;
+            let before = client.call("tools/list", json!({})).await;
+            behind.add_tool(tool("new", |_: Cx| async { "it is new" })).unwrap();
+            let heard = client.hear().await;
+            assert_eq!(heard["method"], "notifications/tools/list_changed", "{downstream} to {upstream}");
+            let after = client.call("tools/list", json!({})).await;
+            let count = |list: &Value| list["result"]["tools"].as_array().unwrap().len();
+            assert_eq!(count(&after), count(&before) + 1);
+            assert_eq!(client.tool("new").await, "it is new");
         }
     }
 }

@@ -9,7 +9,10 @@ use pintle::{
     Client, Server,
     proto::Revision,
     relay::Relay,
-    server::{Answer as ClientAnswer, Args, Cx, Outcome, Question, ToolError, ToolRoute, tool},
+    server::{
+        Answer as ClientAnswer, Args, Cx, Outcome, Partial, PromptArguments, Question, ToolError, prompt,
+        resource, template, tool,
+    },
     types::{
         ErrorCode, RawObject, RpcError,
         schema::{ContentBlock, CreateMessageParams, LoggingLevel, Role, SamplingMessage},
@@ -135,6 +138,19 @@ pub(crate) fn server(seen: &Seen) -> Server {
             Ok::<_, ToolError>(format!("{} of {}", written.text(), answers.len()))
         }))
         .tool(tool("wait", wait))
+        .may_change()
+        .prompt(
+            prompt(
+                "review",
+                |given: PromptArguments| async move { format!("Review {}.", given["language"]) },
+            )
+            .argument("language", "A language.")
+            .complete("language", |typed: Partial| async move {
+                ["ruby", "rust"].into_iter().filter(|it| it.starts_with(&typed.value)).collect::<Vec<_>>()
+            }),
+        )
+        .resource(resource("note://shopping", "shopping", |_: Cx| async { "milk" }))
+        .template(template("note://{id}", "note", |_: Cx| async { "a note" }))
 }
 
 /// What a client that can be asked everything declares.
@@ -157,20 +173,14 @@ pub(crate) async fn relay(behind: &Server, revision: &str) -> Relay {
     Relay::connect(client(revision), connector).await.unwrap()
 }
 
-/// A server that relays all tools of `behind`.
-pub(crate) async fn front(behind: &Server, relay: &Relay) -> Server {
-    let mut server = Server::new("dice", "1.0.0").logging();
-    let connection = Client::new("lister", "1.0.0").connect(behind.in_process().unwrap()).await.unwrap();
-    for definition in connection.tools().await.unwrap() {
-        let relay = relay.clone();
-        server = server.tool(ToolRoute::of(definition, move |cx: Cx| relay.forward(cx)).unvalidated());
-    }
-    server
+/// A server that offers what the one behind does.
+pub(crate) fn front(relay: &Relay) -> Server {
+    Server::new("dice", "1.0.0").provider(relay.clone())
 }
 
 /// A server that relays to `behind` in this revision.
 pub(crate) async fn relayed(behind: &Server, revision: &str) -> Server {
-    front(behind, &relay(behind, revision).await).await
+    front(&relay(behind, revision).await)
 }
 
 /// Answers every question.

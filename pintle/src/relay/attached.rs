@@ -1,0 +1,66 @@
+use std::{
+    collections::HashMap,
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use pintle_proto::server::CacheHint;
+
+use crate::{
+    client::Change,
+    server::{ListKind, ProviderChanges},
+};
+
+/// The servers that a relay is a part of.
+#[derive(Default)]
+pub(super) struct AttachedServers {
+    servers: Mutex<Vec<ProviderChanges>>,
+    listening: AtomicBool,
+}
+
+impl AttachedServers {
+    pub(super) fn add(&self, changes: ProviderChanges) {
+        let mut servers = lock(&self.servers);
+        servers.retain(ProviderChanges::is_connected);
+        servers.push(changes);
+    }
+
+    /// Returns whether this is the first time.
+    pub(super) fn begin(&self) -> bool {
+        !self.listening.swap(true, Ordering::AcqRel)
+    }
+
+    /// Notifies the clients of all servers.
+    pub(super) fn publish_all(&self, changes: &[Change]) {
+        let servers = lock(&self.servers).clone();
+        for (server, change) in servers.iter().flat_map(|server| changes.iter().map(move |it| (server, it))) {
+            match change {
+                Change::Tools => server.tools_changed(),
+                Change::Prompts => server.prompts_changed(),
+                Change::Resources => server.resources_changed(),
+                Change::Resource(uri) => server.resource_updated(uri),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// The cache hint of each list, as its last page stated it.
+#[derive(Default)]
+pub(super) struct ListHints(Mutex<HashMap<ListKind, CacheHint>>);
+
+impl ListHints {
+    pub(super) fn get(&self, list: ListKind) -> CacheHint {
+        lock(&self.0).get(&list).cloned().unwrap_or_default()
+    }
+
+    pub(super) fn set(&self, list: ListKind, hint: CacheHint) {
+        lock(&self.0).insert(list, hint);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,273 @@
+//! A relay as a part of a server: its lists, its changes, and the entries that calls name.
+
+use std::{
+    borrow::Cow,
+    sync::{Arc, Weak},
+};
+
+use pintle_proto::server::{CacheHint, Outcome};
+use pintle_types::{
+    ErrorCode, RawObject, RpcError, method,
+    schema::{CacheScope, ListParams, ServerCapabilities},
+};
+use tokio::runtime::Handle;
+
+use super::{
+    Inner, Relay,
+    catalogue::{KnownList, lists_of},
+    forward::{failed, upstream_capabilities, upstream_params},
+    pool::Lease,
+    upstream_call::{CallProgress, UpstreamCall, UpstreamRequest},
+};
+use crate::{
+    client::Event,
+    server::{
+        Cx, ListKind, PageRequest, ProvidedEntry, Provider, ProviderChanges, ProviderPage, RequestError,
+        Scope, Target,
+    },
+};
+
+/// The limit of the bytes of a list that is read to look for an entry.
+const MAX_LIST_BYTES: usize = 16 << 20;
+/// The limit of its pages.
+const MAX_PAGES: usize = 1000;
+
+impl Provider for Relay {
+    fn name(&self) -> Cow<'_, str> {
+        self.backend().into()
+    }
+
+    fn capabilities(&self) -> ServerCapabilities {
+        let behind = self.0.upstream.primary().connection.capabilities();
+        let mut capabilities = ServerCapabilities::default();
+        capabilities.tools = behind.tools;
+        capabilities.prompts = behind.prompts;
+        capabilities.resources = behind.resources;
+        capabilities.completions = behind.completions;
+        capabilities.logging = behind.logging;
+        capabilities
+    }
+
+    fn instructions(&self) -> Option<String> {
+        self.0.upstream.primary().connection.instructions()
+    }
+
+    fn cache_hint(&self, list: ListKind) -> CacheHint {
+        self.0.hints.get(list)
+    }
+
+    async fn list(&self, cx: Cx, list: ListKind, page: PageRequest) -> Result<ProviderPage, RequestError> {
+        let first = page.cursor.is_none();
+        match self.page(&cx, list, page.cursor).await {
+            Ok((read, link)) => {
+                if first && read.cursor.is_none() {
+                    link.catalogue.learn(KnownList::new(list, read.entries.clone()));
+                }
+                Ok(read)
+            }
+            // Refused: it is the answer.
+            Err(PageError::Refused(error)) => Err(error.into()),
+            Err(PageError::Unreachable(error)) => match self.last_list(&cx, list).filter(|_| first) {
+                Some(known) => Ok(ProviderPage::new(known.entries.clone())),
+                None => Err(error.into()),
+            },
+        }
+    }
+
+    fn describe(&self, _: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
+        self.0.upstream.primary().catalogue.describe(target)
+    }
+
+    async fn find(&self, cx: Cx, target: &Target<'_>) -> Result<Option<ProvidedEntry>, RequestError> {
+        if self.0.forwards_unlisted {
+            let known = self.0.upstream.primary().catalogue.describe(target);
+            return Ok(Some(known.unwrap_or_else(ProvidedEntry::unlisted)));
+        }
+        let link = self.0.upstream.lease_for_lists(self.0.id, &cx, &upstream_capabilities(&cx)).await?;
+        let lists = || lists_of(target).iter().copied().filter(|list| self.offers(*list));
+        if lists().all(|list| link.catalogue.is_fresh(list))
+            && let Some(entry) = link.catalogue.describe(target)
+        {
+            return Ok(Some(entry));
+        }
+        // The list has changed since it was read, or the server does not report changes.
+        for list in lists() {
+            let read = self.read_list(&cx, &link, list).await?;
+            link.catalogue.learn(read);
+        }
+        Ok(link.catalogue.describe(target))
+    }
+
+    async fn handle(&self, cx: Cx) -> Outcome {
+        self.forward(cx).await
+    }
+
+    fn names(&self, list: ListKind) -> Vec<String> {
+        self.0.upstream.primary().catalogue.last(list).map(|list| list.keys()).unwrap_or_default()
+    }
+
+    fn attach(&self, changes: ProviderChanges) {
+        self.0.attached.add(changes);
+        self.listen();
+    }
+}
+
+/// The reason why there is no page of a list.
+enum PageError {
+    /// The server behind answered with an error.
+    Refused(RpcError),
+    Unreachable(RpcError),
+}
+
+impl Relay {
+    fn offers(&self, list: ListKind) -> bool {
+        let capabilities = self.0.upstream.primary().connection.capabilities();
+        match list {
+            ListKind::Tools => capabilities.tools.is_some(),
+            ListKind::Prompts => capabilities.prompts.is_some(),
+            ListKind::Resources | ListKind::Templates => capabilities.resources.is_some(),
+        }
+    }
+
+    /// Requests a page on behalf of a client.
+    async fn page(
+        &self,
+        cx: &Cx,
+        list: ListKind,
+        cursor: Option<String>,
+    ) -> Result<(ProviderPage, Lease), PageError> {
+        let capabilities = upstream_capabilities(cx);
+        let mut retried = false;
+        loop {
+            let link = self.0.upstream.lease_for_lists(self.0.id, cx, &capabilities).await;
+            let link = link.map_err(PageError::Unreachable)?;
+            match self.page_over(cx, &link, list, cursor.clone()).await {
+                Ok(page) => return Ok((page, link)),
+                Err(crate::Error::Rpc(error)) => return Err(PageError::Refused(error)),
+                // Lists are safe to repeat, over a connection that is open.
+                Err(_) if !retried && link.is_closed() => retried = true,
+                Err(error) => return Err(PageError::Unreachable(failed(self, error))),
+            }
+        }
+    }
+
+    async fn page_over(
+        &self,
+        cx: &Cx,
+        link: &Lease,
+        list: ListKind,
+        cursor: Option<String>,
+    ) -> crate::Result<ProviderPage> {
+        let unreadable = |error: serde_json::Error| {
+            crate::Error::Decode(format!("a page of `{}`: {error}", list_method(list)))
+        };
+        let mut asked = ListParams::new();
+        asked.cursor = cursor;
+        let mut params = RawObject::from_serialize(&asked).map_err(unreadable)?;
+        // Only the metadata of the client's own list request is passed on.
+        if cx.method() == list_method(list)
+            && let Ok(Some(meta)) = upstream_params(cx).decode_member("_meta")
+        {
+            params = params.with("_meta", meta);
+        }
+        let capabilities = RawObject::from_serialize(&upstream_capabilities(cx)).map_err(unreadable)?;
+        let request = UpstreamRequest { method: list_method(list).to_owned(), params, capabilities, cx };
+        let mut call = UpstreamCall::start(link.again(), request);
+        let result = loop {
+            // A list asks nothing, and its notifications are not those of the client's request.
+            if let CallProgress::Done(result) = call.next().await {
+                break result?;
+            }
+        };
+        self.0.hints.set(list, read_hint(&result));
+        let entries: Option<Vec<RawObject>> = result.decode_member(list.member()).map_err(unreadable)?;
+        let mut page = ProviderPage::new(entries.unwrap_or_default());
+        page.cursor = result.decode_member("nextCursor").map_err(unreadable)?;
+        Ok(page)
+    }
+
+    /// Reads all pages of a list.
+    async fn read_list(&self, cx: &Cx, link: &Lease, list: ListKind) -> Result<KnownList, RpcError> {
+        let (mut entries, mut bytes, mut cursor) = (Vec::new(), 0, None);
+        for _ in 0..MAX_PAGES {
+            let page = self.page_over(cx, link, list, cursor).await;
+            let page = match page {
+                Ok(page) => page,
+                // A server may have resources and no templates.
+                Err(crate::Error::Rpc(error)) if error.code == ErrorCode::METHOD_NOT_FOUND => break,
+                Err(error) => return Err(failed(self, error)),
+            };
+            bytes += page.entries.iter().map(|entry| entry.as_str().len()).sum::<usize>();
+            entries.extend(page.entries);
+            cursor = page.cursor;
+            if cursor.is_none() || bytes > MAX_LIST_BYTES {
+                break;
+            }
+        }
+        Ok(KnownList::new(list, entries))
+    }
+
+    /// Returns the list that was read last over the connection of a client, if that is not long ago.
+    fn last_list(&self, cx: &Cx, list: ListKind) -> Option<Arc<KnownList>> {
+        self.0.upstream.last_link(self.0.id, cx)?.catalogue.last(list)
+    }
+
+    /// Forwards the changes of the server behind, from the first time that this is called within a runtime.
+    fn listen(&self) {
+        if let Ok(runtime) = Handle::try_current()
+            && self.0.attached.begin()
+        {
+            runtime.spawn(forward_changes(Arc::downgrade(&self.0)));
+        }
+    }
+}
+
+/// Forwards the changes of the server behind to all clients, until the relay is dropped.
+async fn forward_changes(relay: Weak<Inner>) {
+    loop {
+        let Some(inner) = relay.upgrade() else { return };
+        let Ok(link) = inner.upstream.live_primary().await else {
+            drop(inner);
+            tokio::time::sleep(super::upstream::RETRY).await;
+            continue;
+        };
+        let connection = link.connection.clone();
+        drop(inner);
+        if let Ok(mut changes) = connection.changes().await {
+            drop(connection);
+            // Ends when the connection does: then it is opened again.
+            while let Some(event) = changes.next().await {
+                let Some(inner) = relay.upgrade() else { return };
+                inner.attached.publish_all(link.catalogue.note(&event));
+            }
+        } else {
+            connection.wait().await;
+        }
+        let Some(inner) = relay.upgrade() else { return };
+        if !inner.upstream.can_reopen() {
+            return;
+        }
+        inner.attached.publish_all(link.catalogue.note(&Event::Reopened));
+        drop(inner);
+        tokio::time::sleep(super::upstream::RETRY).await;
+    }
+}
+
+fn list_method(list: ListKind) -> &'static str {
+    match list {
+        ListKind::Tools => method::TOOLS_LIST,
+        ListKind::Prompts => method::PROMPTS_LIST,
+        ListKind::Resources => method::RESOURCES_LIST,
+        ListKind::Templates => method::RESOURCES_TEMPLATES_LIST,
+    }
+}
+
+/// Reads how long a page may be cached. Pages of the session era may not.
+fn read_hint(result: &RawObject) -> CacheHint {
+    let mut hint = CacheHint::default();
+    hint.ttl_ms = result.decode_member("ttlMs").ok().flatten().unwrap_or_default();
+    if let Ok(Some(scope)) = result.decode_member::<CacheScope>("cacheScope") {
+        hint.scope = scope;
+    }
+    hint
+}

@@ -1,0 +1,52 @@
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::OnceCell;
+
+use super::link::RelayLink;
+
+/// A connection that is opened when it is needed, and again when it has ended. Callers at the same time share one attempt.
+#[derive(Debug, Default)]
+pub(super) struct LinkSlot(Mutex<SlotState>);
+
+#[derive(Debug, Default)]
+struct SlotState {
+    current: Arc<OnceCell<Arc<RelayLink>>>,
+    /// The connection before this one.
+    last: Option<Arc<RelayLink>>,
+}
+
+impl LinkSlot {
+    pub(super) fn open(link: Arc<RelayLink>) -> Self {
+        let current = Arc::new(OnceCell::new_with(Some(link.clone())));
+        Self(Mutex::new(SlotState { current, last: Some(link) }))
+    }
+
+    /// Returns the connection, open or not, or the one before.
+    pub(super) fn last(&self) -> Option<Arc<RelayLink>> {
+        let state = self.lock();
+        state.current.get().or(state.last.as_ref()).cloned()
+    }
+
+    /// Returns an open connection. `open` is given the connection before it, if there was one.
+    pub(super) async fn get<E, Fut>(
+        &self,
+        open: impl FnOnce(Option<Arc<RelayLink>>) -> Fut,
+    ) -> Result<Arc<RelayLink>, E>
+    where
+        Fut: Future<Output = Result<Arc<RelayLink>, E>>,
+    {
+        let (current, last) = {
+            let mut state = self.lock();
+            if state.current.get().is_some_and(|link| link.is_closed()) {
+                state.last = state.current.get().cloned();
+                state.current = Arc::default();
+            }
+            (state.current.clone(), state.last.clone())
+        };
+        current.get_or_try_init(|| open(last)).await.cloned()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, SlotState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
