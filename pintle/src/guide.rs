@@ -57,6 +57,9 @@ struct MigratingFromRmcpPage;
 #[doc = include_str!("../../docs/migrating-from-typescript.md")]
 struct MigratingFromTypescriptPage;
 
+#[doc = include_str!("../../docs/mounting.md")]
+struct MountingPage;
+
 #[doc = include_str!("../../docs/observability.md")]
 struct ObservabilityPage;
 

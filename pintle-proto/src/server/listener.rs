@@ -1,4 +1,4 @@
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, mem, sync::Arc};
 
 use pintle_types::{
     JsonObject, Message, Notification, RawObject, RequestId, RpcError, keys, method,
@@ -7,7 +7,7 @@ use pintle_types::{
 use serde_json::{Value, value::to_raw_value};
 
 use super::{
-    PendingChanges, Service, Watched,
+    PendingChanges, Service, WatchObserver, Watched,
     budget::{self, Charge},
 };
 use crate::{Change, Part, Revision};
@@ -69,10 +69,11 @@ impl Listener {
         watched: BTreeSet<Box<str>>,
         tag: Option<RequestId>,
         revision: Revision,
+        observer: Option<Arc<dyn WatchObserver>>,
     ) -> Self {
         Self {
             wants,
-            watched: Watched::new(watched),
+            watched: Watched::new(watched, observer),
             pending: PendingChanges::default(),
             extra: None,
             tag,
@@ -174,9 +175,11 @@ impl Listener {
 
     /// Replaces the watched resources of `other` in place and shares its set, so that existing clones of
     /// [`watched`](Self::watched) see the change.
-    pub(super) fn taking_over(mut self, other: &Self) -> Self {
-        other.watched.replace(self.watched.all());
-        self.watched = other.watched.clone();
+    pub(super) fn taking_over(mut self, other: &mut Self) -> Self {
+        let watched = mem::take(&mut other.watched);
+        watched.replace(self.watched.all());
+        self.watched.replace(BTreeSet::new());
+        self.watched = watched;
         self
     }
 
@@ -205,6 +208,13 @@ impl Listener {
     }
 }
 
+/// Clones of the watched resources may outlive the listener, which watches nothing from now on.
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.watched.replace(BTreeSet::new());
+    }
+}
+
 impl Wants {
     pub(super) fn of(filter: &SubscriptionFilter) -> Self {
         let on = |flag: Option<bool>| flag == Some(true);
@@ -225,7 +235,7 @@ mod tests {
     fn listener(watched: &[&str]) -> Listener {
         let wants = Wants { tools: true, ..Wants::default() };
         let watched = watched.iter().map(|uri| (*uri).into()).collect();
-        Listener::new(wants, watched, None, Revision::LATEST)
+        Listener::new(wants, watched, None, Revision::LATEST, None)
     }
 
     fn notices(listener: &mut Listener) -> Vec<String> {
@@ -301,7 +311,7 @@ mod tests {
     #[test]
     fn collected_changes_are_merged_as_far_as_they_are_wanted() {
         let mut listener = listener(&["note://a", "note://b"]);
-        let others = Watched::new(["note://a", "note://c"].map(Into::into).into());
+        let others = Watched::new(["note://a", "note://c"].map(Into::into).into(), None);
         let mut collected = PendingChanges::default();
         let resources = ["note://a", "note://c"].map(|uri| Change::Resource(uri.into()));
         for change in [Change::Tools, Change::Prompts].iter().chain(&resources) {

@@ -40,7 +40,7 @@ pub use record::SessionRecord;
 pub use relayed::RelayedRound;
 pub use reply::Reply;
 pub use service::{CacheHint, Service};
-pub use watched::Watched;
+pub use watched::{WatchObserver, Watched};
 
 pub use crate::Change;
 
@@ -577,7 +577,7 @@ impl stateless::StatelessAction {
             }
             Self::Listen(start, granted, charge) => {
                 let call = call(start);
-                let (listener, acknowledgement) = stateless::listen(&call, &granted, charge);
+                let (listener, acknowledgement) = stateless::listen(service, &call, &granted, charge);
                 Inbound::Listen(Listen { call, listener, acknowledgement })
             }
         }

@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     fn watched(uris: &[&str]) -> Watched {
-        Watched::new(uris.iter().map(|uri| (*uri).into()).collect())
+        Watched::new(uris.iter().map(|uri| (*uri).into()).collect(), None)
     }
 
     fn resource(uri: String) -> Change {

@@ -6,7 +6,9 @@ use pintle_types::{
     schema::{CacheScope, DiscoverResult, Implementation, ServerCapabilities, UnsupportedVersionData},
 };
 
-use super::{Extension, budget::Budget, lowered_cache::LoweredCache, peer_cache::PeerCache, print};
+use super::{
+    Extension, WatchObserver, budget::Budget, lowered_cache::LoweredCache, peer_cache::PeerCache, print,
+};
 use crate::{
     Limits, Revision,
     inputs::Seal,
@@ -45,6 +47,8 @@ pub struct Service {
     budget: Arc<Budget>,
     /// Whether requests that the engine carries out are returned as calls first.
     defers: bool,
+    /// The observer of the resources that listeners watch. Most services have none.
+    watch_observer: Option<Arc<dyn WatchObserver>>,
 }
 
 /// A cache hint: how long a result may be cached, and by whom.
@@ -106,6 +110,7 @@ impl Service {
             lowered: Arc::default(),
             budget: Arc::default(),
             defers: false,
+            watch_observer: None,
         }
     }
 
@@ -138,6 +143,15 @@ impl Service {
     pub fn instructions(mut self, text: impl Into<String>) -> Self {
         self.instructions = Some(text.into());
         self
+    }
+
+    /// Sets the observer of the resources that listeners watch, for those that are created from now on.
+    pub fn set_watch_observer(&mut self, observer: Arc<dyn WatchObserver>) {
+        self.watch_observer = Some(observer);
+    }
+
+    pub(super) fn watch_observer(&self) -> Option<Arc<dyn WatchObserver>> {
+        self.watch_observer.clone()
     }
 
     /// Replaces the instructions.

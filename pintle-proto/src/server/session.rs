@@ -213,7 +213,8 @@ impl ServerSession {
         let bytes = watched.iter().map(|uri| budget::watched(uri)).sum();
         let mut charge = Charge::new(service);
         charge.force(bytes);
-        let listener = Listener::new(wants, watched, None, peer.revision).charged(charge);
+        let observer = service.watch_observer();
+        let listener = Listener::new(wants, watched, None, peer.revision, observer).charged(charge);
         Self { peer, listener, described: 0, last_id, asked: BTreeSet::new() }
     }
 
@@ -263,7 +264,7 @@ impl ServerSession {
         if let Some(Self { peer, listener, described, .. }) = Self::restore(service, record, self.last_id) {
             self.peer = peer;
             self.described = described;
-            self.listener = listener.taking_over(&self.listener);
+            self.listener = listener.taking_over(&mut self.listener);
         }
     }
 

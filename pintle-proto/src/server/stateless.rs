@@ -148,7 +148,7 @@ pub(super) fn perform(service: &Service, call: &Call, params: &RawObject) -> Res
         }
         method::SUBSCRIPTIONS_LISTEN => {
             let (granted, charge) = granted(service, params, call.peer(), call.principal())?;
-            let (listener, acknowledgement) = listen(call, &granted, charge);
+            let (listener, acknowledgement) = listen(service, call, &granted, charge);
             Ok(Performed::Listen(Listen { call: call.clone(), listener, acknowledgement }))
         }
         method => Err(RpcError::method_not_found(method)),
@@ -260,14 +260,20 @@ fn grant(
 }
 
 /// Returns the listener of a new subscription, and the acknowledgement that must be its first message.
-pub(super) fn listen(call: &Call, granted: &SubscriptionFilter, charge: Charge) -> (Listener, Vec<u8>) {
+pub(super) fn listen(
+    service: &Service,
+    call: &Call,
+    granted: &SubscriptionFilter,
+    charge: Charge,
+) -> (Listener, Vec<u8>) {
     #[derive(Serialize)]
     struct Acknowledged<'a> {
         notifications: &'a SubscriptionFilter,
     }
     let watched: BTreeSet<Box<str>> =
         granted.resource_subscriptions.iter().flatten().map(|uri| uri.as_str().into()).collect();
-    let listener = Listener::new(Wants::of(granted), watched, Some(call.id().clone()), call.peer().revision)
+    let (wants, tag, observer) = (Wants::of(granted), Some(call.id().clone()), service.watch_observer());
+    let listener = Listener::new(wants, watched, tag, call.peer().revision, observer)
         .granted(granted.extra.clone())
         .charged(charge);
     let params = RawObject::from_serialize(&Acknowledged { notifications: granted }).ok();

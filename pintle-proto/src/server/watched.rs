@@ -1,5 +1,6 @@
 use std::{
     collections::BTreeSet,
+    fmt, mem,
     ops::Bound,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -7,11 +8,29 @@ use std::{
 /// The resources that one listener watches. Clones share the set, including later changes, so that changes can be
 /// filtered where they are collected.
 #[derive(Clone, Debug, Default)]
-pub struct Watched(Arc<Mutex<BTreeSet<Box<str>>>>);
+pub struct Watched(Arc<WatchedSet>);
+
+#[derive(Debug, Default)]
+struct WatchedSet {
+    uris: Mutex<BTreeSet<Box<str>>>,
+    observer: Option<Arc<dyn WatchObserver>>,
+}
+
+/// An observer of which resources are watched: each listener reports each of its resources once, and once that it is watched no
+/// longer, at the latest when the listener is dropped. See [`Service::set_watch_observer`](super::Service::set_watch_observer).
+pub trait WatchObserver: fmt::Debug + Send + Sync {
+    /// Called when a listener starts to watch a resource.
+    fn watched(&self, uri: &str);
+    /// Called when a listener no longer watches a resource.
+    fn unwatched(&self, uri: &str);
+}
 
 impl Watched {
-    pub(super) fn new(uris: BTreeSet<Box<str>>) -> Self {
-        Self(Arc::new(Mutex::new(uris)))
+    pub(super) fn new(uris: BTreeSet<Box<str>>, observer: Option<Arc<dyn WatchObserver>>) -> Self {
+        if let Some(observer) = &observer {
+            uris.iter().for_each(|uri| observer.watched(uri));
+        }
+        Self(Arc::new(WatchedSet { uris: Mutex::new(uris), observer }))
     }
 
     /// Returns whether this resource is watched, or one that contains it.
@@ -34,7 +53,11 @@ impl Watched {
     }
 
     pub(super) fn replace(&self, uris: BTreeSet<Box<str>>) {
-        *self.lock() = uris;
+        let before = mem::replace(&mut *self.lock(), uris.clone());
+        if let Some(observer) = &self.0.observer {
+            uris.difference(&before).for_each(|uri| observer.watched(uri));
+            before.difference(&uris).for_each(|uri| observer.unwatched(uri));
+        }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -46,15 +69,23 @@ impl Watched {
     }
 
     pub(super) fn insert(&self, uri: &str) {
-        self.lock().insert(uri.into());
+        if self.lock().insert(uri.into())
+            && let Some(observer) = &self.0.observer
+        {
+            observer.watched(uri);
+        }
     }
 
     pub(super) fn remove(&self, uri: &str) -> bool {
-        self.lock().remove(uri)
+        let removed = self.lock().remove(uri);
+        if removed && let Some(observer) = &self.0.observer {
+            observer.unwatched(uri);
+        }
+        removed
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeSet<Box<str>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.uris.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -116,5 +147,34 @@ mod tests {
         assert!(!one.is_last() && !other.is_last());
         drop(other);
         assert!(one.is_last());
+    }
+
+    #[derive(Debug, Default)]
+    struct Noting(Mutex<Vec<String>>);
+
+    impl WatchObserver for Noting {
+        fn watched(&self, uri: &str) {
+            self.0.lock().unwrap().push(format!("+{uri}"));
+        }
+
+        fn unwatched(&self, uri: &str) {
+            self.0.lock().unwrap().push(format!("-{uri}"));
+        }
+    }
+
+    #[test]
+    fn an_observer_sees_each_resource_come_and_go_once() {
+        let noting = Arc::new(Noting::default());
+        let noted = || mem::take(&mut *noting.0.lock().unwrap());
+        let watched = Watched::new(["a"].map(Into::into).into(), Some(noting.clone()));
+        watched.insert("a");
+        watched.insert("b");
+        assert_eq!(noted(), ["+a", "+b"]);
+        assert!(watched.remove("a") && !watched.remove("a"));
+        assert_eq!(noted(), ["-a"]);
+        watched.replace(["b", "c"].map(Into::into).into());
+        assert_eq!(noted(), ["+c"]);
+        watched.replace(BTreeSet::new());
+        assert_eq!(noted(), ["-b", "-c"]);
     }
 }

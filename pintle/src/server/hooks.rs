@@ -8,43 +8,11 @@ use pintle_proto::Peer;
 use pintle_types::RpcError;
 
 #[cfg(feature = "http-server")]
-use crate::server::sessions::next_number;
+use crate::server::{sessions::next_number, snapshot::Snapshot};
 use crate::{
     Ended,
-    server::{Caller, Server},
+    server::{Caller, ConnectionEvent, Opened, Server},
 };
-
-/// A connection, for those who keep count of them.
-///
-/// It is not a session: a stateless client needs none, and what a client can do it says with every request.
-///
-/// ```
-/// use pintle::Server;
-///
-/// let server = Server::new("demo", "1.0.0")
-///     .on_open(|opened| tracing::info!(id = opened.id, who = opened.principal(), "connected"))
-///     .on_close(|opened, ended| tracing::info!(id = opened.id, ?ended, "gone"));
-/// ```
-#[non_exhaustive]
-#[derive(Clone, Debug)]
-pub struct Opened {
-    /// A number that no other connection of this process has. The session on the connection has it too:
-    /// [`SessionHandle::id`](crate::server::SessionHandle::id).
-    pub id: u64,
-    /// The caller, as far as it is authenticated.
-    pub caller: Caller,
-    /// The client that opened a session on the connection, if one did.
-    pub session: Option<Arc<Peer>>,
-    /// The server of the connection.
-    pub server: Server,
-}
-
-impl Opened {
-    /// On whose behalf calls are made, if that is known.
-    pub fn principal(&self) -> Option<&str> {
-        self.caller.name()
-    }
-}
 
 /// The hooks that run when connections open and close.
 #[derive(Clone, Default)]
@@ -59,10 +27,6 @@ pub(crate) struct Hooks {
 pub(crate) struct OpenHook {
     run: Arc<OnOpen>,
     /// Whether it may refuse.
-    #[cfg_attr(
-        not(feature = "http-server"),
-        expect(dead_code, reason = "only requests over HTTP may lack a connection")
-    )]
     decides: bool,
 }
 
@@ -155,19 +119,48 @@ mod sealed {
     pub trait HookSealed {}
 }
 
-#[cfg(feature = "http-server")]
 impl Hooks {
-    /// Returns the error of a hook that refuses a request that belongs to no connection. Only hooks that may refuse are run.
-    pub(crate) fn refuse_request(
-        &self,
-        server: &Server,
-        caller: impl FnOnce() -> Caller,
-    ) -> Option<RpcError> {
-        let mut deciding = self.open.iter().filter(|hook| hook.decides).map(|hook| &hook.run).peekable();
-        deciding.peek()?;
-        let opened = Opened { id: next_number(), caller: caller(), session: None, server: server.clone() };
-        run(deciding, &opened).err()
+    /// Returns whether an event runs no hooks.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.open.is_empty() && self.session.is_empty() && self.close.is_empty()
     }
+
+    /// Runs the hooks of an event until one refuses.
+    pub(crate) fn run(&self, event: ConnectionEvent<'_>) -> Result<(), RpcError> {
+        match event {
+            ConnectionEvent::Opened(opened) => run(self.open.iter().map(|hook| &hook.run), opened),
+            ConnectionEvent::SessionOpened(opened) => run(self.session.iter(), opened),
+            // Hooks without a result count connections.
+            ConnectionEvent::Request(opened) => {
+                run(self.open.iter().filter(|hook| hook.decides).map(|hook| &hook.run), opened)
+            }
+            ConnectionEvent::Closed(opened, ended) => {
+                self.close.iter().for_each(|hook| safely(|| hook(opened, ended)));
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Runs the hooks of a server for an event, and has its providers handle it.
+fn run_all(event: ConnectionEvent<'_>) -> Result<(), RpcError> {
+    let snapshot = event.connection().server.snapshot();
+    snapshot.hooks.run(event)?;
+    snapshot.providers.connection_event(event)
+}
+
+/// Returns the error of a hook that refuses a request that belongs to no connection. Only hooks that may refuse are run.
+#[cfg(feature = "http-server")]
+pub(crate) fn refuse_request(
+    snapshot: &Snapshot,
+    server: &Server,
+    caller: impl FnOnce() -> Caller,
+) -> Option<RpcError> {
+    if !snapshot.hooks.open.iter().any(|hook| hook.decides) && snapshot.providers.is_empty() {
+        return None;
+    }
+    let opened = Opened { id: next_number(), caller: caller(), session: None, server: server.clone() };
+    run_all(ConnectionEvent::Request(&opened)).err()
 }
 
 /// A connection from its beginning to its end.
@@ -182,7 +175,7 @@ impl Visit {
     /// Runs the hooks for a connection. `id` is also the number of the session that is opened on it.
     pub(crate) fn begin(server: Server, caller: Caller, id: u64) -> Self {
         let opened = Opened { id, caller, session: None, server };
-        let refused = run(opened.server.snapshot().hooks.open.iter().map(|hook| &hook.run), &opened).err();
+        let refused = run_all(ConnectionEvent::Opened(&opened)).err();
         Self { opened, ended: None, refused }
     }
 
@@ -195,7 +188,7 @@ impl Visit {
     pub(crate) fn note_session(&mut self, peer: Option<&Arc<Peer>>) -> Result<(), RpcError> {
         let (Some(peer), None) = (peer, &self.opened.session) else { return Ok(()) };
         self.opened.session = Some(peer.clone());
-        let done = run(self.opened.server.snapshot().hooks.session.iter(), &self.opened);
+        let done = run_all(ConnectionEvent::SessionOpened(&self.opened));
         if done.is_err() {
             self.opened.session = None;
         }
@@ -205,13 +198,7 @@ impl Visit {
 
 impl Drop for Visit {
     fn drop(&mut self) {
-        self.opened
-            .server
-            .snapshot()
-            .hooks
-            .close
-            .iter()
-            .for_each(|hook| safely(|| hook(&self.opened, self.ended.as_ref())));
+        let _ = run_all(ConnectionEvent::Closed(&self.opened, self.ended.as_ref()));
     }
 }
 

@@ -82,11 +82,10 @@ pub use handler::extract::{Args, Description, Extension, State};
 pub use handler::schema::part::SchemaPart;
 pub use handler::vars::Vars;
 pub use handler::{Arguments, FromCall, Handler, IntoToolResult, Json, JsonResult};
-pub use hooks::{HookResult, Opened};
+pub use hooks::HookResult;
 pub use listen::Listen;
 pub use pintle_proto::inputs::{Answer, AskError, Question};
-pub use pintle_proto::server::Reply;
-pub use pintle_proto::server::{CacheHint, Outcome};
+pub use pintle_proto::server::{CacheHint, Outcome, Reply};
 pub use provider::Provider;
 pub use provider::changes::ProviderChanges;
 pub use provider::entry::ProvidedEntry;
@@ -94,6 +93,7 @@ pub use provider::mount::Mount;
 pub use provider::page::ProviderPage;
 pub use provider::prefix::Prefix;
 pub use serving::{Serving, ServingHandle};
+pub use sessions::connection::{ConnectionEvent, Opened};
 pub use sessions::handle::{SessionError, SessionHandle};
 
 use self::{
@@ -101,6 +101,7 @@ use self::{
     catalogue::{Catalogue, custom::OnNotification, extension::declare, lint},
     changes::ChangeHub,
     form::FormCache,
+    provider::watches::Watches,
     sessions::registry::SessionRegistry,
     snapshot::{ServerSettings, Snapshot},
 };
@@ -148,6 +149,7 @@ struct ServerInner {
     /// Lints are told when the first connection is served, not with each.
     linted: Once,
     notified: RwLock<HashMap<String, Arc<OnNotification>>>,
+    watches: Watches,
 }
 
 impl Server {
@@ -178,6 +180,7 @@ impl Server {
             forms: FormCache::default(),
             linted: Once::new(),
             notified: RwLock::default(),
+            watches: Watches::default(),
         }))
     }
 
@@ -533,19 +536,18 @@ impl Server {
 
     /// Returns the handler of notifications of this name. The caller runs it, so that no lock is held meanwhile.
     fn notification_handler(&self, method: &str) -> Option<Arc<OnNotification>> {
-        self.0.notified.read().unwrap_or_else(PoisonError::into_inner).get(method).cloned()
+        let known = self.0.notified.read().unwrap_or_else(PoisonError::into_inner).get(method).cloned();
+        self.with_providers(known)
     }
 
     /// Changes the state. Running calls keep the previous one.
     fn change<T>(&self, change: impl FnOnce(&mut Snapshot) -> T) -> T {
-        let value = {
-            let mut state = self.0.state.write().unwrap_or_else(PoisonError::into_inner);
-            let state = Arc::make_mut(&mut state);
-            state.verdict = OnceLock::new();
-            let value = change(state);
-            state.declare();
-            value
-        };
+        let mut locked = self.0.state.write().unwrap_or_else(PoisonError::into_inner);
+        let state = Arc::make_mut(&mut locked);
+        state.verdict = OnceLock::new();
+        let value = change(state);
+        state.declare();
+        drop(locked);
         // What it declares may be different.
         self.0.changes.each_link(|link| link.refresh());
         value

@@ -2,23 +2,28 @@
 
 use std::{
     borrow::Cow,
+    fmt,
     sync::{Arc, Mutex, PoisonError, Weak},
 };
 
-use pintle_proto::server::{CacheHint, Change, Outcome};
+use pintle_proto::{
+    Peer,
+    server::{CacheHint, Change, Outcome, WatchObserver},
+};
 use pintle_types::{
-    RawObject,
+    Notification, RawObject, RpcError,
     schema::{Resource, ServerCapabilities},
 };
 
 use crate::{
     Error, Result,
     server::{
-        Cx, Entry, ListKind, Mount, Notice, PageRequest, Prefix, ProvidedEntry, Provider, ProviderChanges,
-        ProviderPage, RequestError, Scope, Server, ServerInner, Target,
+        ConnectionEvent, Cx, Entry, ListKind, Mount, Notice, Opened, PageRequest, Prefix, ProvidedEntry,
+        Provider, ProviderChanges, ProviderPage, RequestError, Scope, Server, ServerInner, SessionHandle,
+        Target,
         access::required::Required,
         call::{cx::Mounted, run::Start},
-        catalogue::lists,
+        catalogue::custom::OnNotification,
         changes::ChangeLink,
         provider::{
             ServerKey, any::AnyProvider, conflicts::Offered, entry::ProvidedRoute,
@@ -94,7 +99,12 @@ impl Server {
                 )));
             }
             let added = RegisteredProvider::new(provider.clone());
-            self.change(|state| state.providers.push(added));
+            let observer = Arc::new(ServerLink(Arc::downgrade(&self.0)));
+            self.change(|state| {
+                state.providers.push(added.clone());
+                state.service.set_watch_observer(observer);
+            });
+            self.0.watches.report_to(&added);
         }
         provider.attach(ProviderChanges::new(Arc::new(ServerLink(Arc::downgrade(&self.0)))));
         let declared = provider.capabilities();
@@ -118,6 +128,28 @@ impl Server {
         }
     }
 
+    /// Returns the handler of a notification for the server, if it has one, and for its providers.
+    pub(super) fn with_providers(&self, own: Option<Arc<OnNotification>>) -> Option<Arc<OnNotification>> {
+        let snapshot = self.snapshot();
+        if snapshot.providers.is_empty() {
+            return own;
+        }
+        Some(Arc::new(
+            move |notification: Notification, peer: Option<Arc<Peer>>, session: Option<SessionHandle>| {
+                let (own, snapshot) = (own.clone(), snapshot.clone());
+                Box::pin(async move {
+                    if let Some(own) = own {
+                        own(notification.clone(), peer.clone(), session.clone()).await;
+                    }
+                    for known in snapshot.providers.iter() {
+                        let provider = known.provider.clone();
+                        provider.notified(notification.clone(), peer.clone(), session.clone()).await;
+                    }
+                })
+            },
+        ))
+    }
+
     /// Logs the names that meet since the server runs: the first is used.
     fn log_conflicts(&self) {
         if self.0.linted.is_completed() {
@@ -132,12 +164,32 @@ impl Server {
     }
 }
 
-/// The link of a provider to the server that it was added to. It does not keep the server alive.
+/// The link of a provider, or of a listener, to its server. It does not keep the server alive.
 struct ServerLink(Weak<ServerInner>);
 
 impl ServerLink {
     fn server(&self) -> Option<Server> {
         self.0.upgrade().map(Server)
+    }
+}
+
+impl fmt::Debug for ServerLink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ServerLink")
+    }
+}
+
+impl WatchObserver for ServerLink {
+    fn watched(&self, uri: &str) {
+        if let Some(server) = self.server() {
+            server.0.watches.watch(&server.snapshot().providers, uri);
+        }
+    }
+
+    fn unwatched(&self, uri: &str) {
+        if let Some(server) = self.server() {
+            server.0.watches.unwatch(&server.snapshot().providers, uri);
+        }
     }
 }
 
@@ -186,7 +238,7 @@ impl Provider for Server {
     }
 
     fn cache_hint(&self, list: ListKind) -> CacheHint {
-        lists::hint_of(&self.snapshot(), list)
+        self.snapshot().list_hint(list)
     }
 
     async fn list(&self, cx: Cx, list: ListKind, page: PageRequest) -> Result<ProviderPage, RequestError> {
@@ -245,6 +297,45 @@ impl Provider for Server {
 
     fn attach(&self, changes: ProviderChanges) {
         self.changes().link(Arc::new(changes));
+    }
+
+    fn watch(&self, uri: &str) {
+        self.0.watches.watch(&self.snapshot().providers, uri);
+    }
+
+    fn unwatch(&self, uri: &str) {
+        self.0.watches.unwatch(&self.snapshot().providers, uri);
+    }
+
+    fn connection_event(&self, event: ConnectionEvent<'_>) -> Result<(), RpcError> {
+        let snapshot = self.snapshot();
+        if snapshot.hooks.is_empty() && snapshot.providers.is_empty() {
+            return Ok(());
+        }
+        let opened = Opened { server: self.clone(), ..event.connection().clone() };
+        let event = match event {
+            ConnectionEvent::Opened(_) => ConnectionEvent::Opened(&opened),
+            ConnectionEvent::SessionOpened(_) => ConnectionEvent::SessionOpened(&opened),
+            ConnectionEvent::Request(_) => ConnectionEvent::Request(&opened),
+            ConnectionEvent::Closed(_, ended) => ConnectionEvent::Closed(&opened, ended),
+        };
+        snapshot.hooks.run(event)?;
+        snapshot.providers.connection_event(event)
+    }
+
+    async fn notified(
+        &self,
+        notification: Notification,
+        peer: Option<Arc<Peer>>,
+        session: Option<SessionHandle>,
+    ) {
+        if let Some(handler) = self.notification_handler(&notification.method) {
+            handler(notification, peer, session).await;
+        }
+    }
+
+    fn has_unlisted(&self) -> bool {
+        self.snapshot().layered.is_some()
     }
 
     fn contains(&self, server: ServerKey) -> bool {

@@ -10,7 +10,7 @@ use pintle_proto::{
 };
 use pintle_types::{
     JsonObject,
-    schema::{PromptsCapability, ResourcesCapability, ServerCapabilities, ToolsCapability},
+    schema::{CacheScope, PromptsCapability, ResourcesCapability, ServerCapabilities, ToolsCapability},
 };
 
 use crate::{
@@ -139,6 +139,24 @@ impl Snapshot {
         faults.extend(self.catalogue.missing(&self.own));
         faults.extend(self.offered().faults());
         (!faults.is_empty()).then(|| faults.join("\n").into())
+    }
+
+    /// Returns how long a list may be cached, with those of the providers: all pages alike. A list that depends on the caller is
+    /// private.
+    pub(crate) fn list_hint(&self, list: ListKind) -> CacheHint {
+        let mut hint = self.settings.list_hints.get(&list).unwrap_or(&self.settings.list_hint).clone();
+        if self.list_depends(list) {
+            hint.scope = CacheScope::Private;
+        }
+        self.providers.restrict(list, &mut hint);
+        hint
+    }
+
+    /// Returns whether a list depends on the caller.
+    pub(crate) fn list_depends(&self, list: ListKind) -> bool {
+        !self.filters.is_empty()
+            || self.catalogue.requires.hides
+            || (list == ListKind::Tools && !self.catalogue.principal_tools.is_empty())
     }
 
     /// Returns an error with all faults. Those of providers, which change by themselves, are as they are now.

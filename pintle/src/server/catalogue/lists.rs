@@ -1,19 +1,16 @@
 use std::sync::{Arc, OnceLock};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use pintle_proto::server::{Body, CacheHint, Outcome};
+use pintle_proto::server::{Body, Outcome};
 use pintle_types::{
     RawObject, RpcError, plain_error,
     schema::{
-        CacheScope, ListParams, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-        ListToolsResult,
+        ListParams, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
     },
 };
 
 use super::{options::CatalogueRoute, overlay::Overlay};
-use crate::server::{
-    Cx, Entry, Principal, Target, access::required::Required, ordered_map::OrderedMap, snapshot::Snapshot,
-};
+use crate::server::{Cx, Entry, Principal, Target, access::required::Required, ordered_map::OrderedMap};
 
 /// A list that a server has.
 #[non_exhaustive]
@@ -157,9 +154,9 @@ fn list<R: CatalogueRoute>(
         Ok(place) => place,
         Err(error) => return Outcome::Failed(error),
     };
-    let hint = hint(cx, kind);
+    let hint = snapshot.list_hint(kind);
     // One page, nobody filtered out: printed once for everybody.
-    let common = !depends(snapshot, kind) && snapshot.settings.page.is_none() && place == 0;
+    let common = !snapshot.list_depends(kind) && snapshot.settings.page.is_none() && place == 0;
     if let Some(body) = printed.get().filter(|_| common) {
         return Outcome::Cacheable(Body::Shared(body.clone()), hint);
     }
@@ -182,29 +179,6 @@ fn list<R: CatalogueRoute>(
         }
         Ok(body) => Outcome::Cacheable(body.into(), hint),
     }
-}
-
-/// Returns how long a list may be cached. A list that depends on the caller is private.
-pub(crate) fn hint(cx: &Cx, kind: ListKind) -> CacheHint {
-    hint_of(cx.snapshot(), kind)
-}
-
-/// Returns how long a list of a server may be cached, with those of its providers: all pages alike.
-pub(crate) fn hint_of(snapshot: &Snapshot, kind: ListKind) -> CacheHint {
-    let settings = &snapshot.settings;
-    let mut hint = settings.list_hints.get(&kind).unwrap_or(&settings.list_hint).clone();
-    if depends(snapshot, kind) {
-        hint.scope = CacheScope::Private;
-    }
-    snapshot.providers.restrict(kind, &mut hint);
-    hint
-}
-
-/// Returns whether a list depends on the caller.
-fn depends(snapshot: &Snapshot, kind: ListKind) -> bool {
-    !snapshot.filters.is_empty()
-        || snapshot.catalogue.requires.hides
-        || (kind == ListKind::Tools && !snapshot.catalogue.principal_tools.is_empty())
 }
 
 /// Encodes the position at which a page ended. It contains the kind of list, so that no other list accepts it.

@@ -177,7 +177,7 @@ pub(crate) fn read(cx: Cx, source: Arc<dyn AnySource>) -> HandlerFuture {
 pub(crate) async fn list(cx: Cx) -> Outcome {
     match page(&cx).await {
         Ok(result) => match RawObject::from_serialize(&result) {
-            Ok(body) => Outcome::Cacheable(body.into(), lists::hint(&cx, ListKind::Resources)),
+            Ok(body) => Outcome::Cacheable(body.into(), cx.snapshot().list_hint(ListKind::Resources)),
             Err(error) => Outcome::Failed(RpcError::internal(error.to_string())),
         },
         Err(error) => error.outcome(cx.method(), None),

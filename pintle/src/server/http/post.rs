@@ -23,7 +23,7 @@ use super::{
     spans, stateless,
 };
 use crate::{
-    server::Caller,
+    server::{Caller, hooks::refuse_request},
     telemetry::{self, ReceivedRequests},
 };
 
@@ -142,7 +142,7 @@ async fn admit(
 
 /// Returns the error of a hook that refuses a request without a session.
 fn refused_by_hook(cx: &HttpRequestCx) -> Option<RpcError> {
-    cx.snapshot.hooks.refuse_request(&cx.server, || Caller {
+    refuse_request(&cx.snapshot, &cx.server, || Caller {
         principal: cx.principal.clone(),
         extensions: cx.context.extensions().clone(),
     })

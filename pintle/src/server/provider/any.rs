@@ -1,10 +1,13 @@
 use std::{borrow::Cow, future::Future, pin::Pin, sync::Arc};
 
-use pintle_proto::server::CacheHint;
-use pintle_types::schema::ServerCapabilities;
+use pintle_proto::{Peer, server::CacheHint};
+use pintle_types::{Notification, RpcError, schema::ServerCapabilities};
 
 use super::{Provider, ServerKey, changes::ProviderChanges, entry::ProvidedEntry, page::ProviderPage};
-use crate::server::{Cx, ListKind, PageRequest, RequestError, Scope, Target, call::run::HandlerFuture};
+use crate::server::{
+    ConnectionEvent, Cx, ListKind, PageRequest, RequestError, Scope, SessionHandle, Target,
+    call::run::HandlerFuture,
+};
 
 /// A [`Provider`] of any type.
 pub(crate) trait AnyProvider: Send + Sync {
@@ -20,6 +23,15 @@ pub(crate) trait AnyProvider: Send + Sync {
     fn names(&self, list: ListKind) -> Vec<String>;
     fn check(&self) -> crate::Result<()>;
     fn attach(&self, changes: ProviderChanges);
+    fn watch(&self, uri: &str);
+    fn unwatch(&self, uri: &str);
+    fn connection_event(&self, event: ConnectionEvent<'_>) -> Result<(), RpcError>;
+    fn notified(
+        self: Arc<Self>,
+        notification: Notification,
+        peer: Option<Arc<Peer>>,
+        session: Option<SessionHandle>,
+    ) -> Pin<Box<dyn Future<Output = ()> + Send>>;
     fn contains(&self, server: ServerKey) -> bool;
 }
 
@@ -72,6 +84,27 @@ impl<P: Provider> AnyProvider for P {
 
     fn attach(&self, changes: ProviderChanges) {
         Provider::attach(self, changes);
+    }
+
+    fn watch(&self, uri: &str) {
+        Provider::watch(self, uri);
+    }
+
+    fn unwatch(&self, uri: &str) {
+        Provider::unwatch(self, uri);
+    }
+
+    fn connection_event(&self, event: ConnectionEvent<'_>) -> Result<(), RpcError> {
+        Provider::connection_event(self, event)
+    }
+
+    fn notified(
+        self: Arc<Self>,
+        notification: Notification,
+        peer: Option<Arc<Peer>>,
+        session: Option<SessionHandle>,
+    ) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(async move { Provider::notified(&*self, notification, peer, session).await })
     }
 
     fn contains(&self, server: ServerKey) -> bool {

@@ -37,7 +37,7 @@ pub(crate) async fn list(cx: Cx, list: ListKind) -> Outcome {
         Err(error) => return error.outcome(cx.method(), None),
     };
     match page.finish(list, next.as_ref()) {
-        Ok(body) => Outcome::Cacheable(body.into(), lists::hint(&cx, list)),
+        Ok(body) => Outcome::Cacheable(body.into(), cx.snapshot().list_hint(list)),
         Err(error) => Outcome::Failed(RpcError::internal(error.to_string())),
     }
 }

@@ -9,6 +9,7 @@ pub(crate) mod mount;
 pub(crate) mod page;
 pub(crate) mod prefix;
 pub(crate) mod registry;
+pub(crate) mod watches;
 
 use std::{
     borrow::Cow,
@@ -16,11 +17,14 @@ use std::{
     sync::Arc,
 };
 
-use pintle_proto::server::{CacheHint, Outcome};
-use pintle_types::schema::ServerCapabilities;
+use pintle_proto::{
+    Peer,
+    server::{CacheHint, Outcome},
+};
+use pintle_types::{Notification, RpcError, schema::ServerCapabilities};
 
 use self::{changes::ProviderChanges, entry::ProvidedEntry, page::ProviderPage};
-use crate::server::{Cx, ListKind, PageRequest, RequestError, Scope, Target};
+use crate::server::{ConnectionEvent, Cx, ListKind, PageRequest, RequestError, Scope, SessionHandle, Target};
 
 /// A source of tools, prompts, resources and templates besides the routes of a server: a [`Server`](crate::server::Server) that is mounted, a connection
 /// to another server, the operations of an API.
@@ -154,6 +158,48 @@ pub trait Provider: Send + Sync + 'static {
         let _ = changes;
     }
 
+    /// Called when the first client of the server watches a resource that may be one of this provider. It must not block.
+    ///
+    /// A provider that reports updates of all of its resources need not care.
+    fn watch(&self, uri: &str) {
+        let _ = uri;
+    }
+
+    /// Called when no client of the server watches a resource any more. It must not block.
+    fn unwatch(&self, uri: &str) {
+        let _ = uri;
+    }
+
+    /// Called for connections of the server, as hooks of [`on_open`](crate::server::Server::on_open),
+    /// [`on_session`](crate::server::Server::on_session) and [`on_close`](crate::server::Server::on_close) are. It must not
+    /// block.
+    ///
+    /// # Errors
+    ///
+    /// The connection, session or request is refused.
+    fn connection_event(&self, event: ConnectionEvent<'_>) -> Result<(), RpcError> {
+        let _ = event;
+        Ok(())
+    }
+
+    /// Handles a notification of a client, such as `notifications/roots/list_changed`, after the handler of the server.
+    fn notified(
+        &self,
+        notification: Notification,
+        peer: Option<Arc<Peer>>,
+        session: Option<SessionHandle>,
+    ) -> impl Future<Output = ()> + Send {
+        let _ = (notification, peer, session);
+        ready(())
+    }
+
+    /// Returns whether [`handle`](Self::handle) may answer for names that [`find`](Self::find) does not know, if a prefix shows
+    /// that they are of this provider: layers of a server may.
+    #[doc(hidden)]
+    fn has_unlisted(&self) -> bool {
+        false
+    }
+
     /// Returns whether this provider contains a server, directly or not: a server must not contain itself.
     #[doc(hidden)]
     fn contains(&self, server: ServerKey) -> bool {
@@ -225,6 +271,31 @@ impl<P: Provider> Provider for Arc<P> {
 
     fn attach(&self, changes: ProviderChanges) {
         (**self).attach(changes);
+    }
+
+    fn watch(&self, uri: &str) {
+        (**self).watch(uri);
+    }
+
+    fn unwatch(&self, uri: &str) {
+        (**self).unwatch(uri);
+    }
+
+    fn connection_event(&self, event: ConnectionEvent<'_>) -> Result<(), RpcError> {
+        (**self).connection_event(event)
+    }
+
+    fn notified(
+        &self,
+        notification: Notification,
+        peer: Option<Arc<Peer>>,
+        session: Option<SessionHandle>,
+    ) -> impl Future<Output = ()> + Send {
+        (**self).notified(notification, peer, session)
+    }
+
+    fn has_unlisted(&self) -> bool {
+        (**self).has_unlisted()
     }
 
     fn contains(&self, server: ServerKey) -> bool {

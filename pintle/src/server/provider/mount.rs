@@ -1,8 +1,11 @@
-use std::borrow::Cow;
+use std::{borrow::Cow, future::Future, sync::Arc};
 
-use pintle_proto::server::{CacheHint, Outcome};
+use pintle_proto::{
+    Peer,
+    server::{CacheHint, Outcome},
+};
 use pintle_types::{
-    RawObject, method,
+    Notification, RawObject, RpcError, method,
     schema::{CacheScope, ServerCapabilities},
 };
 use serde_json::{Value, value::to_raw_value};
@@ -16,7 +19,10 @@ use super::{
 };
 use crate::{
     Error,
-    server::{Cx, ListKind, PageRequest, RequestError, Scope, Target, access::required::Required},
+    server::{
+        ConnectionEvent, Cx, ListKind, PageRequest, RequestError, Scope, SessionHandle, Target,
+        access::required::Required,
+    },
 };
 
 /// A provider whose names have a [`Prefix`], and which may require rights. [`Server::mount`](crate::server::Server::mount) makes one.
@@ -206,7 +212,10 @@ impl<P: Provider> Provider for Mount<P> {
         let Some(target) = self.inner(target) else { return Ok(None) };
         let method = cx.method().to_owned();
         let cx = cx.rewritten(|params| self.inner_params(&method, params));
-        let entry = self.provider.find(cx.clone(), &target).await?;
+        let mut entry = self.provider.find(cx.clone(), &target).await?;
+        if entry.is_none() && self.prefix.marks(&target) && self.provider.has_unlisted() {
+            entry = Some(ProvidedEntry::unlisted());
+        }
         Ok(entry.map(|entry| self.outer(&cx.scope(), entry)))
     }
 
@@ -232,6 +241,35 @@ impl<P: Provider> Provider for Mount<P> {
 
     fn attach(&self, changes: ProviderChanges) {
         self.provider.attach(changes.within(&self.prefix));
+    }
+
+    fn watch(&self, uri: &str) {
+        if let Some(uri) = self.prefix.strip(ListKind::Resources, uri) {
+            self.provider.watch(&uri);
+        }
+    }
+
+    fn unwatch(&self, uri: &str) {
+        if let Some(uri) = self.prefix.strip(ListKind::Resources, uri) {
+            self.provider.unwatch(&uri);
+        }
+    }
+
+    fn connection_event(&self, event: ConnectionEvent<'_>) -> Result<(), RpcError> {
+        self.provider.connection_event(event)
+    }
+
+    fn notified(
+        &self,
+        notification: Notification,
+        peer: Option<Arc<Peer>>,
+        session: Option<SessionHandle>,
+    ) -> impl Future<Output = ()> + Send {
+        self.provider.notified(notification, peer, session)
+    }
+
+    fn has_unlisted(&self) -> bool {
+        self.provider.has_unlisted()
     }
 
     fn contains(&self, server: ServerKey) -> bool {

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use crate::server::ListKind;
+use crate::server::{ListKind, Target};
 
 /// How the names of a mounted provider are written: `git_status` for the tool `status` of the namespace `git`.
 ///
@@ -68,6 +68,14 @@ impl Prefix {
             "`{}` is not a prefix: use letters, digits, `_`, `-` and `.`, or `Prefix::none()`",
             self.text
         ))
+    }
+
+    /// Returns whether the name of a target shows that it is of this prefix.
+    pub(crate) fn marks(&self, target: &Target<'_>) -> bool {
+        match target {
+            Target::Tool(_) | Target::Prompt(_) => !self.text.is_empty(),
+            _ => self.changes_uris(),
+        }
     }
 
     /// Returns whether URIs have the namespace.

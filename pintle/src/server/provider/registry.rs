@@ -1,10 +1,17 @@
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
 
 use pintle_proto::server::CacheHint;
-use pintle_types::schema::{CacheScope, ServerCapabilities};
+use pintle_types::{
+    RpcError,
+    schema::{CacheScope, ServerCapabilities},
+};
 
 use super::{any::AnyProvider, entry::ProvidedEntry};
-use crate::server::{Cx, ListKind, RequestError, Scope, Target};
+use crate::server::{ConnectionEvent, Cx, ListKind, RequestError, Scope, Target};
 
 /// The providers of a server, in their order.
 #[derive(Clone, Default)]
@@ -105,6 +112,17 @@ impl Providers {
     pub(crate) fn describe(&self, scope: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
         let mut known = self.0.iter().filter(|known| known.may_have(target));
         known.find_map(|known| known.provider.describe(scope, target))
+    }
+
+    /// Has every provider handle an event of a connection, until one refuses it.
+    pub(crate) fn connection_event(&self, event: ConnectionEvent<'_>) -> Result<(), RpcError> {
+        self.0.iter().try_for_each(|known| {
+            // A provider that panics harms nobody else.
+            catch_unwind(AssertUnwindSafe(|| known.provider.connection_event(event))).unwrap_or_else(|_| {
+                tracing::error!("a provider panicked");
+                Err(RpcError::internal("the server cannot open the connection: see its log"))
+            })
+        })
     }
 
     /// Adds the capabilities of the providers.

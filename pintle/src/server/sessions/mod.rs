@@ -1,5 +1,6 @@
 //! The live sessions of a server: what their handles reach.
 
+pub(crate) mod connection;
 pub(crate) mod handle;
 pub(crate) mod registry;
 pub(crate) mod values;

@@ -1,1 +1,10 @@
 //! A server in a server.
+
+#[cfg(feature = "server")]
+mod calls;
+#[cfg(feature = "server")]
+mod changes;
+#[cfg(feature = "http-server")]
+mod http;
+#[cfg(feature = "server")]
+mod names;

@@ -271,8 +271,8 @@ impl Session {
 
     /// Runs the hooks for a new session, if there are any. Returns the error of a hook that refuses it.
     pub(super) fn opened(&self, extensions: &Extensions) -> Result<(), RpcError> {
-        let hooks = &self.server.snapshot().hooks;
-        if hooks.open.is_empty() && hooks.session.is_empty() && hooks.close.is_empty() {
+        let snapshot = self.server.snapshot();
+        if snapshot.hooks.is_empty() && snapshot.providers.is_empty() {
             return Ok(());
         }
         let caller = Caller { principal: self.principal.clone(), extensions: extensions.clone() };

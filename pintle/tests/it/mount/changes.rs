@@ -1,0 +1,194 @@
+//! A mount is live: what changes in the mounted server changes in the outer one.
+
+use std::{
+    borrow::Cow,
+    sync::{Arc, Mutex},
+};
+
+use pintle::{
+    Server,
+    server::{
+        Cx, ListKind, Outcome, PageRequest, Prefix, ProvidedEntry, Provider, ProviderPage, RequestError,
+        Scope, Target, prompt, resource, tool,
+    },
+    types::{
+        RpcError,
+        schema::{ResourcesCapability, ServerCapabilities},
+    },
+};
+use serde_json::{Value, json};
+
+use crate::support::eras::{Client, R4, R5, each};
+
+async fn tools(client: &mut Client) -> Vec<String> {
+    let listed = client.call("tools/list", json!({})).await;
+    let tools = listed["result"]["tools"].as_array().unwrap_or_else(|| panic!("{listed}"));
+    tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn tools_that_come_and_go_are_announced_and_used() {
+    let git = Server::new("git", "1").tool(tool("status", || async { "clean" }));
+    let desk = Server::new("desk", "1").mount("code", Server::new("code", "1").mount("git", git.clone()));
+    each(&desk, &[R4, R5], json!({}), async |client| {
+        client.listen(&[]).await;
+        assert_eq!(tools(client).await, ["code_git_status"]);
+        git.add_tool(tool("push", || async { "pushed" })).unwrap();
+        assert_eq!(client.hear().await["method"], "notifications/tools/list_changed");
+        assert_eq!(tools(client).await, ["code_git_status", "code_git_push"]);
+        assert_eq!(client.tool("code_git_push").await, "pushed");
+        assert!(git.remove_tool("push"));
+        assert_eq!(client.hear().await["method"], "notifications/tools/list_changed");
+        let gone = client.call("tools/call", json!({"name": "code_git_push"})).await;
+        assert_eq!(gone["error"]["message"], "no such tool: `code_git_push`", "{gone}");
+        git.tools_changed();
+        assert_eq!(client.hear().await["method"], "notifications/tools/list_changed");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn updates_of_resources_reach_their_subscribers_under_their_outer_uris() {
+    let git = Server::new("git", "1")
+        .resource(resource("git://head", "head", || async { "abc" }))
+        .resource(resource("git://secret", "secret", || async { "x" }).requires(["admin"]).hidden());
+    let plain = Server::new("desk", "1").mount("git", git.clone());
+    let spaced = Server::new("desk", "1")
+        .mount("code", Server::new("code", "1").mount(Prefix::new("git").uris(), git.clone()));
+    for (desk, uri) in [(&plain, "git://head"), (&spaced, "git://git/head")] {
+        each(desk, &[R4, R5], json!({}), async |client| {
+            client.listen(&[uri, "git://secret", "git://git/secret"]).await;
+            git.resource_updated("git://other");
+            git.resource_updated("git://head");
+            let heard: Value = client.hear().await;
+            assert_eq!(heard["method"], "notifications/resources/updated");
+            assert_eq!(heard["params"]["uri"], uri);
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn updates_of_hidden_resources_are_withheld() {
+    use pintle::server::{Authenticated, Caller};
+    let git = Server::new("git", "1")
+        .resource(resource("git://head", "head", || async { "abc" }))
+        .resource(resource("git://secret", "secret", || async { "x" }).requires(["admin"]).hidden())
+        .resource(resource("git://filtered", "filtered", || async { "x" }))
+        .filter(|_, entry| !matches!(entry, pintle::server::Entry::Resource(resource) if resource.name == "filtered"));
+    let desk = Server::new("desk", "1").mount("git", git.clone());
+    for revision in [R4, R5] {
+        let caller = Caller::new().with(Authenticated::new("ann").rights(|_| false));
+        let raw = crate::support::line_client::Raw::known(&desk, caller);
+        let mut client = Client::over(raw, revision, json!({})).await;
+        client.listen(&["git://secret", "git://filtered", "git://head"]).await;
+        for uri in ["git://secret", "git://filtered", "git://secret/part", "git://head"] {
+            git.resource_updated(uri);
+        }
+        assert_eq!(client.hear().await["params"]["uri"], "git://head");
+    }
+}
+
+#[tokio::test]
+async fn capabilities_and_instructions_follow_the_mounted_server() {
+    let git =
+        Server::new("git", "1").instructions("Commit often.").tool(tool("status", || async { "clean" }));
+    let desk = Server::new("desk", "1").instructions("Be tidy.").mount("git", git.clone());
+    let discover = async || {
+        let mut client = Client::open(&desk, R5, json!({})).await;
+        client.call("server/discover", json!({})).await["result"].clone()
+    };
+    let found = discover().await;
+    assert_eq!(found["instructions"], "Be tidy.\n\n## git\n\nCommit often.");
+    assert!(found["capabilities"].get("prompts").is_none(), "{found}");
+    git.add_prompt(prompt("review", || async { "Review it." })).unwrap();
+    let git = git.logging().instructions("Commit seldom.");
+    let found = discover().await;
+    assert_eq!(found["capabilities"]["prompts"], json!({"listChanged": true}), "{found}");
+    assert_eq!(found["capabilities"]["logging"], json!({}), "{found}");
+    assert_eq!(found["instructions"], "Be tidy.\n\n## git\n\nCommit seldom.");
+    let mut session = crate::support::line_client::Raw::new(&desk);
+    let params =
+        json!({"protocolVersion": R4, "capabilities": {}, "clientInfo": {"name": "raw", "version": "0"}});
+    session.request("initialize", params).await;
+    let opened = session.recv().await;
+    assert_eq!(opened["result"]["instructions"], "Be tidy.\n\n## git\n\nCommit seldom.");
+    drop(git);
+}
+
+/// A provider that notes what is watched.
+struct Noting(Arc<Mutex<Vec<String>>>);
+
+impl Provider for Noting {
+    fn name(&self) -> Cow<'_, str> {
+        "noting".into()
+    }
+
+    fn capabilities(&self) -> ServerCapabilities {
+        let mut resources = ResourcesCapability::default();
+        resources.subscribe = Some(true);
+        let mut capabilities = ServerCapabilities::default();
+        capabilities.resources = Some(resources);
+        capabilities
+    }
+
+    async fn list(&self, _: Cx, _: ListKind, _: PageRequest) -> Result<ProviderPage, RequestError> {
+        Ok(ProviderPage::default())
+    }
+
+    fn describe(&self, _: &Scope<'_>, _: &Target<'_>) -> Option<ProvidedEntry> {
+        None
+    }
+
+    async fn handle(&self, _: Cx) -> Outcome {
+        Outcome::Failed(RpcError::internal("nothing is here"))
+    }
+
+    fn watch(&self, uri: &str) {
+        self.0.lock().unwrap().push(format!("+{uri}"));
+    }
+
+    fn unwatch(&self, uri: &str) {
+        self.0.lock().unwrap().push(format!("-{uri}"));
+    }
+}
+
+#[tokio::test]
+async fn a_provider_learns_what_is_watched_while_somebody_does() {
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let noted = || std::mem::take(&mut *log.lock().unwrap());
+    let git = Server::new("git", "1").provider(Noting(log.clone()));
+    let desk = Server::new("desk", "1").mount(Prefix::new("git").uris(), git.clone());
+    let other = Server::new("other", "1").mount("git", git.clone());
+    let settle = async || {
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+    };
+    for revision in [R4, R5] {
+        let mut first = Client::open(&desk, revision, json!({})).await;
+        first.listen(&["a://git/1", "a://elsewhere/1"]).await;
+        assert_eq!(noted(), ["+a://1"], "{revision}");
+        let mut second = Client::open(&other, revision, json!({})).await;
+        second.listen(&["a://1", "a://2"]).await;
+        assert_eq!(noted(), ["+a://2"], "the first is watched already");
+        drop(first);
+        settle().await;
+        assert!(noted().is_empty(), "the second still watches it");
+        if revision == R4 {
+            second.call("resources/unsubscribe", json!({"uri": "a://2"})).await;
+            assert_eq!(noted(), ["-a://2"]);
+        }
+        drop(second);
+        settle().await;
+        let mut left = noted();
+        left.sort();
+        assert_eq!(left, if revision == R4 { vec!["-a://1"] } else { vec!["-a://1", "-a://2"] });
+    }
+    // One that is added later learns what is watched already.
+    let mut client = Client::open(&git, R5, json!({})).await;
+    client.listen(&["a://3"]).await;
+    let late = Arc::new(Mutex::new(Vec::new()));
+    git.add_provider(Noting(late.clone())).unwrap();
+    assert_eq!(*late.lock().unwrap(), ["+a://3"]);
+}
