@@ -60,7 +60,7 @@ mod tests {
         for (text, expected) in [
             // As the servers of this SDK, TypeScript, Python and rmcp word it.
             (
-                "the client did not declare `{\"sampling\":{}}`: check with `can_*` before asking",
+                "the client did not declare `{\"sampling\":{}}`, which the call needs: use a client that does",
                 "--sample-with COMMAND",
             ),
             (

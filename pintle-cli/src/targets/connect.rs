@@ -108,19 +108,19 @@ impl Endpoint {
         }
     }
 
-    fn http_of_url(&self, url: &str) -> Result<Http, Failure> {
+    pub(super) fn http_of_url(&self, url: &str) -> Result<Http, Failure> {
         let http = Http::new(url).map_err(|error| Failure::usage(error.to_string(), "pintle --help"))?;
         self.with_headers(http)
     }
 
-    fn http_of_entry(&self, remote: &RemoteServer) -> Result<Http, Failure> {
+    pub(super) fn http_of_entry(&self, remote: &RemoteServer) -> Result<Http, Failure> {
         let http =
             remote.http().map_err(|error| Failure::usage(error.to_string(), self.line("info", &[])))?;
         self.with_headers(http)
     }
 
     /// Adds the stored login for the URL, unless the options or the entry have a token.
-    fn authorized(&self, http: Http, url: &str) -> Result<Http, Failure> {
+    pub(super) fn authorized(&self, http: Http, url: &str) -> Result<Http, Failure> {
         if self.has_token() || self.has_configured_token() {
             return Ok(http);
         }
@@ -150,7 +150,7 @@ impl Endpoint {
     }
 
     /// Starts a program with the options of the connection.
-    fn start(&self, mut command: ChildCommand, output: &Output) -> Result<Child, Failure> {
+    pub(super) fn start(&self, mut command: ChildCommand, output: &Output) -> Result<Child, Failure> {
         let lines = output.clone();
         command = command.stderr(Stderr::lines(move |line| lines.detail(labelled("stderr: ", line))));
         for variable in &self.options.env {

@@ -10,6 +10,7 @@ mod explain;
 mod launcher;
 mod new_server;
 mod reference;
+mod relayed;
 mod resolve;
 mod summary;
 

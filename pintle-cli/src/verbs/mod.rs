@@ -1,6 +1,7 @@
 //! The verbs: one file or folder each, with its arguments and a function that runs it.
 
 mod auth;
+mod bridge;
 mod call;
 mod check;
 mod complete;
@@ -49,6 +50,7 @@ pub(crate) enum Verb {
     Tap(tap::TapArgs),
     Replay(replay::ReplayArgs),
     Bench(bench::BenchArgs),
+    Bridge(bridge::BridgeArgs),
     Repl(repl::ReplArgs),
     Doctor(doctor::DoctorArgs),
     Lint(lint::LintArgs),
@@ -146,6 +148,7 @@ pub(crate) async fn run(verb: Verb, output: &Output) -> Result<(), Failure> {
         Verb::Tap(args) => tap::run(args, output).await,
         Verb::Replay(args) => replay::run(args, output).await,
         Verb::Bench(args) => bench::run(args, output).await,
+        Verb::Bridge(args) => bridge::run(args, output).await,
         Verb::Info(args) => info::run(args, output).await,
         Verb::Doctor(args) => doctor::run(args, output).await,
         Verb::Lint(args) => lint::run(args, output).await,

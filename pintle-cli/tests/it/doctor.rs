@@ -4,7 +4,7 @@ use std::net::TcpListener;
 
 use serde_json::Value;
 
-use crate::support::{HttpDemo, Printed, protected::ProtectedServer, scripted_http::serve, typed};
+use crate::support::{HttpServing, Printed, protected::ProtectedServer, scripted_http::serve, typed};
 
 /// The steps as `name: status`.
 fn steps(printed: &Printed) -> Vec<String> {
@@ -26,7 +26,7 @@ fn a_server_that_works_passes_every_step() {
     let expected =
         ["program: ok", "environment: ok", "discover: ok", "initialize: ok", "stdout: ok", "lists: ok"];
     assert_eq!(steps(&printed), expected);
-    let demo = HttpDemo::start();
+    let demo = HttpServing::demo();
     let printed = doctor(&[&demo.url]);
     assert_eq!(printed.code, Some(0), "{printed:?}");
     assert_eq!(

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{HttpDemo, machine::Machine, typed};
+use crate::support::{HttpServing, machine::Machine, typed};
 
 fn parsed(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| panic!("{text}"))
@@ -66,7 +66,7 @@ fn a_change_of_the_catalogue_is_drift() {
 
 #[test]
 fn two_servers_are_compared() {
-    let http = HttpDemo::start();
+    let http = HttpServing::demo();
     let program = env!("CARGO_BIN_EXE_pintle");
     for line in [&["diff", "demo", &http.url][..], &["diff", "demo", "--", program, "demo"]] {
         let same = typed(line);

@@ -192,7 +192,7 @@ fn a_device_and_a_client_log_in_without_a_browser() {
 #[test]
 fn a_login_is_for_servers_at_a_url_that_ask_for_it() {
     let machine = Machine::new("nowhere");
-    let demo = crate::support::HttpDemo::start();
+    let demo = crate::support::HttpServing::demo();
     let open = machine.typed(&["login", &demo.url, "--no-browser"]);
     assert_eq!(
         (open.code, open.stdout.as_str()),

@@ -5,10 +5,10 @@ use std::{
     process::Stdio,
 };
 
-use crate::support::{HttpDemo, pintle, typed};
+use crate::support::{HttpServing, pintle, typed};
 
 /// Watches the notice and the lists until `count` events were printed, while others change them.
-fn watch(demo: &HttpDemo, options: &[&str], changes: &[&[&str]]) -> String {
+fn watch(demo: &HttpServing, options: &[&str], changes: &[&[&str]]) -> String {
     let count = changes.len().to_string();
     let mut process = pintle()
         .args(["watch", &demo.url, "harbour://notice", "--count", &count])
@@ -33,7 +33,7 @@ fn watch(demo: &HttpDemo, options: &[&str], changes: &[&[&str]]) -> String {
 
 #[test]
 fn changes_are_lines_in_both_eras() {
-    let demo = HttpDemo::start();
+    let demo = HttpServing::demo();
     for era in ["stateless", "session"] {
         let printed = watch(&demo, &["--era", era], &[&["post", "text=gale"], &["season"]]);
         assert_eq!(printed, "updated harbour://notice\ntools changed\n", "{era}");
@@ -42,7 +42,7 @@ fn changes_are_lines_in_both_eras() {
 
 #[test]
 fn in_json_they_are_the_notifications_of_the_protocol() {
-    let demo = HttpDemo::start();
+    let demo = HttpServing::demo();
     let printed = watch(&demo, &["--json", "-v"], &[&["post", "text=gale"], &["season"]]);
     assert_eq!(
         printed,

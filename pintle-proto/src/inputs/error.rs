@@ -73,7 +73,10 @@ impl fmt::Display for AskError {
         match self {
             Self::CannotAnswer { required } => {
                 let required = serde_json::to_string(required).unwrap_or_default();
-                write!(f, "the client did not declare `{required}`: check with `can_*` before asking")
+                write!(
+                    f,
+                    "the client did not declare `{required}`, which the call needs: use a client that does"
+                )
             }
             Self::Refused(error) => write!(f, "the client refused: {error}"),
             Self::Unsayable(unsayable) => unsayable.fmt(f),

@@ -174,7 +174,8 @@ impl ParkedCall {
             return;
         }
         self.asked += 1;
-        question.params = remove_key(&question.params);
+        // In the stateless era a page has no id.
+        question.params = remove_key(&question.params).without(&["elicitationId"]);
         let key = question.key.as_deref().filter(|key| self.questions.iter().all(|(other, _)| other != key));
         let key = key.map_or_else(|| format!("question-{}", self.asked), str::to_owned);
         self.questions.push((key, OpenQuestion { question, answer }));

@@ -35,10 +35,12 @@ use std::{
     },
 };
 
+use pintle_types::schema::Implementation;
+
 use crate::{
     Client, Connection, Result,
     client::Connector,
-    server::{Cx, Outcome},
+    server::{Cx, Outcome, Server},
 };
 
 use attached::{AttachedServers, ListHints};
@@ -73,6 +75,8 @@ struct Inner {
     attached: AttachedServers,
     hints: ListHints,
     forwards_unlisted: bool,
+    /// Whether its server has nothing else, and its instructions already.
+    is_whole_server: bool,
 }
 
 impl Relay {
@@ -123,6 +127,7 @@ impl Relay {
             attached: AttachedServers::default(),
             hints: ListHints::default(),
             forwards_unlisted: false,
+            is_whole_server: false,
         }))
     }
 
@@ -144,6 +149,39 @@ impl Relay {
             inner.forwards_unlisted = true;
         }
         self
+    }
+
+    /// Returns a server that is the one behind, as far as clients see: with its name, its instructions and all that it offers. This is
+    /// what a bridge serves, in every revision and over any transport.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> pintle::Result<()> {
+    /// use pintle::{Client, Server, relay::Relay, server::tool};
+    ///
+    /// let dice = Server::new("dice", "1.0.0").tool(tool("roll", || async { "4" }));
+    /// let behind = Client::new("bridge", "1.0.0").connect(dice.in_process()?).await?;
+    /// let bridge = Relay::new(behind).into_server();
+    ///
+    /// let client = Client::new("demo", "1.0.0").connect(bridge.in_process()?).await?;
+    /// assert_eq!(client.server_info().unwrap().name, "dice");
+    /// assert_eq!(client.call_tool("roll", ()).await?.text(), "4");
+    /// # Ok(()) }
+    /// ```
+    pub fn into_server(mut self) -> Server {
+        if let Some(inner) = Arc::get_mut(&mut self.0) {
+            inner.forwards_unlisted = true;
+            inner.is_whole_server = true;
+        }
+        let connection = self.0.upstream.primary().connection.clone();
+        let mut server = Server::new(self.backend(), "");
+        if let Some(info) = connection.server_info() {
+            server = server.info(|own| *own = Implementation::clone(&info));
+        }
+        if let Some(instructions) = connection.instructions() {
+            server = server.instructions(instructions);
+        }
+        server.provider(self)
     }
 
     /// Returns the name of the server behind, for messages.

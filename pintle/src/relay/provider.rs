@@ -49,6 +49,9 @@ impl Provider for Relay {
     }
 
     fn instructions(&self) -> Option<String> {
+        if self.0.is_whole_server {
+            return None;
+        }
         self.0.upstream.primary().connection.instructions()
     }
 

@@ -575,7 +575,7 @@ impl Server {
         self
     }
 
-    fn info(self, change: impl FnOnce(&mut Implementation)) -> Self {
+    pub(crate) fn info(self, change: impl FnOnce(&mut Implementation)) -> Self {
         self.service(|service| {
             let mut info = service.info().clone();
             change(&mut info);

@@ -4,13 +4,13 @@ use std::{fs, path::Path};
 
 use serde_json::{Value, json};
 
-use crate::support::{HttpDemo, Printed, pintle, run, state_directory, typed};
+use crate::support::{HttpServing, Printed, pintle, run, state_directory, typed};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_pintle");
 
 /// Runs a line with each target and in each era; `TARGET` stands for its words before, and the program is at the end.
 fn everywhere(words: &[&str], check: impl Fn(&str, &str, Printed)) {
-    let demo = HttpDemo::start();
+    let demo = HttpServing::demo();
     for era in ["stateless", "session"] {
         for (name, target, end) in
             [("demo", "demo", &[][..]), ("HTTP", &*demo.url, &[]), ("stdio", "", &["--", PROGRAM, "demo"])]
@@ -123,7 +123,7 @@ fn suspend(words: &[&str]) -> String {
 
 #[test]
 fn a_call_goes_on_in_another_command() {
-    let demo = HttpDemo::start();
+    let demo = HttpServing::demo();
     for target in ["demo", &demo.url] {
         let token = suspend(&["call", target, "berth"]);
         // Only its owner can read it, and it has no URL of secrets.
@@ -256,7 +256,7 @@ fn a_call_that_needs_a_model_or_roots_ends_with_the_option_to_type() {
 
 #[test]
 fn a_call_that_is_resumed_without_a_model_ends_with_the_option_to_type() {
-    let demo = HttpDemo::start();
+    let demo = HttpServing::demo();
     let asked = typed(&["call", &demo.url, "customs", "--no-input"]);
     let token = asked.stderr.split("pintle resume ").nth(1).unwrap().split(' ').next().unwrap().to_owned();
     let printed = typed(&["resume", &token, "--accept"]);

@@ -84,23 +84,27 @@ pub(crate) fn words(line: &str) -> Vec<String> {
     words
 }
 
-/// The demo server over HTTP, in a process that ends with this value.
-pub(crate) struct HttpDemo {
+/// A verb that serves HTTP, in a process that ends with this value.
+pub(crate) struct HttpServing {
     process: Child,
     pub(crate) url: String,
 }
 
-impl HttpDemo {
-    pub(crate) fn start() -> Self {
-        let mut process =
-            pintle().args(["demo", "--http", "127.0.0.1:0"]).stdout(Stdio::piped()).spawn().unwrap();
+impl HttpServing {
+    pub(crate) fn demo() -> Self {
+        Self::start(&["demo", "--http", "127.0.0.1:0"])
+    }
+
+    /// Starts a verb that prints its URL.
+    pub(crate) fn start(words: &[&str]) -> Self {
+        let mut process = pintle().args(words).stdout(Stdio::piped()).spawn().unwrap();
         let mut url = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut url).unwrap();
         Self { process, url: url.trim().to_owned() }
     }
 }
 
-impl Drop for HttpDemo {
+impl Drop for HttpServing {
     fn drop(&mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();

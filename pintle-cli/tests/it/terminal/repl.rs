@@ -6,7 +6,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use crate::support::{HttpDemo, Printed, pintle};
+use crate::support::{HttpServing, Printed, pintle};
 
 /// Runs lines as a script.
 fn script(words: &[&str], lines: &str) -> Printed {
@@ -56,7 +56,7 @@ fn options_of_the_connection_and_other_verbs_are_refused() {
 
 #[test]
 fn the_era_is_switched() {
-    let demo = HttpDemo::start();
+    let demo = HttpServing::demo();
     for target in ["demo", &demo.url] {
         let done = script(&["repl", target, "-q"], "era\nera session\nping --json\nera auto\n");
         let lines: Vec<_> = done.stdout.lines().collect();
@@ -101,7 +101,7 @@ mod terminal {
     use crate::{
         hostile::assert_harmless,
         support::{
-            HttpDemo, hostile_server, pintle,
+            HttpServing, hostile_server, pintle,
             pty::{TerminalSession, converse},
             state_directory, typed,
         },
@@ -201,7 +201,7 @@ mod terminal {
     #[test]
     fn notifications_are_above_the_prompt() {
         // The change comes from elsewhere, while a line is being typed.
-        let demo = HttpDemo::start();
+        let demo = HttpServing::demo();
         let (command, _) = repl("notices", &[&demo.url]);
         let prompt: String = demo.url.chars().take(24).collect::<String>() + "> ";
         let mut session = TerminalSession::start(&command, 80);

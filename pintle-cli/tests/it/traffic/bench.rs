@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::fresh_file;
-use crate::support::{HttpDemo, Printed, typed};
+use crate::support::{HttpServing, Printed, typed};
 
 const CALL: [&str; 3] = ["tide", "port=bergen", "hour=4"];
 
@@ -16,7 +16,7 @@ fn bench(target: Option<&str>, options: &[&str]) -> Printed {
 #[test]
 fn calls_are_counted_in_each_era_over_every_transport() {
     let program = env!("CARGO_BIN_EXE_pintle");
-    let demo = HttpDemo::start();
+    let demo = HttpServing::demo();
     let targets: [(Option<&str>, &[&str]); 3] =
         [(Some("demo"), &[]), (None, &["--", program, "demo"]), (Some(&demo.url), &[])];
     for (target, end) in targets {

@@ -8,7 +8,7 @@ use std::{
 
 use super::fresh_file;
 use crate::{
-    support::{HttpDemo, Printed, pintle, typed, words},
+    support::{HttpServing, Printed, pintle, typed, words},
     transcripts::masked,
 };
 
@@ -67,7 +67,7 @@ fn printed(printed: &Printed) -> (Option<i32>, String, Vec<String>) {
 #[test]
 fn a_recording_answers_as_the_server_did() {
     let program = env!("CARGO_BIN_EXE_pintle");
-    let demo = HttpDemo::start();
+    let demo = HttpServing::demo();
     for era in ["stateless", "session"] {
         let path = fresh_file(&format!("replay-{era}.jsonl"));
         let file = path.to_str().unwrap();

@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::{fresh_file, methods};
-use crate::support::{HttpDemo, pintle, run, typed};
+use crate::support::{HttpServing, pintle, run, typed};
 
 /// The proxy, in a process that ends with this value.
 struct HttpTap {
@@ -56,7 +56,7 @@ impl Drop for HttpTap {
 
 #[test]
 fn a_client_finds_the_same_server() {
-    let demo = HttpDemo::start();
+    let demo = HttpServing::demo();
     let path = fresh_file("tap-http.jsonl");
     let tap = HttpTap::start(&demo.url, &path);
     assert!(tap.url.starts_with("http://127.0.0.1:") && tap.url.ends_with("/mcp"), "{}", tap.url);
@@ -137,7 +137,7 @@ fn events_are_passed_on_as_they_arrive() {
 
 #[test]
 fn web_pages_and_other_hosts_are_refused() {
-    let demo = HttpDemo::start();
+    let demo = HttpServing::demo();
     let path = fresh_file("tap-guard.jsonl");
     let tap = HttpTap::start(&demo.url, &path);
     for headers in ["host: evil.example\r\n", "host: localhost\r\norigin: https://evil.example\r\n"] {

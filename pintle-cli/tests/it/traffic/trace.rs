@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{fresh_file, methods};
-use crate::support::{HttpDemo, Printed, pintle, run, typed};
+use crate::support::{HttpServing, Printed, pintle, run, typed};
 
 /// Traces a call of the demo, over a transport. `end` is a program.
 fn trace(options: &[&str], target: Option<&str>, era: &str, end: &[&str]) -> Printed {
@@ -18,7 +18,7 @@ fn trace(options: &[&str], target: Option<&str>, era: &str, end: &[&str]) -> Pri
 #[test]
 fn every_message_is_a_line_on_standard_error() {
     let program = env!("CARGO_BIN_EXE_pintle");
-    let demo = HttpDemo::start();
+    let demo = HttpServing::demo();
     let targets: [(Option<&str>, &[&str]); 3] =
         [(Some("demo"), &[]), (None, &["--", program, "demo"]), (Some(&demo.url), &[])];
     for (target, end) in targets {
@@ -101,7 +101,7 @@ fn a_file_is_for_its_owner_and_is_appended_to() {
 
 #[test]
 fn secrets_are_redacted() {
-    let demo = HttpDemo::start();
+    let demo = HttpServing::demo();
     let url = format!("{}?key=s3cret1", demo.url);
     let path = fresh_file("secrets.jsonl");
     for destination in [&[][..], &["-o", path.to_str().unwrap()]] {

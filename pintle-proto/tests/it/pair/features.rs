@@ -172,7 +172,7 @@ fn no_form(pair: &mut Pair) {
     assert_eq!(error.code.0, code);
     assert_eq!(
         error.message,
-        "the client did not declare `{\"elicitation\":{}}`: check with `can_*` before asking"
+        "the client did not declare `{\"elicitation\":{}}`, which the call needs: use a client that does"
     );
     assert_eq!(pair.client().heard(), ["answer"], "nobody was asked");
 }
