@@ -13,18 +13,18 @@ use crate::{
 #[command(
     before_help = examples(&[
         ("pintle bridge https://example.com/mcp", "the command to configure in a host that only starts programs"),
-        ("pintle bridge --http -- uvx mcp-server-git", "a program, at http://127.0.0.1:8000/mcp"),
+        ("pintle bridge --http 127.0.0.1:8000 -- uvx mcp-server-git", "a program, at http://127.0.0.1:8000/mcp"),
         ("pintle bridge --http 0.0.0.0:8000 git", "for other machines, which send the token that is printed"),
     ]),
     help_template = HELP,
     override_usage = "pintle bridge [OPTIONS] TARGET\n       pintle bridge [OPTIONS] -- PROGRAM [ARGS]...",
 )]
 pub(crate) struct BridgeArgs {
-    #[command(flatten)]
-    target: TargetArgs,
     /// Serve HTTP at this address, until Ctrl-C, and print the URL; otherwise standard input and output
     #[arg(long, value_name = "ADDRESS")]
     http: Option<String>,
+    #[command(flatten)]
+    target: TargetArgs,
     #[command(flatten)]
     listen: ListenArgs,
 }
