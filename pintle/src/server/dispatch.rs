@@ -1,7 +1,7 @@
 use std::{borrow::Cow, sync::Arc};
 
 use pintle_proto::{
-    http::{Streams, name_in},
+    http::{HeaderParams, Streams, name_in},
     server::Outcome,
 };
 use pintle_types::{Frame, Message, Notification, RawObject, RawValue, RpcError, method, plain_error};
@@ -21,7 +21,7 @@ use crate::server::{
         overlay::Overlay,
         source,
     },
-    provider,
+    provider::{self, entry::ProvidedEntry},
 };
 
 /// Starts the handler of a call, inside the layers of the server.
@@ -251,7 +251,9 @@ fn find_tool(cx: &Cx, name: &str) -> Option<Arc<ToolRoute>> {
 /// Checks that the headers that repeat arguments have their values, in revisions that define them. They repeat what the client
 /// sent, whatever a layer has made of it.
 fn mirrored(cx: &Cx, route: &ToolRoute) -> Result<(), Outcome> {
-    let Some(head) = cx.http() else { return Ok(()) };
+    if cx.http().is_none() {
+        return Ok(());
+    }
     let params = cx.sent_params();
     let named = cx.has_edited_params().then(|| name_in(params, "name").and_then(|name| find_tool(cx, &name)));
     let route = match &named {
@@ -260,13 +262,20 @@ fn mirrored(cx: &Cx, route: &ToolRoute) -> Result<(), Outcome> {
         // The client named a tool that does not exist: no header repeats anything.
         Some(None) => return Ok(()),
     };
-    if route.ready.mirrored.is_empty() || !Streams::of(cx.peer().revision).mirrored {
+    if !Streams::of(cx.peer().revision).mirrored {
         return Ok(());
     }
+    check_mirrored(cx, &route.ready.mirrored)
+}
+
+/// Compares headers with the arguments that the client sent.
+fn check_mirrored(cx: &Cx, mirrored: &HeaderParams) -> Result<(), Outcome> {
+    let Some(head) = cx.http().filter(|_| !mirrored.is_empty()) else { return Ok(()) };
+    let params = cx.sent_params();
     let arguments = params.get("arguments").filter(|text| *text != "null").unwrap_or("{}");
     // Text that is no JSON cannot have come this far.
     let arguments: Option<&RawValue> = serde_json::from_str(arguments).ok();
-    route.ready.mirrored.check(&head.headers, arguments).map_err(|refusal| Outcome::Failed(refusal.error))
+    mirrored.check(&head.headers, arguments).map_err(|refusal| Outcome::Failed(refusal.error))
 }
 
 fn prompt(cx: &Cx) -> Result<HandlerFuture, Outcome> {
@@ -310,11 +319,25 @@ fn provided(cx: &Cx) -> HandlerFuture {
         if let Err(refused) = lists::permit(&cx, &entry.required, target.name()) {
             return refused;
         }
+        if let Err(refused) = provided_mirrored(&cx, &entry) {
+            return refused;
+        }
         match provider.claims_state() && cx.call().returned() {
             true => run_claimed(&cx, move |cx| provider.handle(cx)).await,
             false => provider.handle(cx.clone()).await,
         }
     })
+}
+
+/// Checks that the headers that repeat arguments of a provided tool have their values, if its schema is known.
+fn provided_mirrored(cx: &Cx, entry: &ProvidedEntry) -> Result<(), Outcome> {
+    if cx.method() != method::TOOLS_CALL || cx.http().is_none() || !Streams::of(cx.peer().revision).mirrored {
+        return Ok(());
+    }
+    // A schema that names headers wrongly is the provider's: clients ignore such a tool.
+    let schema = entry.input_schema();
+    let params = schema.and_then(|schema| HeaderParams::from_object_schema(schema).ok());
+    params.map_or(Ok(()), |params| check_mirrored(cx, &params))
 }
 
 /// Returns the outcome of a call of something that neither the server nor a provider has.

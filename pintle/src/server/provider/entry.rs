@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use pintle_types::{
-    RawObject,
+    JsonObject, RawObject,
     schema::{Prompt, Resource, ResourceTemplate, Tool},
 };
 
@@ -83,6 +83,18 @@ impl ProvidedEntry {
             DefinitionSource::Prompt(route) => sees(Entry::Prompt(&route.prompt)),
             DefinitionSource::Resource(route) => sees(Entry::Resource(&route.resource)),
             DefinitionSource::Template(route) => sees(Entry::Template(&route.resource_template)),
+        }
+    }
+
+    /// Returns the input schema of a tool.
+    pub(crate) fn input_schema(&self) -> Option<&JsonObject> {
+        match &self.source {
+            DefinitionSource::Value(definition) => match &**definition {
+                Definition::Tool(tool) => Some(&tool.input_schema),
+                _ => None,
+            },
+            DefinitionSource::Tool(route) => Some(&route.tool.input_schema),
+            _ => None,
         }
     }
 

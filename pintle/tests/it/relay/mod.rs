@@ -1,5 +1,7 @@
 //! Conversations through a relay, compared with those without it.
 
 mod eras;
+#[cfg(feature = "http-server")]
+mod headers;
 mod parked;
 mod world;

@@ -1,0 +1,54 @@
+//! Headers that repeat arguments of a tool of the server behind a relay.
+
+use http::HeaderValue;
+use pintle::{
+    Client, Server,
+    client::Mode,
+    relay::Relay,
+    server::{ToolRoute, http::Http},
+    types::schema::Tool,
+};
+use serde_json::{Value, json};
+
+use crate::support::{eras::R5, http_client::Wire, line_client::modern};
+
+/// A relay over HTTP, in front of a server of this era.
+async fn front(behind: Mode) -> Http {
+    let schema =
+        json!({"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}});
+    let deploy: Tool = serde_json::from_value(json!({"name": "deploy", "inputSchema": schema})).unwrap();
+    let cloud = Server::new("cloud", "1").tool(ToolRoute::of(deploy, || async { "deployed" }));
+    let client = Client::new("front", "1").mode(behind);
+    let relay = Relay::new(client.connect(cloud.in_process().unwrap()).await.unwrap());
+    relay.into_server().http().unwrap()
+}
+
+async fn ask(wire: &Wire, method: &str, params: Value, region: Option<&'static str>) -> (u16, Value) {
+    let name = params["name"].as_str().map(str::to_owned);
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": modern(params, json!({}))});
+    let mut wire = wire.with("mcp-protocol-version", R5).with("mcp-method", method);
+    if let Some(name) = name {
+        wire = wire.with("mcp-name", name);
+    }
+    let mut request = wire.request("POST", "/mcp", body.to_string());
+    if let Some(region) = region {
+        request.headers_mut().insert("mcp-param-region", HeaderValue::from_static(region));
+    }
+    let mut answer = wire.send(request).await;
+    (answer.status.as_u16(), answer.json().await)
+}
+
+#[tokio::test]
+async fn are_compared_with_the_arguments() {
+    for behind in [Mode::Modern, Mode::Legacy] {
+        let wire = Wire::new(&front(behind).await);
+        let (_, listed) = ask(&wire, "tools/list", json!({}), None).await;
+        assert_eq!(listed["result"]["tools"][0]["name"], "deploy");
+        for (region, status) in [(Some("eu"), 200), (Some("us"), 400), (None, 400)] {
+            let params = json!({"name": "deploy", "arguments": {"region": "eu"}});
+            let (got, answer) = ask(&wire, "tools/call", params, region).await;
+            let code = if status == 200 { json!(null) } else { json!(-32020) };
+            assert_eq!((got, &answer["error"]["code"]), (status, &code), "{behind:?} {region:?}: {answer}");
+        }
+    }
+}
