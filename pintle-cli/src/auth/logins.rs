@@ -1,5 +1,6 @@
 use std::env;
 
+use pintle::Error;
 use pintle_oauth::client::{File, OAuth, Registered, StoredLogin};
 use serde::{Deserialize, Serialize};
 
@@ -9,6 +10,7 @@ use crate::{failure::Failure, storage};
 /// The maximum size of the file.
 const MAX_BYTES: u64 = 4 << 20;
 const FILE: &str = "logins.json";
+const CREDENTIALS: &str = "credentials.json";
 
 /// The name that users are shown as the application.
 pub(crate) const APPLICATION: &str = "pintle";
@@ -110,12 +112,22 @@ impl Login {
 
     /// Returns the stored tokens' description, if there are tokens.
     pub(crate) async fn stored(&self) -> Result<Option<StoredLogin>, Failure> {
-        let all = credentials()?.logins().await.map_err(|error| Failure::internal(&error))?;
+        let all = credentials()?.logins().await.map_err(|error| unusable(&error))?;
         Ok(all.into_iter().find(|login| login.issuer == self.issuer && login.resource == self.resource))
     }
 }
 
+/// Returns the failure of a file of tokens that cannot be read or written.
+pub(crate) fn unusable(error: &Error) -> Failure {
+    let message = match error {
+        Error::Io(error) => error.to_string(),
+        error => error.to_string(),
+    };
+    let path = storage::path().map(|path| path.join(CREDENTIALS)).unwrap_or_default();
+    Failure::usage(message, format!("ls -l {}", path.display()))
+}
+
 /// Returns the file of tokens.
 pub(crate) fn credentials() -> Result<File, Failure> {
-    Ok(File::at(storage::directory()?.join("credentials.json")))
+    Ok(File::at(storage::directory()?.join(CREDENTIALS)))
 }

@@ -6,4 +6,4 @@ mod logins;
 
 pub(crate) use browser::open_browser;
 pub(crate) use consent::NoConsent;
-pub(crate) use logins::{APPLICATION, Grant, Login, Logins, credentials};
+pub(crate) use logins::{APPLICATION, Grant, Login, Logins, credentials, unusable};

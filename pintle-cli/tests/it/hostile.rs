@@ -1,7 +1,11 @@
 //! A hostile server and a terminal: nothing that the server sends reaches the terminal as it is.
 
+use serde_json::json;
+
 use crate::support::{
+    hostile_login,
     hostile_server::{self, HOSTILE},
+    machine::Machine,
     pintle,
     pty::{run_in_terminal, type_in_terminal},
     run, state_directory, words,
@@ -87,6 +91,61 @@ fn nothing_hostile_reaches_the_terminal() {
             own.contains(&&*line) || line.starts_with("lock TARGET --as x ") || line.starts_with("login ");
         assert!(shows || is_own, "{line}: {shown}");
     }
+}
+
+/// Lines for servers with a login: the attack, what is typed, the exit code, and whether a text of the attacker is shown.
+const LOGIN_LINES: &[(&str, &str, i32, bool)] = &[
+    ("any", "ls TARGET", 3, true),
+    ("any", "doctor TARGET", 6, true),
+    ("any", "doctor TARGET --json", 6, true),
+    ("any", "trace -- ls TARGET", 3, true),
+    // An issuer that is not an address, and one whose metadata are those of another.
+    ("issuer", "login TARGET --no-browser", 3, true),
+    ("other", "login TARGET --no-browser", 3, true),
+    ("page", "login TARGET --no-browser", 3, false),
+    ("register", "login TARGET --no-browser", 3, true),
+    ("register", "login TARGET --no-browser --json", 3, true),
+    // The code of a device, and the reason for which it was denied.
+    ("any", "login TARGET --device", 3, true),
+    (
+        "any",
+        "login TARGET --client-credentials --client-id x --issuer ISSUER --client-secret-env SECRET",
+        3,
+        true,
+    ),
+    // What was stored by a login.
+    ("any", "auth ls", 0, true),
+    ("any", "auth ls --json", 0, true),
+    ("any", "whoami TARGET", 3, false),
+    ("any", "logout TARGET", 0, true),
+];
+
+#[test]
+fn nothing_of_a_hostile_authorization_server_reaches_the_terminal() {
+    let origin = hostile_login::start();
+    let machine = Machine::new("hostile-login");
+    let url = format!("{origin}/any/mcp");
+    let mut wrong = Vec::new();
+    for (kind, line, expected, shows) in LOGIN_LINES {
+        let issuer = format!("{origin}/any");
+        let tokens = json!({"access": "a", "refresh": "r", "client_id": format!("c{HOSTILE}"), "requested": [HOSTILE]});
+        if ["auth ls", "auth ls --json", "whoami TARGET", "logout TARGET"].contains(line) {
+            let stored = json!({&issuer: {"tokens": {&url: tokens}}});
+            let login = json!({"url": url, "grant": "user", "issuer": issuer, "resource": url});
+            machine.write("home/.local/state/pintle/credentials.json", &stored.to_string());
+            machine.write("home/.local/state/pintle/logins.json", &json!({"logins": [login]}).to_string());
+        }
+        let line = line.replace("TARGET", &format!("{origin}/{kind}/mcp")).replace("ISSUER", &issuer);
+        let mut command = machine.command();
+        let command = command.args(words(&line)).env("NO_COLOR", "1").env("SECRET", "s3cret");
+        let (code, shown) = run_in_terminal(command, 80);
+        assert_harmless(&line, &shown);
+        let found = (code, shown.contains("\\u{202e}") || shown.contains("\\u202e"));
+        if found != (Some(*expected), *shows) {
+            wrong.push(format!("{line}: {found:?}\n{shown}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]

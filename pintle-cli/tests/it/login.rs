@@ -127,6 +127,24 @@ fn a_logout_forgets_tokens_that_cannot_be_revoked() {
 }
 
 #[test]
+fn a_file_of_tokens_that_is_broken_is_named() {
+    let machine = Machine::new("broken-tokens");
+    let login = r#"{"logins":[{"url":"http://127.0.0.1:1/mcp","grant":"user","issuer":"i","resource":"r"}]}"#;
+    machine.write("home/.local/state/pintle/logins.json", login);
+    machine.write("home/.local/state/pintle/credentials.json", "{");
+    for words in [&["auth", "ls"][..], &["logout", "http://127.0.0.1:1/mcp"]] {
+        let printed = machine.typed(words);
+        assert_eq!(printed.code, Some(1), "{printed:?}");
+        let file = machine.path("home/.local/state/pintle/credentials.json");
+        let file = file.display();
+        let expected = format!(
+            "pintle: the credentials in `{file}`: the file cannot be parsed; delete it and log in again\n  try: ls -l {file}\n"
+        );
+        assert_eq!(printed.stderr, expected);
+    }
+}
+
+#[test]
 fn a_login_that_was_revoked_is_not_asked_for_by_a_verb() {
     let machine = Machine::new("revoked");
     let server = ProtectedServer::start();

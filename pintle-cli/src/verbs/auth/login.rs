@@ -7,7 +7,7 @@ use pintle_oauth::client::{DeviceCode, Loopback, OAuth, Paste, Registered, Store
 use super::listing;
 use crate::{
     args::{HELP, TargetArgs, examples},
-    auth::{APPLICATION, Grant, Login, Logins, credentials, open_browser},
+    auth::{APPLICATION, Grant, Login, Logins, credentials, open_browser, unusable},
     failure::{Exit, Failure},
     output::{Output, Text},
     targets::Endpoint,
@@ -76,7 +76,7 @@ pub(crate) async fn run(args: LoginArgs, output: &Output) -> Result<(), Failure>
         connection.tools().await.map_err(|error| explain(&error, &endpoint, &args))?;
     }
     connection.close().await;
-    let stored = credentials()?.logins().await.map_err(|error| Failure::internal(&error))?;
+    let stored = credentials()?.logins().await.map_err(|error| unusable(&error))?;
     let Some(stored) = of_server(stored, &url) else {
         return output.result(&serde_json::json!({ "url": url, "loggedIn": false }), |text| {
             text.line("the server did not ask for a login");
@@ -97,7 +97,7 @@ pub(crate) async fn run(args: LoginArgs, output: &Output) -> Result<(), Failure>
 pub(super) async fn forget(url: &str) -> Result<Option<Login>, Failure> {
     let Some(login) = Logins::load().find(url).cloned() else { return Ok(None) };
     if let Some(stored) = login.stored().await? {
-        credentials()?.forget(&stored).await.map_err(|error| Failure::internal(&error))?;
+        credentials()?.forget(&stored).await.map_err(|error| unusable(&error))?;
     }
     Ok(Some(login))
 }

@@ -1,6 +1,8 @@
 //! The command as a process, and what it printed.
 
 #[cfg(target_os = "linux")]
+pub(crate) mod hostile_login;
+#[cfg(target_os = "linux")]
 pub(crate) mod hostile_server;
 pub(crate) mod machine;
 pub(crate) mod protected;

@@ -1,7 +1,8 @@
 //! `pintle replay` of what was recorded.
 
 use std::{
-    io::{BufRead as _, BufReader},
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::TcpStream,
     path::Path,
     process::{Child, Stdio},
 };
@@ -94,6 +95,79 @@ fn a_recording_answers_as_the_server_did() {
         }
         std::fs::remove_file(&path).unwrap();
     }
+}
+
+#[test]
+fn a_recording_of_both_eras_answers_each_in_its_own() {
+    let program = env!("CARGO_BIN_EXE_pintle");
+    let demo = HttpDemo::start();
+    let path = fresh_file("replay-mixed.jsonl");
+    let file = path.to_str().unwrap();
+    let eras = ["stateless", "session"];
+    let lines =
+        ["info --json", "ls", "call sail to=lerwick -v", "call berth --answer boat=Tern --answer nights=3"];
+    // One after the other, into one file: over stdio and over HTTP.
+    let mut recorded = Vec::new();
+    for (at, line) in lines.iter().enumerate() {
+        for era in eras {
+            let mut traced = vec!["trace", "-o", file, "--"];
+            let line_words = words(line);
+            traced.push(&line_words[0]);
+            let is_http = at % 2 == 0;
+            traced.extend(is_http.then_some(demo.url.as_str()));
+            traced.extend(line_words[1..].iter().map(String::as_str));
+            traced.extend(["--era", era]);
+            traced.extend(["--", program, "demo"].into_iter().filter(|_| !is_http));
+            recorded.push((*line, era, printed(&typed(&traced))));
+        }
+    }
+    let replay = HttpReplay::start(&path, &[]);
+    for (line, era, recorded) in &recorded {
+        assert_eq!(recorded.0, Some(0), "{era} {line}: {recorded:?}");
+        let over_http = with(line, Some(&replay.1), era, &[]);
+        assert_eq!(&printed(&over_http), recorded, "{era} {line}: {over_http:?}");
+        let over_stdio = with(line, None, era, &["--", program, "replay", file]);
+        assert_eq!(&printed(&over_stdio), recorded, "{era} {line}: {over_stdio:?}");
+    }
+    std::fs::remove_file(&path).unwrap();
+}
+
+#[test]
+fn web_pages_and_other_hosts_get_nothing_of_a_recording() {
+    let path = fresh_file("replay-hosts.jsonl");
+    let file = path.to_str().unwrap();
+    assert_eq!(typed(&["trace", "demo", "-o", file, "--", "ping", "--era", "session"]).code, Some(0));
+    /// Posts a request with these headers, and returns the status line.
+    fn status(replay: &HttpReplay, headers: &str) -> String {
+        let address = replay.1.strip_prefix("http://").unwrap().split('/').next().unwrap();
+        let mut connection = TcpStream::connect(address).unwrap();
+        let body = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+        let headers = headers.replace("OWN", address);
+        write!(
+            connection,
+            "POST /mcp HTTP/1.1\r\n{headers}connection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        )
+        .unwrap();
+        let mut response = String::new();
+        connection.read_to_string(&mut response).unwrap();
+        response.lines().next().unwrap_or_default().to_owned()
+    }
+    let replay = HttpReplay::start(&path, &[]);
+    for (headers, expected) in [
+        ("host: OWN\r\n", "HTTP/1.1 200 OK"),
+        ("host: OWN\r\norigin: http://OWN\r\n", "HTTP/1.1 200 OK"),
+        ("host: OWN\r\norigin: https://attacker.example\r\n", "HTTP/1.1 403 Forbidden"),
+        ("host: OWN\r\norigin: null\r\n", "HTTP/1.1 403 Forbidden"),
+        // A name of the attacker that leads to this machine.
+        ("host: attacker.example\r\n", "HTTP/1.1 403 Forbidden"),
+    ] {
+        assert_eq!(status(&replay, headers), expected, "{headers}");
+    }
+    let replay = HttpReplay::start(&path, &["--allow-host", "replay.example"]);
+    assert_eq!(status(&replay, "host: replay.example\r\n"), "HTTP/1.1 200 OK");
+    assert_eq!(status(&replay, "host: OWN\r\n"), "HTTP/1.1 403 Forbidden");
+    std::fs::remove_file(&path).unwrap();
 }
 
 #[test]

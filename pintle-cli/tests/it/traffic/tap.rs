@@ -75,6 +75,37 @@ fn a_recording_that_nobody_reads_delays_nothing() {
     drop(unread);
 }
 
+/// The host reads slowly: the program waits, and nothing piles up between the two.
+#[test]
+#[cfg(unix)]
+fn a_slow_host_makes_the_program_wait() {
+    const LINES: usize = 8192;
+    let (path, written) = (fresh_file("tap-slow.jsonl"), fresh_file("tap-slow-written"));
+    let line = format!("{{\"jsonrpc\":\"2.0\",\"method\":\"{}\"}}\n", "x".repeat(990));
+    let script = format!(
+        "line='{}'; i=0; while [ $i -lt {LINES} ]; do echo \"$line\"; i=$((i + 1)); done; echo > {}",
+        line.trim_end(),
+        written.display()
+    );
+    let mut tap = pintle()
+        .args(["tap", "-o", path.to_str().unwrap(), "--", "sh", "-c", &script])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut output = tap.stdout.take().unwrap();
+    // Two pipes and the chunks between them hold less than the rest of it.
+    let mut received = vec![0; 1 << 20];
+    output.read_exact(&mut received).unwrap();
+    assert!(!written.exists(), "the program has written 8 MiB that nobody has read");
+    output.read_to_end(&mut received).unwrap();
+    assert!(received == line.repeat(LINES).as_bytes(), "{} bytes", received.len());
+    assert_eq!(tap.wait().unwrap().code(), Some(0));
+    assert!(written.exists());
+    std::fs::remove_file(&path).unwrap();
+    std::fs::remove_file(&written).unwrap();
+}
+
 #[test]
 fn a_client_finds_the_same_server() {
     let program = env!("CARGO_BIN_EXE_pintle");
