@@ -75,6 +75,12 @@ const COMMANDS: &[Command] = &[
         run: interop::command,
     },
     Command {
+        name: "verbs",
+        usage: "[--only row]",
+        about: "the verbs of the command with the demo, the fixture and servers of other SDKs; needs npm and Python",
+        run: interop::verbs::command,
+    },
+    Command {
         name: "login",
         usage: "[case…]",
         about: "our client and server with an authorization server that is not ours; needs npm",

@@ -62,6 +62,11 @@ impl Process {
         }
     }
 
+    /// Sends it what Ctrl-C does.
+    pub(crate) fn interrupt(&self) -> io::Result<()> {
+        Command::new("kill").args(["-INT", &self.0.id().to_string()]).status().map(drop)
+    }
+
     /// Whether it still runs.
     pub(crate) fn runs(&mut self) -> bool {
         matches!(self.0.try_wait(), Ok(None))

@@ -6,6 +6,7 @@ mod judge;
 mod reasons;
 mod report;
 mod rows;
+pub(crate) mod verbs;
 
 use std::fs::{self, File};
 use std::io;

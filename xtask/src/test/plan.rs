@@ -62,10 +62,11 @@ mod tests {
     use super::super::steps::STEPS;
     use super::*;
 
-    const NEEDY: [&str; 6] = [
+    const NEEDY: [&str; 7] = [
         "completion in shells",
         "conformance",
         "other SDKs",
+        "verbs of the command",
         "authorization server",
         "instructions",
         "licences and advisories",
@@ -93,8 +94,8 @@ mod tests {
             [
                 "completion in shells: zsh is not installed",
                 "completion in shells: fish is not installed",
-                "conformance, other SDKs, authorization server: Node 20 or newer with npm is not installed",
-                "other SDKs: Python 3.11 or newer is not installed",
+                "conformance, other SDKs, verbs of the command, authorization server: Node 20 or newer with npm is not installed",
+                "other SDKs, verbs of the command: Python 3.11 or newer is not installed",
                 "instructions: valgrind is not installed",
                 "licences and advisories: cargo-deny (`cargo install --locked cargo-deny`) is not installed",
             ]
@@ -104,8 +105,9 @@ mod tests {
     #[test]
     fn one_tool_that_is_missing_leaves_out_only_its_steps() {
         let plan = Plan::new(STEPS, Scope::Installed, &|program| program != "python3").unwrap();
-        assert_eq!(plan.steps.len() + 1, STEPS.len());
-        assert!(!chosen(&plan).contains(&"other SDKs"));
+        assert_eq!(plan.steps.len() + 2, STEPS.len());
+        let python = ["other SDKs", "verbs of the command"];
+        assert!(python.iter().all(|name| !chosen(&plan).contains(name)));
     }
 
     #[test]

@@ -87,6 +87,12 @@ pub(super) const STEPS: &[Step] = &[
         needs: &[Tool::Node, Tool::Python],
         run: |_| interop::command(&[]),
     },
+    Step {
+        name: "verbs of the command",
+        quick: false,
+        needs: &[Tool::Node, Tool::Python],
+        run: |_| interop::verbs::command(&[]),
+    },
     Step { name: "authorization server", quick: false, needs: &[Tool::Node], run: |_| login::command(&[]) },
     Step {
         name: "instructions",
