@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: what a request costs a server, beside a bare one that does only what cannot be left out, and beside
 //! the servers and clients of other SDKs.
 
+mod command;
 mod peers;
 
 use std::path::Path;
@@ -45,6 +46,9 @@ pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
     if args == ["--peers"] {
         return peers::command();
     }
+    if args == ["--command"] {
+        return command::command();
+    }
     let run = run(args)?;
     let start = Instant::now();
     Cargo::new("build --quiet --release --package bench --bins").run()?;
@@ -60,7 +64,10 @@ fn run(args: &[String]) -> Result<&'static BenchRun, Failure> {
     match args {
         [] => Ok(&ALL),
         [quick] if quick == "--quick" => Ok(&QUICK),
-        _ => Err(Failure::new(format!("`{}` is not `--quick` or `--peers`", args.join(" ")), REPEAT)),
+        _ => Err(Failure::new(
+            format!("`{}` is not `--quick`, `--peers` or `--command`", args.join(" ")),
+            REPEAT,
+        )),
     }
 }
 
@@ -110,7 +117,10 @@ mod tests {
         };
         assert_eq!(written(&[]), Ok(true));
         assert_eq!(written(&["--quick"]), Ok(false));
-        assert_eq!(written(&["--fast"]), Err("`--fast` is not `--quick` or `--peers`".to_owned()));
+        assert_eq!(
+            written(&["--fast"]),
+            Err("`--fast` is not `--quick`, `--peers` or `--command`".to_owned())
+        );
     }
 
     #[test]
