@@ -11,7 +11,7 @@ use ring::{
 use super::{ServedBody, refused};
 use crate::failure::Failure;
 
-/// Who may send requests.
+/// Access for requests: open, or with a token.
 #[derive(Clone, Debug)]
 pub(crate) enum Access {
     /// Everybody whose `Host` and `Origin` are allowed.
