@@ -177,8 +177,8 @@ impl Listener {
     /// [`watched`](Self::watched) see the change.
     pub(super) fn taking_over(mut self, other: &mut Self) -> Self {
         let watched = mem::take(&mut other.watched);
-        watched.replace(self.watched.all());
-        self.watched.replace(BTreeSet::new());
+        watched.replace(&self.watched.all());
+        self.watched.replace(&BTreeSet::new());
         self.watched = watched;
         self
     }
@@ -211,7 +211,7 @@ impl Listener {
 /// Clones of the watched resources may outlive the listener, which watches nothing from now on.
 impl Drop for Listener {
     fn drop(&mut self) {
-        self.watched.replace(BTreeSet::new());
+        self.watched.replace(&BTreeSet::new());
     }
 }
 

@@ -52,11 +52,11 @@ impl Watched {
         self.lock().clone()
     }
 
-    pub(super) fn replace(&self, uris: BTreeSet<Box<str>>) {
+    pub(super) fn replace(&self, uris: &BTreeSet<Box<str>>) {
         let before = mem::replace(&mut *self.lock(), uris.clone());
         if let Some(observer) = &self.0.observer {
             uris.difference(&before).for_each(|uri| observer.watched(uri));
-            before.difference(&uris).for_each(|uri| observer.unwatched(uri));
+            before.difference(uris).for_each(|uri| observer.unwatched(uri));
         }
     }
 
@@ -172,9 +172,9 @@ mod tests {
         assert_eq!(noted(), ["+a", "+b"]);
         assert!(watched.remove("a") && !watched.remove("a"));
         assert_eq!(noted(), ["-a"]);
-        watched.replace(["b", "c"].map(Into::into).into());
+        watched.replace(&["b", "c"].map(Into::into).into());
         assert_eq!(noted(), ["+c"]);
-        watched.replace(BTreeSet::new());
+        watched.replace(&BTreeSet::new());
         assert_eq!(noted(), ["-b", "-c"]);
     }
 }

@@ -99,7 +99,7 @@ pub(crate) struct Mounted {
     server: Server,
     snapshot: Arc<Snapshot>,
     /// The mounted server that this one is mounted in, if it is not that of the connection.
-    outer: Option<Arc<Mounted>>,
+    outer: Option<Arc<Self>>,
 }
 
 impl Mounted {
