@@ -39,7 +39,10 @@ pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
     }
     let start = Instant::now();
     // With the features of the tests, whose build can then be used.
-    Cargo::new("build --workspace --all-features --bin conformance-server --bin conformance-client").run()?;
+    Cargo::new(
+        "build --workspace --all-features --bin conformance-server --bin conformance-client --bin pintle",
+    )
+    .run()?;
     let place = target().join("conformance");
     let bench = SuiteRunner { suite: install::install(&place)?, place, wanted };
     let mut reports = bench.run_all(&chosen)?;
@@ -79,6 +82,8 @@ struct Wanted {
     /// Somebody else's programs: how good is the runner, how good are they?
     server: Option<PathBuf>,
     client: Option<PathBuf>,
+    /// Whether the suite talks to the server through `pintle bridge`.
+    through_bridge: bool,
 }
 
 impl Wanted {
@@ -92,6 +97,8 @@ impl Wanted {
                 "--scenario" => wanted.scenario = Some(value.clone()),
                 "--server" => wanted.server = Some(absolute(value)?),
                 "--client" => wanted.client = Some(absolute(value)?),
+                "--through" if value == "bridge" => wanted.through_bridge = true,
+                "--through" => return Err(wrong(format!("`--through` is `bridge`, not `{value}`"))),
                 _ => return Err(wrong(format!("no such flag: `{flag}`"))),
             }
         }
@@ -100,13 +107,15 @@ impl Wanted {
 
     /// Whether the figures are those that the page is about.
     fn is_whole(&self) -> bool {
-        matches!(self, Self { only, scenario: None, server: None, client: None } if only.is_empty())
+        let Self { only, scenario, server, client, through_bridge } = self;
+        only.is_empty() && scenario.is_none() && server.is_none() && client.is_none() && !through_bridge
     }
 
     fn takes(&self, run: &Run) -> bool {
         let alone = matches!(run.pick, Pick::Alone(_));
         let named = self.only.is_empty() || self.only.iter().any(|part| run.name().contains(part.as_str()));
-        named && !(alone && self.scenario.is_some())
+        let behind = !self.through_bridge || run.role == Role::Server;
+        named && behind && !(alone && self.scenario.is_some())
     }
 }
 
@@ -162,19 +171,26 @@ impl SuiteRunner {
         let mut command = self.suite.command(run.suite);
         command.arg(run.role.as_str()).args(run.args(self.wanted.scenario.as_deref()));
         command.arg("-o").arg(folder.join("checks")).current_dir(folder);
-        let mut served = None;
+        let mut served = Vec::new();
         match run.role {
             Role::Client => drop(command.args(["--command", &self.client()])),
             Role::Server => {
                 let mut program = Command::new(self.program(Role::Server));
                 program.env("PORT", "0").current_dir(folder);
-                let (process, url) = Process::serve(&mut program, &folder.join("server.log"), START)?;
+                let (process, mut url) = Process::serve(&mut program, &folder.join("server.log"), START)?;
+                served.push(process);
+                if self.wanted.through_bridge {
+                    let mut bridge = Command::new(crate::workspace::program("pintle"));
+                    bridge.args(["bridge", "--http", "127.0.0.1:0", &url]).current_dir(folder);
+                    let (process, bridged) = Process::serve(&mut bridge, &folder.join("bridge.log"), START)?;
+                    served.push(process);
+                    url = bridged;
+                }
                 command.args(["--url", &url]);
-                served = Some(process);
             }
         }
         let ended = Process::start(&mut command, &folder.join("suite.log"))?.wait(TIMEOUT)?;
-        if served.is_some_and(|mut server| !server.runs()) {
+        if served.iter_mut().any(|server| !server.runs()) {
             return Ok(Some("the server ended before the suite did".to_owned()));
         }
         Ok(ended.is_none().then(|| format!("the suite did not end within {} s", TIMEOUT.as_secs())))
@@ -220,7 +236,15 @@ mod tests {
     }
 
     #[test]
+    fn through_the_bridge_only_servers_run_and_no_page_is_written() {
+        let wanted = wanted("--through bridge").unwrap();
+        assert!(RUNS.iter().filter(|run| wanted.takes(run)).all(|run| run.role == Role::Server));
+        assert!(!wanted.is_whole());
+    }
+
+    #[test]
     fn a_flag_that_nobody_knows_is_an_error() {
+        assert!(wanted("--through walls").is_err());
         assert!(wanted("--every thing").is_err());
         assert!(wanted("--only").is_err());
     }
