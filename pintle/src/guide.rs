@@ -9,6 +9,9 @@ struct GuidePage;
 #[doc = include_str!("../../docs/asking.md")]
 struct AskingPage;
 
+#[doc = include_str!("../../docs/bridge.md")]
+struct BridgePage;
+
 #[doc = include_str!("../../docs/capabilities.md")]
 struct CapabilitiesPage;
 
