@@ -100,7 +100,7 @@ fn a_recording_answers_as_the_server_did() {
 #[test]
 fn a_recording_of_both_eras_answers_each_in_its_own() {
     let program = env!("CARGO_BIN_EXE_pintle");
-    let demo = HttpDemo::start();
+    let demo = HttpServing::demo();
     let path = fresh_file("replay-mixed.jsonl");
     let file = path.to_str().unwrap();
     let eras = ["stateless", "session"];
