@@ -17,7 +17,7 @@ fn verbs_options_and_their_values_are_offered() {
     assert_eq!(offered("none", &["ca"]), ["call"]);
     assert_eq!(offered("none", &["t"]), ["tap", "tour", "trace"]);
     assert_eq!(offered("none", &["re"]), ["read", "repl", "replay", "resume"]);
-    assert_eq!(offered("none", &["b"]), ["bench"]);
+    assert_eq!(offered("none", &["b"]), ["bench", "bridge"]);
     for verb in ["trace", "bench"] {
         assert_eq!(offered("none", &[verb, "de"]), ["demo"]);
     }
