@@ -69,6 +69,9 @@ struct ObservabilityPage;
 #[doc = include_str!("../../docs/prompts.md")]
 struct PromptsPage;
 
+#[doc = include_str!("../../docs/relay.md")]
+struct RelayPage;
+
 #[doc = include_str!("../../docs/replies.md")]
 struct RepliesPage;
 

@@ -55,6 +55,7 @@
 //!
 //! | other task | item |
 //! |---|---|
+//! | offer what another server offers | [`relay::Relay`] |
 //! | write a transport | [`transport::channels`], [`transport::Transport`], [`transport::kit`] |
 //! | log all messages | [`message_log::MessageLog`], `Server::message_log`, `Client::message_log` |
 //! | match and expand URI templates | [`uri`] |

@@ -1,20 +1,15 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
 };
 
 use pintle_types::RawObject;
 use pintle_uri::Template;
-use tokio::time::Instant;
 
 use crate::{
     client::{Change, Event},
     server::{ListKind, ProvidedEntry, Target},
 };
-
-/// How long the last list is returned while the server behind cannot be reached.
-const GRACE: Duration = Duration::from_secs(300);
 
 /// The lists of the server behind, as one connection has seen them last.
 #[derive(Debug, Default)]
@@ -26,7 +21,6 @@ pub(super) struct KnownList {
     kind: ListKind,
     pub(super) entries: Vec<RawObject>,
     by_key: HashMap<Box<str>, usize>,
-    read: Instant,
     /// Whether it has changed since.
     outdated: bool,
 }
@@ -39,7 +33,7 @@ impl KnownList {
                 by_key.entry(key).or_insert(at);
             }
         }
-        Self { kind, entries, by_key, read: Instant::now(), outdated: false }
+        Self { kind, entries, by_key, outdated: false }
     }
 
     /// Returns the entry with this name or URI.
@@ -76,9 +70,9 @@ impl LinkCatalogue {
         self.lock().get(&kind).is_some_and(|list| !list.outdated)
     }
 
-    /// Returns a list, if it was read not long ago: also if it may have changed.
+    /// Returns a list as it was read last. It may have changed.
     pub(super) fn last(&self, kind: ListKind) -> Option<Arc<KnownList>> {
-        self.lock().get(&kind).filter(|list| list.read.elapsed() < GRACE).cloned()
+        self.lock().get(&kind).cloned()
     }
 
     pub(super) fn learn(&self, list: KnownList) -> Arc<KnownList> {
@@ -92,9 +86,9 @@ impl LinkCatalogue {
         let mut lists = self.lock();
         for kind in kinds {
             if let Some(list) = lists.get_mut(kind) {
-                let KnownList { kind, ref entries, ref by_key, read, .. } = **list;
+                let KnownList { kind, ref entries, ref by_key, .. } = **list;
                 let (entries, by_key) = (entries.clone(), by_key.clone());
-                *list = Arc::new(KnownList { kind, entries, by_key, read, outdated: true });
+                *list = Arc::new(KnownList { kind, entries, by_key, outdated: true });
             }
         }
     }
@@ -133,6 +127,16 @@ impl LinkCatalogue {
                 .or_else(|| list(ListKind::Resources)?.get(template)),
             Target::Task(_) => None,
         }
+    }
+
+    /// Whether the hints of a tool allow calling it again.
+    pub(super) fn is_repeatable(&self, name: &str) -> bool {
+        let tools = self.lock().get(&ListKind::Tools).cloned();
+        let tool = tools.and_then(|tools| {
+            tools.entries.get(*tools.by_key.get(name)?)?.decode::<pintle_types::schema::Tool>().ok()
+        });
+        let hints = tool.and_then(|tool| tool.annotations);
+        hints.is_some_and(|hints| hints.read_only_hint == Some(true) || hints.idempotent_hint == Some(true))
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<ListKind, Arc<KnownList>>> {

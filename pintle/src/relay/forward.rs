@@ -33,20 +33,77 @@ enum RelayState {
     Urls(RpcError),
 }
 
-/// Forwards a call, and returns its outcome.
+/// The delay before a call that was lost is sent again. It doubles with each attempt.
+pub(super) const FIRST_DELAY: Duration = Duration::from_millis(50);
+/// The limit of attempts to send a call that is safe to repeat.
+pub(super) const MAX_ATTEMPTS: u32 = 4;
+
+/// The reason why a call has no outcome.
+pub(super) enum Failure {
+    /// The error for the client.
+    Error(RpcError),
+    /// The connection was lost. The error for the client, if the call is not repeated.
+    Lost(RpcError),
+}
+
+impl From<RpcError> for Failure {
+    fn from(error: RpcError) -> Self {
+        Self::Error(error)
+    }
+}
+
+impl From<Failure> for RpcError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Error(error) | Failure::Lost(error) => error,
+        }
+    }
+}
+
+/// Forwards a call, and returns its outcome. If its connection is lost and it is safe to repeat, it is sent again.
 pub(super) async fn forward(relay: &Relay, cx: &Cx) -> Outcome {
+    let mut delay = FIRST_DELAY;
+    for attempt in 1.. {
+        match attempt_forward(relay, cx).await {
+            Ok(outcome) => return outcome,
+            Err(Failure::Lost(_)) if attempt < MAX_ATTEMPTS && may_repeat(relay, cx) => {
+                sleep(delay).await;
+                delay *= 2;
+            }
+            Err(failure) => return Outcome::Failed(failure.into()),
+        }
+    }
+    Outcome::Failed(RpcError::internal("the call was not sent"))
+}
+
+async fn attempt_forward(relay: &Relay, cx: &Cx) -> Result<Outcome, Failure> {
     let stateless = relay.0.upstream.primary().connection.revision().is_stateless();
-    let outcome = match (cx.call().is_in_session(), stateless) {
+    match (cx.call().is_in_session(), stateless) {
         (true, true) => repeat(relay, cx).await,
         (true, false) => ask_in_session(relay, cx).await,
         (false, true) => pass(relay, cx).await,
         (false, false) => park(relay, cx).await,
-    };
-    outcome.unwrap_or_else(Outcome::Failed)
+    }
+}
+
+/// Whether a call may be sent again, although the server may have received it.
+fn may_repeat(relay: &Relay, cx: &Cx) -> bool {
+    if !relay.0.upstream.can_reopen() || cx.call().returned() {
+        return false;
+    }
+    match cx.method() {
+        method::TOOLS_CALL => {
+            let name: Option<String> = cx.params().decode_member("name").ok().flatten();
+            name.is_some_and(|name| relay.0.upstream.primary().catalogue.is_repeatable(&name))
+        }
+        method => {
+            matches!(method, method::RESOURCES_READ | method::PROMPTS_GET | method::COMPLETION_COMPLETE)
+        }
+    }
 }
 
 /// Passes a round of a client without a session to a server without sessions. Questions and answers are not looked at.
-async fn pass(relay: &Relay, cx: &Cx) -> Result<Outcome, RpcError> {
+async fn pass(relay: &Relay, cx: &Cx) -> Result<Outcome, Failure> {
     let mut params = upstream_params(cx);
     let answers: Option<Box<RawValue>> = cx.params().decode_member("inputResponses").ok().flatten();
     if let Some(answers) = answers {
@@ -54,7 +111,7 @@ async fn pass(relay: &Relay, cx: &Cx) -> Result<Outcome, RpcError> {
     }
     if let Some(state) = cx.call().relayed_state() {
         if !state.get().starts_with('"') {
-            return Err(replaced());
+            return Err(replaced().into());
         }
         params = params.with("requestState", &state);
     }
@@ -67,7 +124,7 @@ async fn pass(relay: &Relay, cx: &Cx) -> Result<Outcome, RpcError> {
 }
 
 /// Makes a call for a client with a session to a server without sessions: asks the client what the server asks, and repeats the call.
-async fn repeat(relay: &Relay, cx: &Cx) -> Result<Outcome, RpcError> {
+async fn repeat(relay: &Relay, cx: &Cx) -> Result<Outcome, Failure> {
     let params = upstream_params(cx);
     let limit = cx.snapshot().service.bounds().rounds;
     let mut rounds = Rounds::new(params.clone(), limit);
@@ -86,7 +143,7 @@ async fn repeat(relay: &Relay, cx: &Cx) -> Result<Outcome, RpcError> {
 }
 
 /// Sends a round to a server without sessions.
-async fn call(relay: &Relay, cx: &Cx, params: RawObject) -> Result<RawObject, RpcError> {
+async fn call(relay: &Relay, cx: &Cx, params: RawObject) -> Result<RawObject, Failure> {
     let mut call = start(relay, cx, params).await?;
     loop {
         match call.next().await {
@@ -99,7 +156,7 @@ async fn call(relay: &Relay, cx: &Cx, params: RawObject) -> Result<RawObject, Rp
 }
 
 /// Makes a call for a client with a session to a server with sessions.
-async fn ask_in_session(relay: &Relay, cx: &Cx) -> Result<Outcome, RpcError> {
+async fn ask_in_session(relay: &Relay, cx: &Cx) -> Result<Outcome, Failure> {
     let mut call = start(relay, cx, upstream_params(cx)).await?;
     let mut questions = RunningQuestions::default();
     loop {
@@ -118,14 +175,14 @@ async fn ask_in_session(relay: &Relay, cx: &Cx) -> Result<Outcome, RpcError> {
 
 /// Makes a call for a client without a session to a server with sessions, or goes on with the one that waits for the answers of the
 /// client.
-async fn park(relay: &Relay, cx: &Cx) -> Result<Outcome, RpcError> {
+async fn park(relay: &Relay, cx: &Cx) -> Result<Outcome, Failure> {
     let mut waiting = match cx.call().relayed_state() {
         None => None,
         Some(state) => match serde_json::from_str(state.get()).map_err(|_| replaced())? {
             RelayState::Parked(id) => Some(resume(relay, cx, &id)?),
             RelayState::Urls(error) => {
                 if !pages_opened(cx, &error)? {
-                    return Err(error);
+                    return Err(error.into());
                 }
                 None
             }
@@ -141,7 +198,7 @@ async fn park(relay: &Relay, cx: &Cx) -> Result<Outcome, RpcError> {
 }
 
 /// Waits for the result of a call, or for a question of it, which ends the round.
-async fn wait(relay: &Relay, cx: &Cx, mut call: ParkedCall) -> Result<Outcome, RpcError> {
+async fn wait(relay: &Relay, cx: &Cx, mut call: ParkedCall) -> Result<Outcome, Failure> {
     loop {
         match call.call.next().await {
             CallProgress::Notification(notification) => deliver(cx, notification).await,
@@ -151,14 +208,14 @@ async fn wait(relay: &Relay, cx: &Cx, mut call: ParkedCall) -> Result<Outcome, R
                     call.add(cx, more);
                 }
                 if !call.questions.is_empty() {
-                    return end_round(relay, cx, call);
+                    return Ok(end_round(relay, cx, call)?);
                 }
             }
             CallProgress::Done(Ok(result)) => return Ok(complete(relay, result)),
             CallProgress::Done(Err(Error::Rpc(error)))
                 if error.code == ErrorCode::URL_ELICITATION_REQUIRED && cx.can_elicit_url() =>
             {
-                return require_urls(error);
+                return Ok(require_urls(error)?);
             }
             CallProgress::Done(Err(error)) => return Err(failed(relay, error)),
         }
@@ -395,8 +452,8 @@ fn with_key(cx: &Cx, key: &str, params: &RawObject) -> RawObject {
     to_raw_value(&meta).map_or_else(|_| params.clone(), |meta| params.with("_meta", &meta))
 }
 
-/// Returns the error that the client gets. An error of the server behind is unchanged.
-pub(super) fn failed(relay: &Relay, error: Error) -> RpcError {
+/// Returns the failure of a call. An error of the server behind is unchanged.
+pub(super) fn failed(relay: &Relay, error: Error) -> Failure {
     match error {
         // The session era has no code of its own for it.
         Error::Rpc(mut error)
@@ -404,13 +461,17 @@ pub(super) fn failed(relay: &Relay, error: Error) -> RpcError {
                 && error.data_as::<MissingCapabilityData>().is_some() =>
         {
             error.code = ErrorCode::MISSING_CLIENT_CAPABILITY;
-            error
+            Failure::Error(error)
         }
-        Error::Rpc(error) => error,
-        error => RpcError::internal(format!(
-            "`{}`, the server behind this one, did not answer: {error}",
-            relay.backend()
-        )),
+        Error::Rpc(error) => Failure::Error(error),
+        error => {
+            let lost = matches!(error, Error::Closed(_));
+            let error = RpcError::internal(format!(
+                "`{}`, the server behind this one, did not answer: {error}; call again later",
+                relay.backend()
+            ));
+            if lost { Failure::Lost(error) } else { Failure::Error(error) }
+        }
     }
 }
 

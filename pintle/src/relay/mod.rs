@@ -43,7 +43,7 @@ use crate::{
     server::{Cx, Outcome, Server},
 };
 
-use attached::{AttachedServers, ListHints};
+use attached::{AttachedServers, ListHints, WatchedResources};
 use parked::ParkedCalls;
 use upstream::{Upstream, backend_name};
 
@@ -73,6 +73,7 @@ struct Inner {
     upstream: Upstream,
     parked: ParkedCalls,
     attached: AttachedServers,
+    watched: WatchedResources,
     hints: ListHints,
     forwards_unlisted: bool,
     /// Whether its server has nothing else, and its instructions already.
@@ -125,6 +126,7 @@ impl Relay {
             upstream,
             parked: ParkedCalls::default(),
             attached: AttachedServers::default(),
+            watched: WatchedResources::default(),
             hints: ListHints::default(),
             forwards_unlisted: false,
             is_whole_server: false,

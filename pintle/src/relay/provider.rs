@@ -3,11 +3,15 @@
 use std::{
     borrow::Cow,
     sync::{Arc, Weak},
+    time::Duration,
 };
 
-use pintle_proto::server::{CacheHint, Outcome};
+use pintle_proto::{
+    Peer,
+    server::{CacheHint, Outcome},
+};
 use pintle_types::{
-    ErrorCode, RawObject, RpcError, method,
+    ErrorCode, Notification, RawObject, RpcError, method,
     schema::{CacheScope, ListParams, ServerCapabilities},
 };
 use tokio::runtime::Handle;
@@ -15,7 +19,7 @@ use tokio::runtime::Handle;
 use super::{
     Inner, Relay,
     catalogue::{KnownList, lists_of},
-    forward::{failed, upstream_capabilities, upstream_params},
+    forward::{FIRST_DELAY, MAX_ATTEMPTS, failed, upstream_capabilities, upstream_params},
     pool::Lease,
     upstream_call::{CallProgress, UpstreamCall, UpstreamRequest},
 };
@@ -23,7 +27,7 @@ use crate::{
     client::Event,
     server::{
         Cx, ListKind, PageRequest, ProvidedEntry, Provider, ProviderChanges, ProviderPage, RequestError,
-        Scope, Target,
+        Scope, SessionHandle, Target,
     },
 };
 
@@ -31,6 +35,10 @@ use crate::{
 const MAX_LIST_BYTES: usize = 16 << 20;
 /// The limit of its pages.
 const MAX_PAGES: usize = 1000;
+
+/// The delay before a connection that was lost is opened again without a call. It doubles with each attempt.
+const RECONNECT_DELAY: Duration = Duration::from_secs(1);
+const MAX_RECONNECT_DELAY: Duration = Duration::from_secs(60);
 
 impl Provider for Relay {
     fn name(&self) -> Cow<'_, str> {
@@ -63,6 +71,7 @@ impl Provider for Relay {
         let first = page.cursor.is_none();
         match self.page(&cx, list, page.cursor).await {
             Ok((read, link)) => {
+                self.0.upstream.recovered();
                 if first && read.cursor.is_none() {
                     link.catalogue.learn(KnownList::new(list, read.entries.clone()));
                 }
@@ -70,15 +79,20 @@ impl Provider for Relay {
             }
             // Refused: it is the answer.
             Err(PageError::Refused(error)) => Err(error.into()),
-            Err(PageError::Unreachable(error)) => match self.last_list(&cx, list).filter(|_| first) {
-                Some(known) => Ok(ProviderPage::new(known.entries.clone())),
-                None => Err(error.into()),
-            },
+            Err(PageError::Unreachable(error)) => {
+                match self.last_list(&cx, list).filter(|_| first && !self.0.upstream.is_long_down()) {
+                    Some(known) => Ok(ProviderPage::new(known.entries.clone())),
+                    None => Err(error.into()),
+                }
+            }
         }
     }
 
     fn describe(&self, _: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
-        self.0.upstream.primary().catalogue.describe(target)
+        let known = self.0.upstream.primary().catalogue.describe(target);
+        // Its server notifies those that watch it.
+        let is_watched = || matches!(target, Target::Resource(uri) if self.0.watched.contains(uri));
+        known.or_else(|| is_watched().then(ProvidedEntry::unlisted))
     }
 
     async fn find(&self, cx: Cx, target: &Target<'_>) -> Result<Option<ProvidedEntry>, RequestError> {
@@ -107,6 +121,30 @@ impl Provider for Relay {
 
     fn names(&self, list: ListKind) -> Vec<String> {
         self.0.upstream.primary().catalogue.last(list).map(|list| list.keys()).unwrap_or_default()
+    }
+
+    fn watch(&self, uri: &str) {
+        self.0.watched.insert(uri);
+        self.subscribe(uri);
+    }
+
+    fn unwatch(&self, uri: &str) {
+        self.0.watched.remove(uri);
+        self.subscribe(uri);
+    }
+
+    async fn notified(
+        &self,
+        notification: Notification,
+        _: Option<Arc<Peer>>,
+        session: Option<SessionHandle>,
+    ) {
+        if notification.method == method::NOTIFICATIONS_ROOTS_LIST_CHANGED
+            && let Some(link) = session.and_then(|session| self.0.upstream.session_link(self.0.id, &session))
+            && let Err(error) = link.connection.notify_roots_changed().await
+        {
+            tracing::debug!(%error, "the server behind a relay was not notified of changed roots");
+        }
     }
 
     fn attach(&self, changes: ProviderChanges) {
@@ -140,18 +178,27 @@ impl Relay {
         cursor: Option<String>,
     ) -> Result<(ProviderPage, Lease), PageError> {
         let capabilities = upstream_capabilities(cx);
-        let mut retried = false;
-        loop {
+        let mut delay = FIRST_DELAY;
+        for attempt in 1.. {
             let link = self.0.upstream.lease_for_lists(self.0.id, cx, &capabilities).await;
             let link = link.map_err(PageError::Unreachable)?;
             match self.page_over(cx, &link, list, cursor.clone()).await {
                 Ok(page) => return Ok((page, link)),
                 Err(crate::Error::Rpc(error)) => return Err(PageError::Refused(error)),
-                // Lists are safe to repeat, over a connection that is open.
-                Err(_) if !retried && link.is_closed() => retried = true,
-                Err(error) => return Err(PageError::Unreachable(failed(self, error))),
+                // Lists are safe to repeat.
+                Err(error @ crate::Error::Closed(_))
+                    if attempt >= MAX_ATTEMPTS || !self.0.upstream.can_reopen() =>
+                {
+                    return Err(PageError::Unreachable(failed(self, error).into()));
+                }
+                Err(crate::Error::Closed(_)) => {
+                    tokio::time::sleep(delay).await;
+                    delay *= 2;
+                }
+                Err(error) => return Err(PageError::Unreachable(failed(self, error).into())),
             }
         }
+        Err(PageError::Unreachable(RpcError::internal("the list was not requested")))
     }
 
     async fn page_over(
@@ -198,7 +245,7 @@ impl Relay {
                 Ok(page) => page,
                 // A server may have resources and no templates.
                 Err(crate::Error::Rpc(error)) if error.code == ErrorCode::METHOD_NOT_FOUND => break,
-                Err(error) => return Err(failed(self, error)),
+                Err(error) => return Err(failed(self, error).into()),
             };
             bytes += page.entries.iter().map(|entry| entry.as_str().len()).sum::<usize>();
             entries.extend(page.entries);
@@ -210,9 +257,32 @@ impl Relay {
         Ok(KnownList::new(list, entries))
     }
 
-    /// Returns the list that was read last over the connection of a client, if that is not long ago.
+    /// Returns the list that was read last over the connection of a client.
     fn last_list(&self, cx: &Cx, list: ListKind) -> Option<Arc<KnownList>> {
         self.0.upstream.last_link(self.0.id, cx)?.catalogue.last(list)
+    }
+
+    /// Subscribes to a resource of the server behind, or unsubscribes, as clients want it by now.
+    fn subscribe(&self, uri: &str) {
+        let Ok(runtime) = Handle::try_current() else { return };
+        let (relay, uri) = (self.clone(), uri.to_owned());
+        runtime.spawn(async move {
+            let Ok(link) = relay.0.upstream.live_primary().await else { return };
+            loop {
+                let is_wanted = relay.0.watched.contains(&uri);
+                let done = match is_wanted {
+                    true => link.connection.subscribe(&*uri).await,
+                    false => link.connection.unsubscribe(&*uri).await,
+                };
+                if let Err(error) = done {
+                    tracing::debug!(%error, "the server behind a relay refused a subscription");
+                    return;
+                }
+                if relay.0.watched.contains(&uri) == is_wanted {
+                    return;
+                }
+            }
+        });
     }
 
     /// Forwards the changes of the server behind, from the first time that this is called within a runtime.
@@ -227,16 +297,23 @@ impl Relay {
 
 /// Forwards the changes of the server behind to all clients, until the relay is dropped.
 async fn forward_changes(relay: Weak<Inner>) {
+    let mut delay = RECONNECT_DELAY;
     loop {
         let Some(inner) = relay.upgrade() else { return };
         let Ok(link) = inner.upstream.live_primary().await else {
             drop(inner);
-            tokio::time::sleep(super::upstream::RETRY).await;
+            tokio::time::sleep(delay).await;
+            delay = (delay * 2).min(MAX_RECONNECT_DELAY);
             continue;
         };
+        delay = RECONNECT_DELAY;
         let connection = link.connection.clone();
+        let watched = inner.watched.all();
         drop(inner);
         if let Ok(mut changes) = connection.changes().await {
+            for uri in watched {
+                let _ = connection.subscribe(uri).await;
+            }
             drop(connection);
             // Ends when the connection does: then it is opened again.
             while let Some(event) = changes.next().await {
@@ -252,7 +329,7 @@ async fn forward_changes(relay: Weak<Inner>) {
         }
         inner.attached.publish_all(link.catalogue.note(&Event::Reopened));
         drop(inner);
-        tokio::time::sleep(super::upstream::RETRY).await;
+        tokio::time::sleep(delay).await;
     }
 }
 

@@ -21,9 +21,6 @@ use crate::{
     timeouts::rounded,
 };
 
-/// The delay before a connection that was lost is opened again without a call.
-pub(super) const RETRY: Duration = Duration::from_secs(1);
-
 /// The server behind a relay.
 pub(super) struct Upstream {
     /// The first connection. All clients share it, if the server has no sessions.
@@ -40,6 +37,15 @@ struct Outage {
     since: Instant,
     attempts: u32,
 }
+
+impl Outage {
+    fn begin() -> Self {
+        Self { since: Instant::now(), attempts: 0 }
+    }
+}
+
+/// The time for which the last lists are returned while the server behind is down.
+const GRACE: Duration = Duration::from_secs(300);
 
 /// Connections that are not shared between clients.
 struct OwnLinks {
@@ -146,6 +152,11 @@ impl Upstream {
         session.get::<SessionLinks>()?.slot(relay).last()
     }
 
+    /// Returns the connection of a session, if it has one that is open.
+    pub(super) fn session_link(&self, relay: u64, session: &SessionHandle) -> Option<Arc<RelayLink>> {
+        session.get::<SessionLinks>()?.slot(relay).last().filter(|link| !link.is_closed())
+    }
+
     /// Returns the connection of a session. It is opened once, and again if it has ended.
     async fn of_session(
         &self,
@@ -193,6 +204,17 @@ impl Upstream {
         own.pool.lease(key, can_be_asked(capabilities), open).await
     }
 
+    /// Whether the server is down for so long that its last lists are not returned any more.
+    pub(super) fn is_long_down(&self) -> bool {
+        let mut outage = self.outage.lock().unwrap_or_else(PoisonError::into_inner);
+        outage.get_or_insert_with(Outage::begin).since.elapsed() >= GRACE
+    }
+
+    /// Records that the server has answered.
+    pub(super) fn recovered(&self) {
+        *self.outage.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
     /// Records whether a connection could be opened. Returns the error for the client if not.
     fn record<T>(&self, opened: Result<T>) -> Result<T, RpcError> {
         let mut outage = self.outage.lock().unwrap_or_else(PoisonError::into_inner);
@@ -202,12 +224,11 @@ impl Upstream {
                 Ok(link)
             }
             Err(error) => {
-                let outage = outage.get_or_insert_with(|| Outage { since: Instant::now(), attempts: 0 });
+                let outage = outage.get_or_insert_with(Outage::begin);
                 outage.attempts += 1;
                 let (since, attempts) = (rounded(outage.since.elapsed()), outage.attempts);
-                let times = if attempts == 1 { "once" } else { "again" };
                 Err(RpcError::internal(format!(
-                    "`{}`, the server behind this one, cannot be reached for {since:?}: it was tried {times} ({attempts} in all): \
+                    "`{}`, the server behind this one, has been down for {since:?}, and {attempts} attempts to connect failed: \
                      {error}; call again later",
                     backend_name(&self.first.connection)
                 )))

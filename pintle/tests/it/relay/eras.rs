@@ -1,6 +1,12 @@
 //! One scenario in every pairing of eras: through a relay, clients see what they see without it.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use pintle::{
     Server,
@@ -185,4 +191,40 @@ async fn a_changed_list_is_reported_and_its_entries_can_be_called() {
             assert_eq!(client.tool("new").await, "it is new");
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_updated_resource_is_reported_to_those_that_watch_it() {
+    for downstream in ERAS {
+        for upstream in ERAS {
+            let behind = world::server(&Seen::default());
+            let front = world::relayed(&behind, upstream).await;
+            let mut client = Client::open(&front, downstream, everything()).await;
+            client.call("resources/list", json!({})).await;
+            client.listen(&["note://shopping", "note://7"]).await;
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            for uri in ["note://shopping", "note://7"] {
+                behind.resource_updated(uri);
+                let heard = client.hear().await;
+                assert_eq!(heard["method"], "notifications/resources/updated", "{downstream} to {upstream}");
+                assert_eq!(heard["params"]["uri"], uri);
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn changed_roots_of_a_session_are_reported_behind_the_relay() {
+    let told = Arc::new(AtomicUsize::new(0));
+    let counted = told.clone();
+    let behind = world::server(&Seen::default()).on_roots_changed(move |_| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        async {}
+    });
+    let front = world::relayed(&behind, R4).await;
+    let mut client = Client::open(&front, R4, everything()).await;
+    client.tool("count").await;
+    client.notify("notifications/roots/list_changed", json!({})).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(told.load(Ordering::SeqCst), 1);
 }

@@ -3,5 +3,10 @@
 mod eras;
 #[cfg(feature = "http-server")]
 mod headers;
+#[cfg(all(feature = "http-client", feature = "http-server"))]
+mod http;
+mod outage;
 mod parked;
+mod sessions;
+mod translated;
 mod world;

@@ -1,0 +1,84 @@
+//! A server behind that is lost, and one that stays down.
+
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use pintle::{Server, relay::Relay};
+use serde_json::{Value, json};
+
+use super::world::{self, ERAS, Seen, everything};
+use crate::support::eras::{Client, R4};
+
+/// A relay to a server that cannot be reached while the flag is set.
+async fn unsteady(behind: &Server, down: &Arc<AtomicBool>) -> Server {
+    let (behind, down) = (behind.clone(), down.clone());
+    let connector = move || {
+        let connected = match down.load(Ordering::SeqCst) {
+            true => Err(io::Error::new(io::ErrorKind::ConnectionRefused, "nobody listens")),
+            false => behind.in_process().map_err(io::Error::other),
+        };
+        async { connected }
+    };
+    world::front(&Relay::connect(world::client(R4), connector).await.unwrap())
+}
+
+/// Ends all sessions of the server.
+async fn crash(behind: &Server) {
+    for session in behind.sessions() {
+        session.close().await.unwrap();
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+}
+
+fn count(list: &Value) -> usize {
+    list["result"]["tools"].as_array().unwrap_or_else(|| panic!("{list}")).len()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_session_is_opened_again_and_the_client_is_notified() {
+    for downstream in ERAS {
+        let behind = world::server(&Seen::default());
+        let front = unsteady(&behind, &Arc::default()).await;
+        let mut client = Client::open(&front, downstream, everything()).await;
+        client.listen(&[]).await;
+        let before = client.call("tools/list", json!({})).await;
+        crash(&behind).await;
+        let after = client.call("tools/list", json!({})).await;
+        assert_eq!(count(&after), count(&before), "{downstream}");
+        let called = client.call("tools/call", json!({"name": "add", "arguments": {"a": 1, "b": 2}})).await;
+        assert_eq!(called["result"]["content"][0]["text"], "3", "{downstream}: {called}");
+        let heard = client.hear().await;
+        assert!(heard["method"].as_str().unwrap().ends_with("/list_changed"), "{heard}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_it_is_down_the_last_list_stays_and_calls_name_it() {
+    for downstream in ERAS {
+        let (behind, down) = (world::server(&Seen::default()), Arc::<AtomicBool>::default());
+        let front = unsteady(&behind, &down).await;
+        let mut client = Client::open(&front, downstream, everything()).await;
+        let before = client.call("tools/list", json!({})).await;
+        down.store(true, Ordering::SeqCst);
+        crash(&behind).await;
+        let during = client.call("tools/list", json!({})).await;
+        assert_eq!(count(&during), count(&before), "{downstream}");
+        let called = client.call("tools/call", json!({"name": "add", "arguments": {"a": 1, "b": 2}})).await;
+        let message = called["error"]["message"].as_str().unwrap_or_else(|| panic!("{called}"));
+        for part in ["`dice`", "has been down for", "attempts", "nobody listens", "call again later"] {
+            assert!(message.contains(part), "{downstream}: {message}");
+        }
+        tokio::time::sleep(Duration::from_secs(301)).await;
+        let late = client.call("tools/list", json!({})).await;
+        assert!(late["error"]["message"].as_str().unwrap().contains("`dice`"), "{downstream}: {late}");
+        down.store(false, Ordering::SeqCst);
+        let again = client.call("tools/list", json!({})).await;
+        assert_eq!(count(&again), count(&before), "{downstream}");
+    }
+}
