@@ -80,8 +80,7 @@ async fn scenario(server: &Server, revision: &'static str, capabilities: Value) 
         seen.extend(heard);
         seen.push(json!([name, without_id(answered)]));
     }
-    let seen = std::mem::take(&mut *seen.lock().unwrap());
-    seen
+    std::mem::take(&mut *seen.lock().unwrap())
 }
 
 fn without_id(mut answer: Value) -> Value {
