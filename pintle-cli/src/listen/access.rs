@@ -17,7 +17,7 @@ pub(crate) enum Access {
     /// Everybody whose `Host` and `Origin` are allowed.
     Open,
     /// Clients that send a token.
-    Bearer(BearerToken),
+    Bearer(Box<BearerToken>),
 }
 
 /// A token, and what a sent one is compared with.
@@ -36,7 +36,7 @@ impl Access {
             let message = format!("the environment variable `{name}` has no token");
             Failure::usage(message, format!("export {name}=…"))
         })?;
-        Ok(Self::Bearer(BearerToken::new(&token, None)?))
+        Ok(Self::Bearer(BearerToken::new(&token, None)?.into()))
     }
 
     /// Requires a random token, which has to be printed.
@@ -44,7 +44,7 @@ impl Access {
         let mut bytes = [0; 32];
         SystemRandom::new().fill(&mut bytes).map_err(|_| no_random_numbers())?;
         let token = URL_SAFE_NO_PAD.encode(bytes);
-        Ok(Self::Bearer(BearerToken::new(&token, Some(token.as_str().into()))?))
+        Ok(Self::Bearer(BearerToken::new(&token, Some(token.as_str().into()))?.into()))
     }
 
     /// Returns the random token.

@@ -38,7 +38,7 @@ impl Listening {
         output.result(&result, |text| {
             text.line(&url);
             if let Some(token) = token {
-                text.line(&format!("Authorization: Bearer {token}"));
+                text.line(format!("Authorization: Bearer {token}"));
             }
         })
     }
