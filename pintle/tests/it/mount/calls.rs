@@ -242,7 +242,7 @@ async fn a_cancelled_call_drops_the_handler_of_the_mounted_server() {
 
 #[tokio::test(start_paused = true)]
 async fn the_timeout_is_that_of_the_tool_the_mounted_server_or_the_outer_one() {
-    let hang = |name: &str| tool(name, || pending::<&str>());
+    let hang = |name: &str| tool(name, pending::<&str>);
     let git =
         || Server::new("git", "1").tool(hang("hang")).tool(hang("short").timeout(Duration::from_secs(1)));
     let outer =
