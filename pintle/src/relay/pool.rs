@@ -23,11 +23,19 @@ const IDLE: Duration = Duration::from_secs(300);
 /// The delay, in milliseconds, after which a client is asked to call again.
 const RETRY_AFTER_MS: u64 = 1000;
 
+/// The principal that a connection is open for.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) enum LinkPrincipal {
+    Local,
+    Named(Box<str>),
+    /// All anonymous clients, if they may share.
+    Anonymous,
+}
+
 /// On whose behalf a connection is open.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct LinkKey {
-    /// The principal; `None` is the local user.
-    pub(super) principal: Option<Box<str>>,
+    pub(super) principal: LinkPrincipal,
     /// The declared capabilities, as JSON.
     pub(super) capabilities: Box<str>,
 }

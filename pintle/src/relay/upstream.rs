@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::{
     link::{OpenConnection, RelayLink},
-    pool::{Lease, LinkKey, LinkPool},
+    pool::{Lease, LinkKey, LinkPool, LinkPrincipal},
     slot::LinkSlot,
 };
 use crate::{
@@ -191,9 +191,9 @@ impl Upstream {
         capabilities: &ClientCapabilities,
     ) -> Result<Lease, RpcError> {
         let principal = match cx.identity() {
-            Principal::Local => Some(None),
-            Principal::Named(name) => Some(Some(name.into())),
-            Principal::Anonymous => own.share_anonymous.then_some(None),
+            Principal::Local => Some(LinkPrincipal::Local),
+            Principal::Named(name) => Some(LinkPrincipal::Named(name.into())),
+            Principal::Anonymous => own.share_anonymous.then_some(LinkPrincipal::Anonymous),
         };
         let printed = serde_json::to_string(capabilities);
         let printed: Box<str> = printed.map_err(|error| RpcError::internal(error.to_string()))?.into();

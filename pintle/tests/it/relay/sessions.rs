@@ -73,7 +73,9 @@ async fn anonymous_clients_share_a_session_only_if_that_is_allowed() {
     let mut nobody = Raw::known(&front, Caller::new());
     let params = modern(json!({"name": "count"}), json!({}));
     assert_eq!(count(&mut nobody, params.clone()).await, "1");
-    assert_eq!(count(&mut nobody, params).await, "2");
+    assert_eq!(count(&mut nobody, params.clone()).await, "2");
+    let mut local = Raw::known(&front, Caller::local());
+    assert_eq!(count(&mut local, params).await, "1", "the local user shares nothing with them");
 }
 
 #[tokio::test(start_paused = true)]
