@@ -247,7 +247,7 @@ fn end_round(relay: &Relay, cx: &Cx, call: ParkedCall) -> Result<Outcome, RpcErr
         .map(|(key, open)| (key.as_str(), open.question.method.as_str(), &open.question.params));
     let result = input_required(questions).map_err(|error| RpcError::internal(error.to_string()))?;
     cx.call().set_answer_timeout_ms(u64::try_from(lifetime(cx).as_millis()).unwrap_or(u64::MAX));
-    let id = relay.0.parked.insert(call, cx.principal(), lifetime(cx))?;
+    let id = relay.0.parked.insert(call, cx, lifetime(cx))?;
     relayed(result, &RelayState::Parked(id))
 }
 
@@ -278,7 +278,7 @@ fn resume(relay: &Relay, cx: &Cx, id: &str) -> Result<ParkedCall, RpcError> {
         }
         Err(error) => {
             // The client may correct its answers, so the call goes on waiting, and the state can be used again.
-            relay.0.parked.put_back(id, call, cx.principal(), lifetime(cx));
+            relay.0.parked.put_back(id, call, cx, lifetime(cx));
             cx.note_refusal(&error);
             Err(error.into())
         }

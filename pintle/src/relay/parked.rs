@@ -10,12 +10,12 @@ use pintle_types::RpcError;
 use tokio::{task::AbortHandle, time::sleep};
 
 use super::upstream_call::{OpenQuestion, UpstreamCall};
-use crate::server::call::random;
+use crate::server::{Cx, access::caller_key::CallerKey, call::random};
 
 /// The limit of calls that wait in one relay.
 const MAX_CALLS: usize = 1024;
-/// The limit of calls of one principal that wait.
-const MAX_CALLS_OF_PRINCIPAL: usize = 32;
+/// The limit of calls of one caller that wait: a principal, or else an address or a connection.
+const MAX_CALLS_OF_CALLER: usize = 32;
 /// The limit of bytes of questions of one call that waits.
 const MAX_QUESTION_BYTES: usize = 1 << 20;
 
@@ -31,6 +31,8 @@ pub(super) struct ParkedCalls(Arc<Mutex<HashMap<Box<str>, ParkedEntry>>>);
 struct ParkedEntry {
     call: ParkedCall,
     principal: Option<Box<str>>,
+    /// The caller that it is counted for; `None` is the local user.
+    caller: Option<CallerKey>,
     expiry: AbortHandle,
 }
 
@@ -47,12 +49,7 @@ type Calls = Mutex<HashMap<Box<str>, ParkedEntry>>;
 
 impl ParkedCalls {
     /// Stores a call, and returns the id to take it out.
-    pub(super) fn insert(
-        &self,
-        call: ParkedCall,
-        principal: Option<&str>,
-        lifetime: Duration,
-    ) -> Result<Box<str>, RpcError> {
+    pub(super) fn insert(&self, call: ParkedCall, cx: &Cx, lifetime: Duration) -> Result<Box<str>, RpcError> {
         let bytes: usize = call.questions.iter().map(|(_, open)| open.question.params.as_str().len()).sum();
         if bytes > MAX_QUESTION_BYTES {
             return Err(RpcError::internal(format!(
@@ -61,25 +58,26 @@ impl ParkedCalls {
         }
         let id = random::bytes::<16>().map_err(|_| RpcError::internal("the system has no random numbers"))?;
         let id: Box<str> = URL_SAFE_NO_PAD.encode(id).into();
+        let caller = CallerKey::of(cx);
         let mut calls = self.lock();
-        let of_principal = calls.values().filter(|entry| entry.principal.as_deref() == principal).count();
-        if calls.len() >= MAX_CALLS || of_principal >= MAX_CALLS_OF_PRINCIPAL {
+        let of_caller = calls.values().filter(|entry| entry.caller == caller).count();
+        if calls.len() >= MAX_CALLS || of_caller >= MAX_CALLS_OF_CALLER {
             let reason = "too many calls wait for answers: answer them first";
             return Err(RpcError::overloaded(reason, RETRY_AFTER_MS));
         }
-        calls.insert(id.clone(), self.entry(&id, call, principal, lifetime));
+        calls.insert(id.clone(), self.entry(&id, call, cx, lifetime));
         Ok(id)
     }
 
     /// Stores a call again that was taken out.
-    pub(super) fn put_back(&self, id: &str, call: ParkedCall, principal: Option<&str>, lifetime: Duration) {
-        let entry = self.entry(id, call, principal, lifetime);
+    pub(super) fn put_back(&self, id: &str, call: ParkedCall, cx: &Cx, lifetime: Duration) {
+        let entry = self.entry(id, call, cx, lifetime);
         self.lock().insert(id.into(), entry);
     }
 
-    fn entry(&self, id: &str, call: ParkedCall, principal: Option<&str>, lifetime: Duration) -> ParkedEntry {
+    fn entry(&self, id: &str, call: ParkedCall, cx: &Cx, lifetime: Duration) -> ParkedEntry {
         let expiry = tokio::spawn(expire(Arc::downgrade(&self.0), id.into(), lifetime)).abort_handle();
-        ParkedEntry { call, principal: principal.map(Into::into), expiry }
+        ParkedEntry { call, principal: cx.principal().map(Into::into), caller: CallerKey::of(cx), expiry }
     }
 
     /// Takes a call out. `None` if it has expired, or belongs to another principal, or to another process.

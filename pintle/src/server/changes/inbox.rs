@@ -208,7 +208,8 @@ mod tests {
 
     #[test]
     fn what_nobody_watches_is_not_collected() {
-        let inbox = inbox(&mut watching(&["note://1"]));
+        let mut engine = watching(&["note://1"]);
+        let inbox = inbox(&mut engine);
         for n in 2..10_000 {
             updated(&inbox, format!("note://{n}"));
         }
@@ -224,7 +225,8 @@ mod tests {
 
     #[test]
     fn while_nobody_reads_one_mark_is_enough() {
-        let inbox = inbox(&mut watching(&["note://1"]));
+        let mut engine = watching(&["note://1"]);
+        let inbox = inbox(&mut engine);
         updated(&inbox, "note://1/0".into());
         inbox.set_read(false);
         assert_eq!(inbox.lock().pending.updates(), (0, 0));
@@ -244,7 +246,8 @@ mod tests {
 
     #[test]
     fn a_slow_listener_collects_so_many_bytes() {
-        let inbox = inbox(&mut watching(&["note://1", "note://2"]));
+        let mut engine = watching(&["note://1", "note://2"]);
+        let inbox = inbox(&mut engine);
         let long = "x".repeat(1000);
         for n in 0..10_000 {
             updated(&inbox, format!("note://1/{n}/{long}"));

@@ -13,7 +13,7 @@ use tokio::{
 
 #[cfg(feature = "logging")]
 use crate::server::call::current;
-use crate::server::{Cx, Principal, access::peer_address::AddressKey, call::run::CallScope};
+use crate::server::{access::caller_key::CallerKey, call::run::CallScope};
 
 /// The limit on synchronous handlers that run at the same time in a process: half of the threads that tokio has for blocking
 /// work by default, so that the other half is left for files and name resolution.
@@ -31,41 +31,12 @@ static CALLERS: LazyLock<Mutex<CallerPermits>> = LazyLock::new(Mutex::default);
 
 #[derive(Default)]
 struct CallerPermits {
-    by_caller: HashMap<BlockingCaller, Weak<Semaphore>>,
+    by_caller: HashMap<CallerKey, Weak<Semaphore>>,
     /// The length at which callers without handlers are removed, so that adding one is cheap, however many there are.
     cleanup_at: usize,
 }
 
-/// The caller that a synchronous handler is counted for.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub(crate) enum BlockingCaller {
-    Named(Box<str>),
-    /// An anonymous caller, by the address of its connection.
-    Address(AddressKey),
-    /// An anonymous caller, by its connection.
-    Connection(u64),
-    Unknown,
-}
-
-impl BlockingCaller {
-    /// Returns the caller of a call. `None` is the local user, who is not limited.
-    pub(super) fn of(cx: &Cx) -> Option<Self> {
-        match cx.identity() {
-            Principal::Local => None,
-            Principal::Named(name) => Some(Self::Named(name.into())),
-            Principal::Anonymous => {
-                if let Some(address) = cx.peer_address() {
-                    return Some(Self::Address(AddressKey::of(address.ip())));
-                }
-                let connection = cx.sink().session().and_then(Weak::upgrade);
-                Some(
-                    connection
-                        .map_or(Self::Unknown, |connection| Self::Connection(connection.facts().number)),
-                )
-            }
-        }
-    }
-
+impl CallerKey {
     fn permits(self) -> Arc<Semaphore> {
         let mut callers = CALLERS.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(permits) = callers.by_caller.get(&self).and_then(Weak::upgrade) {
@@ -126,13 +97,13 @@ impl<F> Blocking<F> {
 
 /// Runs a function on the blocking pool. Dropping the future removes the function from the queue, if it has not started.
 pub(super) async fn run<R: Send + 'static>(
-    caller: Option<BlockingCaller>,
+    caller: Option<CallerKey>,
     scope: CallScope,
     function: impl FnOnce() -> R + Send + 'static,
 ) -> R {
     // Without a runtime there is no pool.
     let Ok(runtime) = Handle::try_current() else { return function() };
-    let own_permit = match caller.map(BlockingCaller::permits) {
+    let own_permit = match caller.map(CallerKey::permits) {
         // The permits are never closed.
         Some(permits) => permits.acquire_owned().await.ok(),
         None => None,

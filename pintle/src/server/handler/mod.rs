@@ -21,8 +21,10 @@ use pintle_types::{
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use self::blocking::{Blocking, BlockingCaller};
-use crate::server::{Cx, Description, HandlerError, ToolError, call::run::CallScope};
+use self::blocking::Blocking;
+use crate::server::{
+    Cx, Description, HandlerError, ToolError, access::caller_key::CallerKey, call::run::CallScope,
+};
 
 /// An async function that handles calls of a tool, gets of a prompt or reads of a resource.
 ///
@@ -364,7 +366,7 @@ macro_rules! impl_blocking_handler {
             )]
             fn call(&self, cx: Cx) -> impl Future<Output = Result<R, Outcome>> + Send + 'static {
                 let function = self.function();
-                let (caller, scope) = (BlockingCaller::of(&cx), CallScope::of(&cx));
+                let (caller, scope) = (CallerKey::of(&cx), CallScope::of(&cx));
                 let started = (|| {
                     $(let $arg = $arg::from_call(&cx)?;)*
                     Ok(blocking::run(caller, scope, move || function($($arg),*)))

@@ -36,7 +36,7 @@ use crate::server::{ConnectionEvent, Cx, ListKind, PageRequest, RequestError, Sc
 /// ```
 /// use pintle::{Server, server::{Cx, ListKind, Outcome, PageRequest, ProvidedEntry, Provider, ProviderPage}};
 /// use pintle::server::{RequestError, Scope, Target};
-/// use pintle::types::{RawObject, schema::{CallToolResult, ServerCapabilities, Tool, ToolsCapability}};
+/// use pintle::types::{schema::{CallToolResult, ServerCapabilities, Tool, ToolsCapability}};
 ///
 /// struct Greeter;
 ///
@@ -64,7 +64,7 @@ use crate::server::{ConnectionEvent, Cx, ListKind, PageRequest, RequestError, Sc
 ///     }
 ///
 ///     async fn handle(&self, _: Cx) -> Outcome {
-///         Outcome::Complete(RawObject::from_serialize(&CallToolResult::text("Hello.")).unwrap().into())
+///         Outcome::Complete(CallToolResult::raw_text("Hello.").into())
 ///     }
 /// }
 ///

@@ -187,13 +187,12 @@ async fn a_state_is_claimed_before_the_provider_runs() {
 }
 
 #[tokio::test]
-async fn a_provider_that_panics_fails_its_call_only() {
+async fn a_broken_reference_fails_its_call_only() {
     let server = Server::new("desk", "1")
         .provider(library())
         .prompt(prompt("own", || async { "own" }))
         .layer(&around(|cx: Cx, next: Next| async move { next.run(cx).await }));
     each(&server, &[R4, R5], json!({}), async |client| {
-        // `handle` unwraps the target, which a broken reference does not have.
         let broken = client.call("completion/complete", json!({"ref": 1})).await;
         assert!(broken["error"]["code"].is_i64(), "{broken}");
         assert_eq!(client.tool("lend").await, "library lend -");

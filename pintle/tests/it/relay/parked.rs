@@ -89,12 +89,18 @@ async fn the_answers_of_another_principal_are_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_principal_cannot_fill_the_relay_for_others() {
+async fn a_caller_cannot_fill_the_relay_for_others() {
+    for caller in [Caller::new().principal("ann"), Caller::new(), Caller::local()] {
+        fill_and_try_others(caller).await;
+    }
+}
+
+async fn fill_and_try_others(caller: Caller) {
     let front = world::relayed(&world::server(&Seen::default()), R4).await;
-    let mut ann = Raw::known(&front, Caller::new().principal("ann"));
+    let mut full = Raw::known(&front, caller);
     let mut refused = None;
     for at in 0..40 {
-        let asked = call(&mut ann, "book", None, Value::Null).await;
+        let asked = call(&mut full, "book", None, Value::Null).await;
         if asked.get("error").is_some() {
             refused = Some((at, asked));
             break;
@@ -103,7 +109,9 @@ async fn a_principal_cannot_fill_the_relay_for_others() {
     let (at, refused) = refused.expect("there is a limit");
     assert_eq!(at, 32);
     assert!(refused["error"]["message"].as_str().unwrap().contains("too many calls wait"), "{refused}");
-    let mut bob = Raw::known(&front, Caller::new().principal("bob"));
-    let asked = call(&mut bob, "book", None, Value::Null).await;
-    assert_eq!(asked["result"]["resultType"], "input_required");
+    for other in [Caller::new().principal("bob"), Caller::new()] {
+        let mut other = Raw::known(&front, other);
+        let asked = call(&mut other, "book", None, Value::Null).await;
+        assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
+    }
 }
