@@ -10,7 +10,7 @@ use pintle_types::RpcError;
 use tokio::{task::AbortHandle, time::sleep};
 
 use super::upstream_call::{OpenQuestion, UpstreamCall};
-use crate::server::{Cx, access::caller_key::CallerKey, call::random};
+use crate::server::{Cx, call::caller_key::CallerKey, call::random};
 
 /// The limit of calls that wait in one relay.
 const MAX_CALLS: usize = 1024;

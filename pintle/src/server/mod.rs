@@ -14,7 +14,7 @@
 //!
 //! What it returns is [`IntoToolResult`], [`IntoPromptResult`] or [`IntoResourceResult`].
 
-pub(crate) mod access;
+mod access;
 pub(crate) mod call;
 mod catalogue;
 mod changes;

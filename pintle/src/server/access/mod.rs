@@ -2,7 +2,6 @@
 
 pub(crate) mod authenticated;
 pub(crate) mod caller;
-pub(crate) mod caller_key;
 pub(crate) mod peer_address;
 pub(crate) mod principal;
 pub(crate) mod required;

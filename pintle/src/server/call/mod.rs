@@ -4,6 +4,7 @@
 //! [`CallSink`](sink::CallSink), as a [`CallEvent`](sink::CallEvent).
 
 pub(crate) mod batch;
+pub(crate) mod caller_key;
 pub(crate) mod context;
 #[cfg(feature = "logging")]
 pub(crate) mod current;

@@ -13,7 +13,7 @@ use tokio::{
 
 #[cfg(feature = "logging")]
 use crate::server::call::current;
-use crate::server::{access::caller_key::CallerKey, call::run::CallScope};
+use crate::server::{call::caller_key::CallerKey, call::run::CallScope};
 
 /// The limit on synchronous handlers that run at the same time in a process: half of the threads that tokio has for blocking
 /// work by default, so that the other half is left for files and name resolution.

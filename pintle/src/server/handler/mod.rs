@@ -23,7 +23,7 @@ use serde::Serialize;
 
 use self::blocking::Blocking;
 use crate::server::{
-    Cx, Description, HandlerError, ToolError, access::caller_key::CallerKey, call::run::CallScope,
+    Cx, Description, HandlerError, ToolError, call::caller_key::CallerKey, call::run::CallScope,
 };
 
 /// An async function that handles calls of a tool, gets of a prompt or reads of a resource.

@@ -136,6 +136,7 @@ async fn a_tool_that_only_a_layer_knows_is_called_through_a_mount() {
     .await;
 }
 
+#[cfg(feature = "logging")]
 #[tokio::test]
 async fn questions_values_once_progress_and_logs_pass_through() {
     let acts = Arc::new(AtomicUsize::new(0));

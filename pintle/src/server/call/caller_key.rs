@@ -1,7 +1,6 @@
 use std::sync::Weak;
 
-use super::peer_address::AddressKey;
-use crate::server::{Cx, Principal};
+use crate::server::{Cx, Principal, access::peer_address::AddressKey};
 
 /// The caller that something is counted for, if one caller may have only so many.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
