@@ -4,7 +4,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 
 use crate::{
     failure::Failure,
-    output::{Text, Tone},
+    output::{Image, Text, Tone},
 };
 
 /// An image, audio or other data of a server.
@@ -31,7 +31,7 @@ impl<'a> Media<'a> {
         Self { kind, mime_type, base64 }
     }
 
-    /// Prints a line about the data, and saves it if there is a directory.
+    /// Prints a line about the data, saves it if there is a directory, and shows an image where the terminal can.
     pub(super) fn print(self, number: usize, save: Option<&Path>, text: &mut Text) -> Result<(), Failure> {
         let bytes = decode(self.base64)?;
         text.tone(Tone::Faint, self.kind).add(": ").add(self.mime_type).add(", ");
@@ -47,6 +47,9 @@ impl<'a> Media<'a> {
             }
         }
         text.end();
+        if let Some(image) = Image::new(self.mime_type, &bytes) {
+            text.image(image);
+        }
         Ok(())
     }
 

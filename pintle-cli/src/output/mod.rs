@@ -6,6 +6,7 @@
 mod console;
 mod edited_line;
 mod failed;
+mod image;
 mod line_reader;
 mod pager;
 mod paint;
@@ -35,6 +36,7 @@ use stream::Stream;
 
 pub(crate) use console::{Console, Turn};
 pub(crate) use edited_line::EditedLine;
+pub(crate) use image::Image;
 pub(crate) use line_reader::{LineReader, LineRequest, TypedLine};
 pub use paint::Paint;
 pub(crate) use paint::Tone;
@@ -217,6 +219,11 @@ impl Output {
         self.settings.raw || !lock(&self.out).is_terminal
     }
 
+    /// Whether standard output is a terminal that can show images.
+    pub(crate) fn shows_images(&self) -> bool {
+        lock(&self.out).shows_images()
+    }
+
     /// Prints the result of a verb: with `--json` as one JSON object, with `--pick` a part of that, otherwise as text.
     pub(crate) fn result(&self, json: &impl Serialize, text: impl FnOnce(&mut Text)) -> Result<(), Failure> {
         if !self.is_structured() {
@@ -276,7 +283,9 @@ impl Output {
         let mut all = Text::new();
         text(&mut all);
         let shown = lock(&self.out).rendered(&all);
-        if self.has_pager()
+        // A pager would print the data of an image.
+        if !all.has_images()
+            && self.has_pager()
             && let Some(rows) = terminal::height()
             && pager::is_longer(&shown, rows, self.width)
             && pager::show(&shown)

@@ -6,6 +6,7 @@ use std::{
 };
 
 use super::{
+    image::ImageProtocol,
     paint::Paint,
     text::{Rendering, Text},
 };
@@ -27,7 +28,12 @@ impl Stream {
     pub(super) fn stdout(raw: bool) -> Self {
         let out = io::stdout();
         let is_terminal = out.is_terminal();
-        let rendering = Rendering { paint: Paint::of(&out), raw: raw || !is_terminal };
+        let images = ImageProtocol::detect(|name| std::env::var(name).ok());
+        let rendering = Rendering {
+            paint: Paint::of(&out),
+            raw: raw || !is_terminal,
+            images: images.filter(|_| is_terminal),
+        };
         Self { to: Box::new(out), is_terminal, rendering }
     }
 
@@ -35,8 +41,13 @@ impl Stream {
     pub(super) fn stderr(raw: bool) -> Self {
         let err = io::stderr();
         let is_terminal = err.is_terminal();
-        let rendering = Rendering { paint: Paint::of(&err), raw };
+        let rendering = Rendering { paint: Paint::of(&err), raw, images: None };
         Self { to: Box::new(err), is_terminal, rendering }
+    }
+
+    /// Whether images are shown here.
+    pub(super) fn shows_images(&self) -> bool {
+        self.rendering.images.is_some()
     }
 
     pub(super) fn write(&mut self, text: &Text) -> io::Result<()> {

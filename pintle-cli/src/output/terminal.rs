@@ -25,6 +25,28 @@ pub(super) fn columns() -> Option<usize> {
     of_terminal().map(|(width, _)| width).filter(|width| *width > 0)
 }
 
+/// The width of a terminal.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PixelSize {
+    /// The width in pixels.
+    pub(super) width: u32,
+    pub(super) columns: u16,
+}
+
+/// Returns the width of the terminal in pixels. `None` if it does not know.
+#[cfg(unix)]
+pub(super) fn size_in_pixels() -> Option<PixelSize> {
+    #[expect(clippy::disallowed_methods, reason = "nothing is printed")]
+    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
+    (size.ws_xpixel > 0 && size.ws_col > 0)
+        .then(|| PixelSize { width: size.ws_xpixel.into(), columns: size.ws_col })
+}
+
+#[cfg(not(unix))]
+pub(super) fn size_in_pixels() -> Option<PixelSize> {
+    None
+}
+
 /// Returns the width and the height.
 #[cfg(unix)]
 fn of_terminal() -> Option<(usize, usize)> {

@@ -1,6 +1,7 @@
 use std::fmt;
 
 use super::{
+    image::{Image, ImageProtocol},
     paint::{Paint, Tone},
     printable::{Layout, Printable},
 };
@@ -14,6 +15,7 @@ pub(crate) struct Text {
 #[derive(Clone, Debug)]
 enum Span {
     Part { tone: Option<Tone>, text: String, layout: Layout },
+    Image(Image),
     LineBreak,
 }
 
@@ -23,6 +25,8 @@ pub(super) struct Rendering {
     pub(super) paint: Paint,
     /// Whether control characters are printed as they are.
     pub(super) raw: bool,
+    /// How images are shown. `None` leaves them out.
+    pub(super) images: Option<ImageProtocol>,
 }
 
 impl Text {
@@ -49,6 +53,16 @@ impl Text {
         let text = text.to_string();
         let text = text.strip_suffix('\n').unwrap_or(&text);
         self.part(None, text, Layout::Block).end()
+    }
+
+    /// Adds an image, on lines of its own.
+    pub(crate) fn image(&mut self, image: Image) -> &mut Self {
+        self.spans.push(Span::Image(image));
+        self
+    }
+
+    pub(super) fn has_images(&self) -> bool {
+        self.spans.iter().any(|span| matches!(span, Span::Image(_)))
     }
 
     /// Ends the line.
@@ -82,7 +96,7 @@ impl Text {
 
     /// Returns the text without tones.
     pub(crate) fn rendered_plain(&self) -> String {
-        self.render(Rendering { paint: Paint::PLAIN, raw: false })
+        self.render(Rendering { paint: Paint::PLAIN, raw: false, images: None })
     }
 
     fn part(&mut self, tone: Option<Tone>, text: impl fmt::Display, layout: Layout) -> &mut Self {
@@ -95,6 +109,11 @@ impl Text {
         for span in &self.spans {
             match span {
                 Span::LineBreak => out.push('\n'),
+                Span::Image(image) => {
+                    if let Some(protocol) = how.images {
+                        image.render(protocol, &mut out);
+                    }
+                }
                 Span::Part { tone, text, layout } => {
                     let shown = match (how.raw, layout) {
                         (false, layout) => Printable::new(text, *layout).to_string(),
@@ -133,15 +152,15 @@ mod tests {
 
     #[test]
     fn control_characters_are_visible_unless_raw() {
-        let plain = Rendering { paint: Paint::PLAIN, raw: false };
+        let plain = Rendering { paint: Paint::PLAIN, raw: false, images: None };
         assert_eq!(sample().render(plain), "name a\\u{1b}\\nb\nx\ny\\u{7}\n");
-        let raw = Rendering { paint: Paint::PLAIN, raw: true };
+        let raw = Rendering { paint: Paint::PLAIN, raw: true, images: None };
         assert_eq!(sample().render(raw), "name a\u{1b}\\nb\nx\ny\u{7}\n");
     }
 
     #[test]
     fn a_shortened_text_fits() {
-        let plain = Rendering { paint: Paint::PLAIN, raw: false };
+        let plain = Rendering { paint: Paint::PLAIN, raw: false, images: None };
         assert_eq!(Text::from("a\u{1b}bcd").shortened(5).render(plain), "a\\u{…");
         assert_eq!(Text::from("abcde").shortened(5).render(plain), "abcde");
         assert_eq!(Text::new().shortened(5).render(plain), "");
@@ -149,7 +168,7 @@ mod tests {
 
     #[test]
     fn colours_are_those_of_the_command() {
-        let text = sample().render(Rendering { paint: Paint::COLOURED, raw: false });
+        let text = sample().render(Rendering { paint: Paint::COLOURED, raw: false, images: None });
         assert_eq!(text, "name \u{1b}[2ma\\u{1b}\\nb\u{1b}[0m\nx\ny\\u{7}\n");
     }
 }

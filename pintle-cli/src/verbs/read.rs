@@ -13,7 +13,7 @@ use crate::{
     content,
     failure::Failure,
     forms::{Questions, Typed},
-    output::Output,
+    output::{Image, Output},
     targets::Endpoint,
 };
 
@@ -95,13 +95,32 @@ pub(super) fn print(result: &ReadResourceResult, next: &str, output: &Output) ->
         if output.takes_bytes() {
             return output.bytes(&bytes(result)?);
         }
-        return Err(Failure::usage("the contents are not text, and this is a terminal", next));
+        let shown =
+            output.shows_images().then(|| result.contents.iter().map(image).collect::<Option<Vec<_>>>());
+        let Some(images) = shown.flatten() else {
+            return Err(Failure::usage("the contents are not text, and this is a terminal", next));
+        };
+        return output.text(|text| {
+            for image in images {
+                text.image(image);
+            }
+        });
     }
     output.result(result, |text| {
         for contents in &result.contents {
             text.block(contents.as_text().unwrap_or_default());
         }
     })
+}
+
+/// Returns the contents as an image that a terminal can show.
+fn image(contents: &ResourceContents) -> Option<Image> {
+    match &contents.body {
+        ResourceBody::Blob(base64) => {
+            Image::new(contents.mime_type.as_deref()?, &content::decode(base64).ok()?)
+        }
+        ResourceBody::Text(_) => None,
+    }
 }
 
 /// Returns the contents as bytes, one after the other.

@@ -39,7 +39,7 @@ pub(crate) fn pintle() -> Command {
     command.env("HOME", "/no/such/home").env("USERPROFILE", "/no/such/home").env_remove("XDG_CONFIG_HOME");
     command.env_remove("XDG_STATE_HOME");
     // No pager waits for a key, and the terminal is one that lines can be edited at.
-    command.env("PAGER", "cat").env("TERM", "xterm");
+    command.env("PAGER", "cat").env("TERM", "xterm").env_remove("TERM_PROGRAM").env_remove("TMUX");
     command
 }
 
