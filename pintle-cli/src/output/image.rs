@@ -10,7 +10,7 @@ use super::terminal;
 const MAX_BYTES: usize = 4 << 20;
 /// The length of one piece of Base64, as the protocol of kitty limits it.
 const CHUNK: usize = 4096;
-/// What every PNG begins with.
+/// The bytes that every PNG begins with.
 const PNG_SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
 
 /// How a terminal takes images.
