@@ -77,7 +77,7 @@ pub(super) async fn forward(relay: &Relay, cx: &Cx) -> Outcome {
 }
 
 async fn attempt_forward(relay: &Relay, cx: &Cx) -> Result<Outcome, Failure> {
-    let stateless = relay.0.upstream.primary().connection.revision().is_stateless();
+    let stateless = relay.inner.upstream.primary().connection.revision().is_stateless();
     match (cx.call().is_in_session(), stateless) {
         (true, true) => repeat(relay, cx).await,
         (true, false) => ask_in_session(relay, cx).await,
@@ -88,13 +88,13 @@ async fn attempt_forward(relay: &Relay, cx: &Cx) -> Result<Outcome, Failure> {
 
 /// Whether a call may be sent again, although the server may have received it.
 fn may_repeat(relay: &Relay, cx: &Cx) -> bool {
-    if !relay.0.upstream.can_reopen() || cx.call().returned() {
+    if !relay.inner.upstream.can_reopen() || cx.call().returned() {
         return false;
     }
     match cx.method() {
         method::TOOLS_CALL => {
             let name: Option<String> = cx.params().decode_member("name").ok().flatten();
-            name.is_some_and(|name| relay.0.upstream.primary().catalogue.is_repeatable(&name))
+            name.is_some_and(|name| relay.inner.upstream.primary().catalogue.is_repeatable(&name))
         }
         method => {
             matches!(method, method::RESOURCES_READ | method::PROMPTS_GET | method::COMPLETION_COMPLETE)
@@ -247,7 +247,7 @@ fn end_round(relay: &Relay, cx: &Cx, call: ParkedCall) -> Result<Outcome, RpcErr
         .map(|(key, open)| (key.as_str(), open.question.method.as_str(), &open.question.params));
     let result = input_required(questions).map_err(|error| RpcError::internal(error.to_string()))?;
     cx.call().set_answer_timeout_ms(u64::try_from(lifetime(cx).as_millis()).unwrap_or(u64::MAX));
-    let id = relay.0.parked.insert(call, cx, lifetime(cx))?;
+    let id = relay.inner.parked.insert(call, cx, lifetime(cx))?;
     relayed(result, &RelayState::Parked(id))
 }
 
@@ -266,7 +266,7 @@ fn resume(relay: &Relay, cx: &Cx, id: &str) -> Result<ParkedCall, RpcError> {
             "the call no longer waits for its answers, because it took too long or the server was restarted: start the call again",
         )
     };
-    let mut call = relay.0.parked.take(id, cx.principal()).ok_or_else(lost)?;
+    let mut call = relay.inner.parked.take(id, cx.principal()).ok_or_else(lost)?;
     let answers = call.questions.iter().map(|(key, open)| offered_answer(cx, key, &open.question.method));
     match answers.collect::<Result<Vec<_>, _>>() {
         Ok(answers) => {
@@ -278,7 +278,7 @@ fn resume(relay: &Relay, cx: &Cx, id: &str) -> Result<ParkedCall, RpcError> {
         }
         Err(error) => {
             // The client may correct its answers, so the call goes on waiting, and the state can be used again.
-            relay.0.parked.put_back(id, call, cx, lifetime(cx));
+            relay.inner.parked.put_back(id, call, cx, lifetime(cx));
             cx.note_refusal(&error);
             Err(error.into())
         }
@@ -332,7 +332,7 @@ fn pages_opened(cx: &Cx, error: &RpcError) -> Result<bool, RpcError> {
 /// Sends a call over the connection that it uses.
 async fn start(relay: &Relay, cx: &Cx, params: RawObject) -> Result<UpstreamCall, RpcError> {
     let capabilities = upstream_capabilities(cx);
-    let link = relay.0.upstream.lease(relay.0.id, cx, &capabilities).await?;
+    let link = relay.inner.upstream.lease(cx, &capabilities, relay.options.sharing).await?;
     link.want_logs(cx.peer().log_level).await;
     let capabilities =
         RawObject::from_serialize(&capabilities).map_err(|error| RpcError::internal(error.to_string()))?;
@@ -373,7 +373,7 @@ fn complete(relay: &Relay, result: RawObject) -> Outcome {
     let mut result = without_server_info(result);
     // Members that mean something to clients without a session, and nothing to a server that has one.
     let foreign = ["resultType", "ttlMs", "cacheScope"];
-    if !relay.0.upstream.primary().connection.revision().is_stateless()
+    if !relay.inner.upstream.primary().connection.revision().is_stateless()
         && foreign.iter().any(|name| result.get(name).is_some())
     {
         result = result.without(&foreign);
@@ -405,7 +405,7 @@ fn read_questions(relay: &Relay, result: &RawObject) -> Result<InputRequired, Rp
         Ok(InputRequest::new(key, request.method, params))
     });
     let requests = requests.collect::<Result<_, _>>().map_err(unreadable)?;
-    Ok(InputRequired::new(requests, state, relay.0.upstream.primary().connection.revision()))
+    Ok(InputRequired::new(requests, state, relay.inner.upstream.primary().connection.revision()))
 }
 
 /// Asks the client of a session all questions of a round at once, and returns the answers by key.

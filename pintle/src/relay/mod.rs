@@ -27,13 +27,7 @@ mod slot;
 mod upstream;
 mod upstream_call;
 
-use std::{
-    fmt,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-};
+use std::{fmt, sync::Arc};
 
 use pintle_types::schema::Implementation;
 
@@ -45,7 +39,7 @@ use crate::{
 
 use attached::{AttachedServers, ListHints, WatchedResources};
 use parked::ParkedCalls;
-use upstream::{Upstream, backend_name};
+use upstream::{AnonymousSharing, Upstream, backend_name};
 
 /// A server behind another one, which forwards calls to it. It is a [`Provider`](crate::server::Provider) of what that server offers:
 /// tools, prompts, resources, templates, completions and their changes.
@@ -65,19 +59,26 @@ use upstream::{Upstream, backend_name};
 /// # Ok(()) }
 /// ```
 #[derive(Clone)]
-pub struct Relay(Arc<Inner>);
+pub struct Relay {
+    inner: Arc<Inner>,
+    options: RelayOptions,
+}
+
+/// The options of one handle of a relay. Its clones keep them.
+#[derive(Clone, Copy, Debug, Default)]
+struct RelayOptions {
+    sharing: AnonymousSharing,
+    forwards_unlisted: bool,
+    /// Whether its server has nothing else, and its instructions already.
+    is_whole_server: bool,
+}
 
 struct Inner {
-    /// A number that no other relay of this process has.
-    id: u64,
     upstream: Upstream,
     parked: ParkedCalls,
     attached: AttachedServers,
     watched: WatchedResources,
     hints: ListHints,
-    forwards_unlisted: bool,
-    /// Whether its server has nothing else, and its instructions already.
-    is_whole_server: bool,
 }
 
 impl Relay {
@@ -119,27 +120,21 @@ impl Relay {
     }
 
     fn over(upstream: Upstream) -> Self {
-        static LAST: AtomicU64 = AtomicU64::new(0);
-        let id = LAST.fetch_add(1, Ordering::Relaxed);
-        Self(Arc::new(Inner {
-            id,
+        let inner = Inner {
             upstream,
             parked: ParkedCalls::default(),
             attached: AttachedServers::default(),
             watched: WatchedResources::default(),
             hints: ListHints::default(),
-            forwards_unlisted: false,
-            is_whole_server: false,
-        }))
+        };
+        Self { inner: Arc::new(inner), options: RelayOptions::default() }
     }
 
     /// Lets anonymous clients without a session share connections to a server with sessions. Whatever the server keeps for a
     /// session is then shared between them.
     #[must_use]
     pub fn share_anonymous(mut self) -> Self {
-        if let Some(inner) = Arc::get_mut(&mut self.0) {
-            inner.upstream.share_anonymous();
-        }
+        self.options.sharing = AnonymousSharing::Allowed;
         self
     }
 
@@ -147,9 +142,7 @@ impl Relay {
     /// others would not be asked for them.
     #[must_use]
     pub fn forward_unlisted(mut self) -> Self {
-        if let Some(inner) = Arc::get_mut(&mut self.0) {
-            inner.forwards_unlisted = true;
-        }
+        self.options.forwards_unlisted = true;
         self
     }
 
@@ -171,11 +164,9 @@ impl Relay {
     /// # Ok(()) }
     /// ```
     pub fn into_server(mut self) -> Server {
-        if let Some(inner) = Arc::get_mut(&mut self.0) {
-            inner.forwards_unlisted = true;
-            inner.is_whole_server = true;
-        }
-        let connection = self.0.upstream.primary().connection.clone();
+        self.options.forwards_unlisted = true;
+        self.options.is_whole_server = true;
+        let connection = self.inner.upstream.primary().connection.clone();
         let mut server = Server::new(self.backend(), "");
         if let Some(info) = connection.server_info() {
             server = server.info(|own| *own = Implementation::clone(&info));
@@ -188,7 +179,7 @@ impl Relay {
 
     /// Returns the name of the server behind, for messages.
     fn backend(&self) -> String {
-        backend_name(&self.0.upstream.primary().connection)
+        backend_name(&self.inner.upstream.primary().connection)
     }
 
     /// Forwards a call to the server behind, and returns its outcome. Dropping the future cancels the call there.
@@ -203,6 +194,6 @@ impl Relay {
 
 impl fmt::Debug for Relay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Relay").field("parked", &self.0.parked).finish_non_exhaustive()
+        f.debug_struct("Relay").field("parked", &self.inner.parked).finish_non_exhaustive()
     }
 }

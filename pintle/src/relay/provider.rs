@@ -46,7 +46,7 @@ impl Provider for Relay {
     }
 
     fn capabilities(&self) -> ServerCapabilities {
-        let behind = self.0.upstream.primary().connection.capabilities();
+        let behind = self.inner.upstream.primary().connection.capabilities();
         let mut capabilities = ServerCapabilities::default();
         capabilities.tools = behind.tools;
         capabilities.prompts = behind.prompts;
@@ -57,21 +57,21 @@ impl Provider for Relay {
     }
 
     fn instructions(&self) -> Option<String> {
-        if self.0.is_whole_server {
+        if self.options.is_whole_server {
             return None;
         }
-        self.0.upstream.primary().connection.instructions()
+        self.inner.upstream.primary().connection.instructions()
     }
 
     fn cache_hint(&self, list: ListKind) -> CacheHint {
-        self.0.hints.get(list)
+        self.inner.hints.get(list)
     }
 
     async fn list(&self, cx: Cx, list: ListKind, page: PageRequest) -> Result<ProviderPage, RequestError> {
         let first = page.cursor.is_none();
         match self.page(&cx, list, page.cursor).await {
             Ok((read, link)) => {
-                self.0.upstream.recovered();
+                self.inner.upstream.recovered();
                 if first && read.cursor.is_none() {
                     link.catalogue.learn(KnownList::new(list, read.entries.clone()));
                 }
@@ -80,7 +80,7 @@ impl Provider for Relay {
             // Refused: it is the answer.
             Err(PageError::Refused(error)) => Err(error.into()),
             Err(PageError::Unreachable(error)) => {
-                match self.last_list(&cx, list).filter(|_| first && !self.0.upstream.is_long_down()) {
+                match self.last_list(&cx, list).filter(|_| first && !self.inner.upstream.is_long_down()) {
                     Some(known) => Ok(ProviderPage::new(known.entries.clone())),
                     None => Err(error.into()),
                 }
@@ -89,18 +89,18 @@ impl Provider for Relay {
     }
 
     fn describe(&self, _: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
-        let known = self.0.upstream.primary().catalogue.describe(target);
+        let known = self.inner.upstream.primary().catalogue.describe(target);
         // Its server notifies those that watch it.
-        let is_watched = || matches!(target, Target::Resource(uri) if self.0.watched.contains(uri));
+        let is_watched = || matches!(target, Target::Resource(uri) if self.inner.watched.contains(uri));
         known.or_else(|| is_watched().then(ProvidedEntry::unlisted))
     }
 
     async fn find(&self, cx: Cx, target: &Target<'_>) -> Result<Option<ProvidedEntry>, RequestError> {
-        if self.0.forwards_unlisted {
-            let known = self.0.upstream.primary().catalogue.describe(target);
+        if self.options.forwards_unlisted {
+            let known = self.inner.upstream.primary().catalogue.describe(target);
             return Ok(Some(known.unwrap_or_else(ProvidedEntry::unlisted)));
         }
-        let link = self.0.upstream.lease_for_lists(self.0.id, &cx, &upstream_capabilities(&cx)).await?;
+        let link = self.inner.upstream.lease_for_lists(&cx, &upstream_capabilities(&cx), self.options.sharing).await?;
         let lists = || lists_of(target).iter().copied().filter(|list| self.offers(*list));
         if lists().all(|list| link.catalogue.is_fresh(list))
             && let Some(entry) = link.catalogue.describe(target)
@@ -120,16 +120,16 @@ impl Provider for Relay {
     }
 
     fn names(&self, list: ListKind) -> Vec<String> {
-        self.0.upstream.primary().catalogue.last(list).map(|list| list.keys()).unwrap_or_default()
+        self.inner.upstream.primary().catalogue.last(list).map(|list| list.keys()).unwrap_or_default()
     }
 
     fn watch(&self, uri: &str) {
-        self.0.watched.insert(uri);
+        self.inner.watched.insert(uri);
         self.subscribe(uri);
     }
 
     fn unwatch(&self, uri: &str) {
-        self.0.watched.remove(uri);
+        self.inner.watched.remove(uri);
         self.subscribe(uri);
     }
 
@@ -140,7 +140,7 @@ impl Provider for Relay {
         session: Option<SessionHandle>,
     ) {
         if notification.method == method::NOTIFICATIONS_ROOTS_LIST_CHANGED
-            && let Some(link) = session.and_then(|session| self.0.upstream.session_link(self.0.id, &session))
+            && let Some(link) = session.and_then(|session| self.inner.upstream.session_link(&session))
             && let Err(error) = link.connection.notify_roots_changed().await
         {
             tracing::debug!(%error, "the server behind a relay was not notified of changed roots");
@@ -148,7 +148,7 @@ impl Provider for Relay {
     }
 
     fn attach(&self, changes: ProviderChanges) {
-        self.0.attached.add(changes);
+        self.inner.attached.add(changes);
         self.listen();
     }
 }
@@ -162,7 +162,7 @@ enum PageError {
 
 impl Relay {
     fn offers(&self, list: ListKind) -> bool {
-        let capabilities = self.0.upstream.primary().connection.capabilities();
+        let capabilities = self.inner.upstream.primary().connection.capabilities();
         match list {
             ListKind::Tools => capabilities.tools.is_some(),
             ListKind::Prompts => capabilities.prompts.is_some(),
@@ -180,14 +180,14 @@ impl Relay {
         let capabilities = upstream_capabilities(cx);
         let mut delay = FIRST_DELAY;
         for attempt in 1.. {
-            let link = self.0.upstream.lease_for_lists(self.0.id, cx, &capabilities).await;
+            let link = self.inner.upstream.lease_for_lists(cx, &capabilities, self.options.sharing).await;
             let link = link.map_err(PageError::Unreachable)?;
             match self.page_over(cx, &link, list, cursor.clone()).await {
                 Ok(page) => return Ok((page, link)),
                 Err(crate::Error::Rpc(error)) => return Err(PageError::Refused(error)),
                 // Lists are safe to repeat.
                 Err(error @ crate::Error::Closed(_))
-                    if attempt >= MAX_ATTEMPTS || !self.0.upstream.can_reopen() =>
+                    if attempt >= MAX_ATTEMPTS || !self.inner.upstream.can_reopen() =>
                 {
                     return Err(PageError::Unreachable(failed(self, error).into()));
                 }
@@ -229,7 +229,7 @@ impl Relay {
                 break result?;
             }
         };
-        self.0.hints.set(list, read_hint(&result));
+        self.inner.hints.set(list, read_hint(&result));
         let entries: Option<Vec<RawObject>> = result.decode_member(list.member()).map_err(unreadable)?;
         let mut page = ProviderPage::new(entries.unwrap_or_default());
         page.cursor = result.decode_member("nextCursor").map_err(unreadable)?;
@@ -259,7 +259,7 @@ impl Relay {
 
     /// Returns the list that was read last over the connection of a client.
     fn last_list(&self, cx: &Cx, list: ListKind) -> Option<Arc<KnownList>> {
-        self.0.upstream.last_link(self.0.id, cx)?.catalogue.last(list)
+        self.inner.upstream.last_link(cx)?.catalogue.last(list)
     }
 
     /// Subscribes to a resource of the server behind, or unsubscribes, as clients want it by now.
@@ -267,9 +267,9 @@ impl Relay {
         let Ok(runtime) = Handle::try_current() else { return };
         let (relay, uri) = (self.clone(), uri.to_owned());
         runtime.spawn(async move {
-            let Ok(link) = relay.0.upstream.live_primary().await else { return };
+            let Ok(link) = relay.inner.upstream.live_primary().await else { return };
             loop {
-                let is_wanted = relay.0.watched.contains(&uri);
+                let is_wanted = relay.inner.watched.contains(&uri);
                 let done = match is_wanted {
                     true => link.connection.subscribe(&*uri).await,
                     false => link.connection.unsubscribe(&*uri).await,
@@ -278,7 +278,7 @@ impl Relay {
                     tracing::debug!(%error, "the server behind a relay refused a subscription");
                     return;
                 }
-                if relay.0.watched.contains(&uri) == is_wanted {
+                if relay.inner.watched.contains(&uri) == is_wanted {
                     return;
                 }
             }
@@ -288,9 +288,9 @@ impl Relay {
     /// Forwards the changes of the server behind, from the first time that this is called within a runtime.
     fn listen(&self) {
         if let Ok(runtime) = Handle::try_current()
-            && self.0.attached.begin()
+            && self.inner.attached.begin()
         {
-            runtime.spawn(forward_changes(Arc::downgrade(&self.0)));
+            runtime.spawn(forward_changes(Arc::downgrade(&self.inner)));
         }
     }
 }

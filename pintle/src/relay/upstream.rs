@@ -2,7 +2,10 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -23,6 +26,8 @@ use crate::{
 
 /// The server behind a relay.
 pub(super) struct Upstream {
+    /// A number that no other relay of this process has.
+    id: u64,
     /// The first connection. All clients share it, if the server has no sessions.
     primary: LinkSlot,
     /// The first connection as it was opened first, for what is known of the server.
@@ -52,7 +57,14 @@ struct OwnLinks {
     open: Arc<OpenConnection>,
     client: Client,
     pool: LinkPool,
-    share_anonymous: bool,
+}
+
+/// Whether anonymous clients without a session share connections to a server with sessions.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) enum AnonymousSharing {
+    Allowed,
+    #[default]
+    Denied,
 }
 
 /// The connections of the relays that a session has used, by relay.
@@ -81,19 +93,15 @@ impl Upstream {
             })
         });
         let connection = open(client.clone()).await?;
-        let own = OwnLinks { open, client, pool: LinkPool::default(), share_anonymous: false };
+        let own = OwnLinks { open, client, pool: LinkPool::default() };
         Ok(Self::new(connection, Some(own)))
     }
 
     fn new(connection: Connection, own: Option<OwnLinks>) -> Self {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        let id = LAST.fetch_add(1, Ordering::Relaxed);
         let first = Arc::new(RelayLink::new(connection));
-        Self { primary: LinkSlot::open(first.clone()), first, own, outage: Mutex::default() }
-    }
-
-    pub(super) fn share_anonymous(&mut self) {
-        if let Some(own) = &mut self.own {
-            own.share_anonymous = true;
-        }
+        Self { id, primary: LinkSlot::open(first.clone()), first, own, outage: Mutex::default() }
     }
 
     /// Whether connections that have ended can be opened again.
@@ -119,14 +127,14 @@ impl Upstream {
     /// Returns the connection for a call.
     pub(super) async fn lease(
         &self,
-        relay: u64,
         cx: &Cx,
         capabilities: &ClientCapabilities,
+        sharing: AnonymousSharing,
     ) -> Result<Lease, RpcError> {
         match &self.own {
             Some(own) if !self.primary().connection.revision().is_stateless() => match cx.session() {
-                Some(session) => self.of_session(own, relay, &session, capabilities).await,
-                None => self.of_principal(own, cx, capabilities).await,
+                Some(session) => self.of_session(own, &session, capabilities).await,
+                None => self.of_principal(own, cx, capabilities, sharing).await,
             },
             _ => Ok(Lease::shared(self.live_primary().await?)),
         }
@@ -135,38 +143,37 @@ impl Upstream {
     /// Returns the connection for lists. Clients without a session share the first one: nothing in a list is theirs.
     pub(super) async fn lease_for_lists(
         &self,
-        relay: u64,
         cx: &Cx,
         capabilities: &ClientCapabilities,
+        sharing: AnonymousSharing,
     ) -> Result<Lease, RpcError> {
         match cx.session() {
-            Some(_) => self.lease(relay, cx, capabilities).await,
+            Some(_) => self.lease(cx, capabilities, sharing).await,
             None => Ok(Lease::shared(self.live_primary().await?)),
         }
     }
 
     /// Returns the connection that a client has used last, open or not.
-    pub(super) fn last_link(&self, relay: u64, cx: &Cx) -> Option<Arc<RelayLink>> {
+    pub(super) fn last_link(&self, cx: &Cx) -> Option<Arc<RelayLink>> {
         let session = cx.session().filter(|_| !self.primary().connection.revision().is_stateless());
         let Some(session) = session.filter(|_| self.own.is_some()) else { return Some(self.primary()) };
-        session.get::<SessionLinks>()?.slot(relay).last()
+        session.get::<SessionLinks>()?.slot(self.id).last()
     }
 
     /// Returns the connection of a session, if it has one that is open.
-    pub(super) fn session_link(&self, relay: u64, session: &SessionHandle) -> Option<Arc<RelayLink>> {
-        session.get::<SessionLinks>()?.slot(relay).last().filter(|link| !link.is_closed())
+    pub(super) fn session_link(&self, session: &SessionHandle) -> Option<Arc<RelayLink>> {
+        session.get::<SessionLinks>()?.slot(self.id).last().filter(|link| !link.is_closed())
     }
 
     /// Returns the connection of a session. It is opened once, and again if it has ended.
     async fn of_session(
         &self,
         own: &OwnLinks,
-        relay: u64,
         session: &SessionHandle,
         capabilities: &ClientCapabilities,
     ) -> Result<Lease, RpcError> {
         let ended = |error: crate::server::SessionError| RpcError::internal(error.to_string());
-        let slot = session.get_or_insert_with(SessionLinks::default).map_err(ended)?.slot(relay);
+        let slot = session.get_or_insert_with(SessionLinks::default).map_err(ended)?.slot(self.id);
         let open = async |before: Option<Arc<RelayLink>>| {
             let asked = Some(session.clone());
             let link = RelayLink::open(&*own.open, own.client.clone(), capabilities.clone(), asked).await;
@@ -189,11 +196,14 @@ impl Upstream {
         own: &OwnLinks,
         cx: &Cx,
         capabilities: &ClientCapabilities,
+        sharing: AnonymousSharing,
     ) -> Result<Lease, RpcError> {
         let principal = match cx.identity() {
             Principal::Local => Some(LinkPrincipal::Local),
             Principal::Named(name) => Some(LinkPrincipal::Named(name.into())),
-            Principal::Anonymous => own.share_anonymous.then_some(LinkPrincipal::Anonymous),
+            Principal::Anonymous => {
+                (sharing == AnonymousSharing::Allowed).then_some(LinkPrincipal::Anonymous)
+            }
         };
         let printed = serde_json::to_string(capabilities);
         let printed: Box<str> = printed.map_err(|error| RpcError::internal(error.to_string()))?.into();

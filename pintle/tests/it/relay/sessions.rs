@@ -69,13 +69,19 @@ async fn principals_without_a_session_share_nothing_behind_the_relay() {
 #[tokio::test(start_paused = true)]
 async fn anonymous_clients_share_a_session_only_if_that_is_allowed() {
     let behind = counting();
-    let front = world::front(&world::relay(&behind, R4).await.share_anonymous());
+    // The options are those of one handle, whatever other handles there are.
+    let denied = world::relay(&behind, R4).await;
+    let front = world::front(&denied.clone().share_anonymous());
     let mut nobody = Raw::known(&front, Caller::new());
     let params = modern(json!({"name": "count"}), json!({}));
     assert_eq!(count(&mut nobody, params.clone()).await, "1");
     assert_eq!(count(&mut nobody, params.clone()).await, "2");
     let mut local = Raw::known(&front, Caller::local());
-    assert_eq!(count(&mut local, params).await, "1", "the local user shares nothing with them");
+    assert_eq!(count(&mut local, params.clone()).await, "1", "the local user shares nothing with them");
+    let mut nobody = Raw::known(&world::front(&denied), Caller::new());
+    for _ in 0..2 {
+        assert_eq!(count(&mut nobody, params.clone()).await, "1");
+    }
 }
 
 #[tokio::test(start_paused = true)]
