@@ -74,7 +74,7 @@ pub use tools::{Hints, OutputCheck, Policy, Proposal};
 #[cfg(feature = "server")]
 pub(crate) use asking::{RawHandler, RawQuestion};
 #[cfg(feature = "server")]
-pub(crate) use connection::{CallNotification, Forward};
+pub(crate) use connection::{CallNotification, Forward, Repetition};
 
 use asking::{custom_handler, handler};
 use driver::{DirectSend, Driver};

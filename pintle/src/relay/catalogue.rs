@@ -3,7 +3,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use pintle_types::RawObject;
+use pintle_types::{RawObject, schema::Tool};
 use pintle_uri::Template;
 
 use crate::{
@@ -55,7 +55,7 @@ impl KnownList {
 }
 
 fn provided(kind: ListKind, entry: &RawObject) -> Option<ProvidedEntry> {
-    use pintle_types::schema::{Prompt, Resource, ResourceTemplate, Tool};
+    use pintle_types::schema::{Prompt, Resource, ResourceTemplate};
     Some(match kind {
         ListKind::Tools => entry.decode::<Tool>().ok()?.into(),
         ListKind::Prompts => entry.decode::<Prompt>().ok()?.into(),
@@ -129,14 +129,10 @@ impl LinkCatalogue {
         }
     }
 
-    /// Whether the hints of a tool allow calling it again.
-    pub(super) fn is_repeatable(&self, name: &str) -> bool {
-        let tools = self.lock().get(&ListKind::Tools).cloned();
-        let tool = tools.and_then(|tools| {
-            tools.entries.get(*tools.by_key.get(name)?)?.decode::<pintle_types::schema::Tool>().ok()
-        });
-        let hints = tool.and_then(|tool| tool.annotations);
-        hints.is_some_and(|hints| hints.read_only_hint == Some(true) || hints.idempotent_hint == Some(true))
+    /// Returns the tool with this name.
+    pub(super) fn tool(&self, name: &str) -> Option<Tool> {
+        let tools = self.last(ListKind::Tools)?;
+        tools.entries.get(*tools.by_key.get(name)?)?.decode().ok()
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<ListKind, Arc<KnownList>>> {

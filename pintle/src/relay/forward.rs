@@ -18,9 +18,15 @@ use super::{
     Relay,
     parked::ParkedCall,
     question::{RunningQuestions, input_required, offered_answer, refusal, remove_key},
+    retry::Retry,
     upstream_call::{CallProgress, OpenQuestion, UpstreamCall, UpstreamRequest, deliver},
 };
-use crate::{Error, question_key, server::Cx};
+use crate::{
+    Error,
+    client::{Hints, Repetition},
+    question_key,
+    server::Cx,
+};
 
 /// The state of a call between two rounds, if the server behind has sessions. It is sealed into that of this server.
 #[derive(Deserialize, Serialize)]
@@ -32,11 +38,6 @@ enum RelayState {
     #[serde(rename = "u")]
     Urls(RpcError),
 }
-
-/// The delay before a call that was lost is sent again. It doubles with each attempt.
-pub(super) const FIRST_DELAY: Duration = Duration::from_millis(50);
-/// The limit of attempts to send a call that is safe to repeat.
-pub(super) const MAX_ATTEMPTS: u32 = 4;
 
 /// The reason why a call has no outcome.
 pub(super) enum Failure {
@@ -62,18 +63,18 @@ impl From<Failure> for RpcError {
 
 /// Forwards a call, and returns its outcome. If its connection is lost and it is safe to repeat, it is sent again.
 pub(super) async fn forward(relay: &Relay, cx: &Cx) -> Outcome {
-    let mut delay = FIRST_DELAY;
-    for attempt in 1.. {
+    let mut retry = Retry::default();
+    loop {
         match attempt_forward(relay, cx).await {
             Ok(outcome) => return outcome,
-            Err(Failure::Lost(_)) if attempt < MAX_ATTEMPTS && may_repeat(relay, cx) => {
-                sleep(delay).await;
-                delay *= 2;
+            Err(Failure::Lost(error)) => {
+                if !may_repeat(relay, cx) || !retry.wait().await {
+                    return Outcome::Failed(error);
+                }
             }
-            Err(failure) => return Outcome::Failed(failure.into()),
+            Err(Failure::Error(error)) => return Outcome::Failed(error),
         }
     }
-    Outcome::Failed(RpcError::internal("the call was not sent"))
 }
 
 async fn attempt_forward(relay: &Relay, cx: &Cx) -> Result<Outcome, Failure> {
@@ -91,14 +92,14 @@ fn may_repeat(relay: &Relay, cx: &Cx) -> bool {
     if !relay.inner.upstream.can_reopen() || cx.call().returned() {
         return false;
     }
-    match cx.method() {
-        method::TOOLS_CALL => {
+    match Repetition::of(cx.method()) {
+        Repetition::Safe => true,
+        Repetition::SafeIfIdempotent => {
             let name: Option<String> = cx.params().decode_member("name").ok().flatten();
-            name.is_some_and(|name| relay.inner.upstream.primary().catalogue.is_repeatable(&name))
+            let tool = name.and_then(|name| relay.inner.upstream.primary().catalogue.tool(&name));
+            tool.is_some_and(|tool| Hints::of(&tool).idempotent)
         }
-        method => {
-            matches!(method, method::RESOURCES_READ | method::PROMPTS_GET | method::COMPLETION_COMPLETE)
-        }
+        Repetition::Unsafe => false,
     }
 }
 

@@ -23,6 +23,7 @@ mod parked;
 mod pool;
 mod provider;
 mod question;
+mod retry;
 mod slot;
 mod upstream;
 mod upstream_call;

@@ -19,8 +19,9 @@ use tokio::runtime::Handle;
 use super::{
     Inner, Relay,
     catalogue::{KnownList, lists_of},
-    forward::{FIRST_DELAY, MAX_ATTEMPTS, failed, upstream_capabilities, upstream_params},
+    forward::{failed, upstream_capabilities, upstream_params},
     pool::Lease,
+    retry::Retry,
     upstream_call::{CallProgress, UpstreamCall, UpstreamRequest},
 };
 use crate::{
@@ -178,27 +179,22 @@ impl Relay {
         cursor: Option<String>,
     ) -> Result<(ProviderPage, Lease), PageError> {
         let capabilities = upstream_capabilities(cx);
-        let mut delay = FIRST_DELAY;
-        for attempt in 1.. {
+        let mut retry = Retry::default();
+        loop {
             let link = self.inner.upstream.lease_for_lists(cx, &capabilities, self.options.sharing).await;
             let link = link.map_err(PageError::Unreachable)?;
             match self.page_over(cx, &link, list, cursor.clone()).await {
                 Ok(page) => return Ok((page, link)),
                 Err(crate::Error::Rpc(error)) => return Err(PageError::Refused(error)),
                 // Lists are safe to repeat.
-                Err(error @ crate::Error::Closed(_))
-                    if attempt >= MAX_ATTEMPTS || !self.inner.upstream.can_reopen() =>
-                {
-                    return Err(PageError::Unreachable(failed(self, error).into()));
+                Err(error) => {
+                    let lost = matches!(error, crate::Error::Closed(_)) && self.inner.upstream.can_reopen();
+                    if !lost || !retry.wait().await {
+                        return Err(PageError::Unreachable(failed(self, error).into()));
+                    }
                 }
-                Err(crate::Error::Closed(_)) => {
-                    tokio::time::sleep(delay).await;
-                    delay *= 2;
-                }
-                Err(error) => return Err(PageError::Unreachable(failed(self, error).into())),
             }
         }
-        Err(PageError::Unreachable(RpcError::internal("the list was not requested")))
     }
 
     async fn page_over(

@@ -43,6 +43,8 @@ pub use call::Call;
 pub use changes::Changes;
 #[cfg(feature = "server")]
 pub(crate) use forward::Forward;
+#[cfg(feature = "server")]
+pub(crate) use repeat::Repetition;
 pub use lists::{Items, List};
 #[cfg(feature = "server")]
 pub(crate) use options::CallNotification;

@@ -32,18 +32,37 @@ impl Connection {
         if !is_lost(missing) || self.shared().ended.borrow().is_some() {
             return false;
         }
-        match method {
-            method::TOOLS_CALL => {
+        match Repetition::of(method) {
+            Repetition::Safe => true,
+            Repetition::SafeIfIdempotent => {
                 let name: String = params.decode_member("name").ok().flatten().unwrap_or_default();
                 let (tool, _) = self.look_up(&name).await;
                 tool.is_some_and(|tool| Hints::of(&tool).idempotent)
             }
-            method::RESOURCES_READ | method::PROMPTS_GET | method::COMPLETION_COMPLETE => true,
+            Repetition::Unsafe => false,
+        }
+    }
+}
+
+/// Whether repeating a request has no further effect.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Repetition {
+    Safe,
+    /// If the hints of the tool that it calls declare it.
+    SafeIfIdempotent,
+    Unsafe,
+}
+
+impl Repetition {
+    pub(crate) fn of(method: &str) -> Self {
+        match method {
+            method::TOOLS_CALL => Self::SafeIfIdempotent,
+            method::RESOURCES_READ | method::PROMPTS_GET | method::COMPLETION_COMPLETE => Self::Safe,
             method::TOOLS_LIST
             | method::RESOURCES_LIST
             | method::RESOURCES_TEMPLATES_LIST
-            | method::PROMPTS_LIST => true,
-            _ => false,
+            | method::PROMPTS_LIST => Self::Safe,
+            _ => Self::Unsafe,
         }
     }
 }
