@@ -7,7 +7,7 @@ use pintle_proto::{
     server::{Outcome, RelayedRound},
 };
 use pintle_types::{
-    ErrorCode, JsonObject, RawObject, RawValue, RpcError, keys, method,
+    ErrorCode, RawObject, RawValue, RpcError, keys, method,
     schema::{self, ClientCapabilities, ElicitAction, ElicitResult, MissingCapabilityData},
 };
 use serde::{Deserialize, Serialize};
@@ -16,8 +16,9 @@ use tokio::time::sleep;
 
 use super::{
     Relay,
+    meta::{with_meta, without_meta},
     parked::ParkedCall,
-    question::{RunningQuestions, input_required, offered_answer, refusal, remove_key},
+    question::{RunningQuestions, input_required, offered_answer, refusal},
     retry::Retry,
     upstream_call::{CallProgress, OpenQuestion, UpstreamCall, UpstreamRequest, deliver},
 };
@@ -121,7 +122,7 @@ async fn pass(relay: &Relay, cx: &Cx) -> Result<Outcome, Failure> {
         return Ok(complete(relay, result));
     }
     let state = result.decode_member("requestState").ok().flatten();
-    Ok(Outcome::Relayed(RelayedRound::new(without_server_info(result), state)))
+    Ok(Outcome::Relayed(RelayedRound::new(without_meta(result, &[keys::SERVER_INFO]), state)))
 }
 
 /// Makes a call for a client with a session to a server without sessions: asks the client what the server asks, and repeats the call.
@@ -233,7 +234,7 @@ impl ParkedCall {
         }
         self.asked += 1;
         // In the stateless era a page has no id.
-        question.params = remove_key(&question.params).without(&["elicitationId"]);
+        question.params = without_meta(question.params, &[question_key::META]).without(&["elicitationId"]);
         let key = question.key.as_deref().filter(|key| self.questions.iter().all(|(other, _)| other != key));
         let key = key.map_or_else(|| format!("question-{}", self.asked), str::to_owned);
         self.questions.push((key, OpenQuestion { question, answer }));
@@ -354,24 +355,22 @@ pub(super) fn upstream_params(cx: &Cx) -> RawObject {
     let own = ["inputResponses", "requestState"];
     let params =
         if own.iter().any(|name| params.get(name).is_some()) { params.without(&own) } else { params.clone() };
-    let meta: Option<RawObject> = params.decode_member("_meta").ok().flatten();
-    let Some(meta) = meta else { return params };
-    let meta = meta.without(&[
-        "progressToken",
-        keys::PROTOCOL_VERSION,
-        keys::CLIENT_INFO,
-        keys::CLIENT_CAPABILITIES,
-        keys::LOG_LEVEL,
-    ]);
-    match to_raw_value(&meta) {
-        Ok(text) if !meta.is_empty() => params.with("_meta", &text),
-        _ => params.without(&["_meta"]),
-    }
+    without_meta(params, &OF_CONNECTION)
 }
+
+/// The metadata of a request that belongs to its connection.
+const OF_CONNECTION: [&str; 5] = [
+    "progressToken",
+    keys::PROTOCOL_VERSION,
+    keys::CLIENT_INFO,
+    keys::CLIENT_CAPABILITIES,
+    keys::LOG_LEVEL,
+];
 
 /// Returns the outcome of a call that was completed.
 fn complete(relay: &Relay, result: RawObject) -> Outcome {
-    let mut result = without_server_info(result);
+    // This server adds its own name.
+    let mut result = without_meta(result, &[keys::SERVER_INFO]);
     // Members that mean something to clients without a session, and nothing to a server that has one.
     let foreign = ["resultType", "ttlMs", "cacheScope"];
     if !relay.inner.upstream.primary().connection.revision().is_stateless()
@@ -380,17 +379,6 @@ fn complete(relay: &Relay, result: RawObject) -> Outcome {
         result = result.without(&foreign);
     }
     Outcome::Complete(result.into())
-}
-
-/// Removes the name of the server behind: this server adds its own.
-fn without_server_info(result: RawObject) -> RawObject {
-    let meta: Option<RawObject> = result.decode_member("_meta").ok().flatten();
-    let Some(meta) = meta.filter(|meta| meta.get(keys::SERVER_INFO).is_some()) else { return result };
-    let meta = meta.without(&[keys::SERVER_INFO]);
-    match to_raw_value(&meta) {
-        Ok(text) if !meta.is_empty() => result.with("_meta", &text),
-        _ => result.without(&["_meta"]),
-    }
 }
 
 /// Reads the questions of an `input_required` result.
@@ -448,9 +436,7 @@ fn with_key(cx: &Cx, key: &str, params: &RawObject) -> RawObject {
     if !question_key::is_wanted(cx.peer().capabilities.extensions.as_ref()) {
         return params.clone();
     }
-    let mut meta: JsonObject = params.decode_member("_meta").ok().flatten().unwrap_or_default();
-    meta.insert(question_key::META.to_owned(), key.into());
-    to_raw_value(&meta).map_or_else(|_| params.clone(), |meta| params.with("_meta", &meta))
+    with_meta(params, question_key::META, &key)
 }
 
 /// Returns the failure of a call. An error of the server behind is unchanged.

@@ -12,7 +12,7 @@ use tokio::{sync::mpsc, task::AbortHandle};
 
 use super::{
     catalogue::LinkCatalogue,
-    question::remove_key,
+    meta::without_meta,
     upstream_call::{OpenQuestion, sending_to},
 };
 use crate::{
@@ -146,7 +146,7 @@ async fn ask_session(
     question: RawQuestion,
 ) -> Result<pintle_types::RawObject, RpcError> {
     let RawQuestion { method, params, .. } = question;
-    let request = InputRequest::new(method, &remove_key(&params));
+    let request = InputRequest::new(method, &without_meta(params, &[question_key::META]));
     let request = request.map_err(|error| RpcError::internal(error.to_string()))?;
     session.forward_request(request).await.map_err(|error| RpcError::internal(error.to_string()))
 }

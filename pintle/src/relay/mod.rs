@@ -19,6 +19,7 @@ mod attached;
 mod catalogue;
 mod forward;
 mod link;
+mod meta;
 mod parked;
 mod pool;
 mod provider;

@@ -13,9 +13,8 @@ use pintle_types::{
     schema::{CreateMessageResult, ElicitResult, InputRequest, ListRootsResult},
 };
 use serde::Serialize;
-use serde_json::value::to_raw_value;
 
-use super::upstream_call::OpenQuestion;
+use super::{meta::without_meta, upstream_call::OpenQuestion};
 use crate::{question_key, server::Cx};
 
 /// Questions that are being asked at the same time.
@@ -65,20 +64,7 @@ fn without_key(cx: &Cx, params: &RawObject) -> RawObject {
     if question_key::is_wanted(cx.peer().capabilities.extensions.as_ref()) {
         return params.clone();
     }
-    remove_key(params)
-}
-
-/// Removes the key of a question from its metadata.
-pub(super) fn remove_key(params: &RawObject) -> RawObject {
-    let meta: Option<JsonObject> = params.decode_member("_meta").ok().flatten();
-    let Some(mut meta) = meta.filter(|meta| meta.contains_key(question_key::META)) else {
-        return params.clone();
-    };
-    meta.remove(question_key::META);
-    match to_raw_value(&meta) {
-        Ok(text) if !meta.is_empty() => params.with("_meta", &text),
-        _ => params.without(&["_meta"]),
-    }
+    without_meta(params.clone(), &[question_key::META])
 }
 
 /// Returns the `input_required` result with these questions.
