@@ -1,19 +1,49 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use pintle_types::{RawObject, schema::Tool};
 use pintle_uri::Template;
+use tokio::time::Instant;
 
 use crate::{
     client::{Change, Event},
     server::{ListKind, ProvidedEntry, Target},
 };
 
+/// The time for which a list is not read again to look for an entry that it does not have.
+const MIN_INTERVAL: Duration = Duration::from_secs(1);
+
 /// The lists of the server behind, as one connection has seen them last.
 #[derive(Debug, Default)]
-pub(super) struct LinkCatalogue(Mutex<HashMap<ListKind, Arc<KnownList>>>);
+pub(super) struct LinkCatalogue {
+    lists: Mutex<HashMap<ListKind, ListState>>,
+    /// Held by the caller that reads lists to look for an entry: others wait for what it finds.
+    pub(super) reading: tokio::sync::Mutex<()>,
+}
+
+/// What is known of one list.
+#[derive(Debug, Default)]
+struct ListState {
+    known: Option<Arc<KnownList>>,
+    read: Option<Instant>,
+    /// The number of changes that were reported.
+    changes: u64,
+    /// That number when the list was requested.
+    known_changes: u64,
+}
+
+impl ListState {
+    fn has_changed(&self) -> bool {
+        self.changes != self.known_changes
+    }
+}
+
+/// A point in time between the changes of a list.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ChangeMark(u64);
 
 /// A list that was read to its end.
 #[derive(Debug)]
@@ -21,8 +51,6 @@ pub(super) struct KnownList {
     kind: ListKind,
     pub(super) entries: Vec<RawObject>,
     by_key: HashMap<Box<str>, usize>,
-    /// Whether it has changed since.
-    outdated: bool,
 }
 
 impl KnownList {
@@ -33,7 +61,7 @@ impl KnownList {
                 by_key.entry(key).or_insert(at);
             }
         }
-        Self { kind, entries, by_key, outdated: false }
+        Self { kind, entries, by_key }
     }
 
     /// Returns the entry with this name or URI.
@@ -67,29 +95,54 @@ fn provided(kind: ListKind, entry: &RawObject) -> Option<ProvidedEntry> {
 impl LinkCatalogue {
     /// Whether a list is known and has not changed.
     pub(super) fn is_fresh(&self, kind: ListKind) -> bool {
-        self.lock().get(&kind).is_some_and(|list| !list.outdated)
+        self.lock().get(&kind).is_some_and(|list| list.known.is_some() && !list.has_changed())
+    }
+
+    /// Whether a list was read a moment ago, and no change was reported since.
+    pub(super) fn was_just_read(&self, kind: ListKind) -> bool {
+        self.lock().get(&kind).is_some_and(|list| {
+            !list.has_changed() && list.read.is_some_and(|read| read.elapsed() < MIN_INTERVAL)
+        })
     }
 
     /// Returns a list as it was read last. It may have changed.
     pub(super) fn last(&self, kind: ListKind) -> Option<Arc<KnownList>> {
-        self.lock().get(&kind).cloned()
+        self.lock().get(&kind)?.known.clone()
     }
 
-    pub(super) fn learn(&self, list: KnownList) -> Arc<KnownList> {
-        let list = Arc::new(list);
-        self.lock().insert(list.kind, list.clone());
-        list
+    /// Returns the mark of a list that is requested now, for [`learn`](Self::learn).
+    pub(super) fn mark(&self, kind: ListKind) -> ChangeMark {
+        ChangeMark(self.lock().entry(kind).or_default().changes)
+    }
+
+    /// Stores a list that was requested at this mark. If it has changed since, it is known to be outdated.
+    pub(super) fn learn(&self, list: KnownList, requested: ChangeMark) {
+        let mut lists = self.lock();
+        let state = lists.entry(list.kind).or_default();
+        state.read = Some(Instant::now());
+        state.known_changes = requested.0;
+        let before = state.known.replace(Arc::new(list));
+        drop(lists);
+        // Outside of the lock: it may be large.
+        drop(before);
+    }
+
+    /// Takes over the lists of the connection before this one. They may have changed.
+    pub(super) fn inherit(&self, before: &Self) {
+        let before: Vec<_> =
+            before.lock().iter().filter_map(|(kind, state)| Some((*kind, state.known.clone()?))).collect();
+        let mut lists = self.lock();
+        for (kind, known) in before {
+            let state = ListState { known: Some(known), read: None, changes: 1, known_changes: 0 };
+            lists.entry(kind).or_insert(state);
+        }
     }
 
     /// Notes that lists have changed.
-    fn outdate(&self, kinds: &[ListKind]) {
+    fn note_changed(&self, kinds: &[ListKind]) {
         let mut lists = self.lock();
         for kind in kinds {
-            if let Some(list) = lists.get_mut(kind) {
-                let KnownList { kind, ref entries, ref by_key, .. } = **list;
-                let (entries, by_key) = (entries.clone(), by_key.clone());
-                *list = Arc::new(KnownList { kind, entries, by_key, outdated: true });
-            }
+            lists.entry(*kind).or_default().changes += 1;
         }
     }
 
@@ -103,9 +156,9 @@ impl LinkCatalogue {
         };
         for change in changes {
             match change {
-                Change::Tools => self.outdate(&[ListKind::Tools]),
-                Change::Prompts => self.outdate(&[ListKind::Prompts]),
-                Change::Resources => self.outdate(&[ListKind::Resources, ListKind::Templates]),
+                Change::Tools => self.note_changed(&[ListKind::Tools]),
+                Change::Prompts => self.note_changed(&[ListKind::Prompts]),
+                Change::Resources => self.note_changed(&[ListKind::Resources, ListKind::Templates]),
                 _ => {}
             }
         }
@@ -115,7 +168,7 @@ impl LinkCatalogue {
     /// Returns what is known of an entry.
     pub(super) fn describe(&self, target: &Target<'_>) -> Option<ProvidedEntry> {
         let lists = self.lock();
-        let list = |kind: ListKind| lists.get(&kind);
+        let list = |kind: ListKind| lists.get(&kind)?.known.as_ref();
         match target {
             Target::Tool(name) => list(ListKind::Tools)?.get(name),
             Target::Prompt(name) => list(ListKind::Prompts)?.get(name),
@@ -135,8 +188,8 @@ impl LinkCatalogue {
         tools.entries.get(*tools.by_key.get(name)?)?.decode().ok()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<ListKind, Arc<KnownList>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, HashMap<ListKind, ListState>> {
+        self.lists.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -18,7 +18,7 @@ use tokio::runtime::Handle;
 
 use super::{
     Inner, Relay,
-    catalogue::{KnownList, lists_of},
+    catalogue::{ChangeMark, KnownList, lists_of},
     forward::{failed, upstream_capabilities, upstream_params},
     pool::Lease,
     retry::Retry,
@@ -71,10 +71,10 @@ impl Provider for Relay {
     async fn list(&self, cx: Cx, list: ListKind, page: PageRequest) -> Result<ProviderPage, RequestError> {
         let first = page.cursor.is_none();
         match self.page(&cx, list, page.cursor).await {
-            Ok((read, link)) => {
+            Ok((read, link, requested)) => {
                 self.inner.upstream.recovered();
                 if first && read.cursor.is_none() {
-                    link.catalogue.learn(KnownList::new(list, read.entries.clone()));
+                    link.catalogue.learn(KnownList::new(list, read.entries.clone()), requested);
                 }
                 Ok(read)
             }
@@ -101,19 +101,14 @@ impl Provider for Relay {
             let known = self.inner.upstream.primary().catalogue.describe(target);
             return Ok(Some(known.unwrap_or_else(ProvidedEntry::unlisted)));
         }
-        let link = self.inner.upstream.lease_for_lists(&cx, &upstream_capabilities(&cx), self.options.sharing).await?;
-        let lists = || lists_of(target).iter().copied().filter(|list| self.offers(*list));
-        if lists().all(|list| link.catalogue.is_fresh(list))
-            && let Some(entry) = link.catalogue.describe(target)
-        {
-            return Ok(Some(entry));
+        match self.look_up(&cx, target).await {
+            Ok(found) => Ok(found),
+            // It is still an entry of this server: calls of it fail with the reason, and no other provider answers them.
+            Err(error) => match self.last_known(&cx, target) {
+                Some(entry) => Ok(Some(entry)),
+                None => Err(error.into()),
+            },
         }
-        // The list has changed since it was read, or the server does not report changes.
-        for list in lists() {
-            let read = self.read_list(&cx, &link, list).await?;
-            link.catalogue.learn(read);
-        }
-        Ok(link.catalogue.describe(target))
     }
 
     async fn handle(&self, cx: Cx) -> Outcome {
@@ -177,14 +172,15 @@ impl Relay {
         cx: &Cx,
         list: ListKind,
         cursor: Option<String>,
-    ) -> Result<(ProviderPage, Lease), PageError> {
+    ) -> Result<(ProviderPage, Lease, ChangeMark), PageError> {
         let capabilities = upstream_capabilities(cx);
         let mut retry = Retry::default();
         loop {
             let link = self.inner.upstream.lease_for_lists(cx, &capabilities, self.options.sharing).await;
             let link = link.map_err(PageError::Unreachable)?;
+            let requested = link.catalogue.mark(list);
             match self.page_over(cx, &link, list, cursor.clone()).await {
-                Ok(page) => return Ok((page, link)),
+                Ok(page) => return Ok((page, link, requested)),
                 Err(crate::Error::Rpc(error)) => return Err(PageError::Refused(error)),
                 // Lists are safe to repeat.
                 Err(error) => {
@@ -230,6 +226,42 @@ impl Relay {
         let mut page = ProviderPage::new(entries.unwrap_or_default());
         page.cursor = result.decode_member("nextCursor").map_err(unreadable)?;
         Ok(page)
+    }
+
+    /// Returns the entry of a name or URI. Lists that may have changed are read again, at most once a second for names that they
+    /// do not have.
+    async fn look_up(&self, cx: &Cx, target: &Target<'_>) -> Result<Option<ProvidedEntry>, RpcError> {
+        let capabilities = upstream_capabilities(cx);
+        let link = self.inner.upstream.lease_for_lists(cx, &capabilities, self.options.sharing).await?;
+        let known = || {
+            let mut lists = lists_of(target).iter().filter(|list| self.offers(**list));
+            let fresh = lists.all(|list| link.catalogue.is_fresh(*list));
+            fresh.then(|| link.catalogue.describe(target)).flatten()
+        };
+        if let Some(entry) = known() {
+            return Ok(Some(entry));
+        }
+        let _reading = link.catalogue.reading.lock().await;
+        // Another caller may have read it meanwhile.
+        if let Some(entry) = known() {
+            return Ok(Some(entry));
+        }
+        // The list has changed since it was read, or the server does not report changes.
+        for list in lists_of(target).iter().copied().filter(|list| self.offers(*list)) {
+            if !link.catalogue.was_just_read(list) {
+                let requested = link.catalogue.mark(list);
+                let read = self.read_list(cx, &link, list).await?;
+                link.catalogue.learn(read, requested);
+            }
+        }
+        Ok(link.catalogue.describe(target))
+    }
+
+    /// Returns an entry of the lists that were read last, over the connection of a client or the first one.
+    fn last_known(&self, cx: &Cx, target: &Target<'_>) -> Option<ProvidedEntry> {
+        let upstream = &self.inner.upstream;
+        let of_client = upstream.last_link(cx).and_then(|link| link.catalogue.describe(target));
+        of_client.or_else(|| upstream.primary().catalogue.describe(target))
     }
 
     /// Reads all pages of a list.

@@ -117,9 +117,13 @@ impl Upstream {
     /// Returns the first connection, and opens it again if it has ended.
     pub(super) async fn live_primary(&self) -> Result<Arc<RelayLink>, RpcError> {
         let Some(own) = &self.own else { return Ok(self.primary()) };
-        let open = async |_| {
+        let open = async |before: Option<Arc<RelayLink>>| {
             let opened = (own.open)(own.client.clone()).await;
-            self.record(opened.map(|connection| Arc::new(RelayLink::new(connection))))
+            let link = self.record(opened.map(|connection| Arc::new(RelayLink::new(connection))))?;
+            if let Some(before) = before {
+                link.catalogue.inherit(&before.catalogue);
+            }
+            Ok::<_, RpcError>(link)
         };
         self.primary.get(open).await
     }
@@ -179,7 +183,8 @@ impl Upstream {
             let link = RelayLink::open(&*own.open, own.client.clone(), capabilities.clone(), asked).await;
             let link = self.record(link.map(Arc::new))?;
             link.forward_changes(session.clone());
-            if before.is_some() {
+            if let Some(before) = before {
+                link.catalogue.inherit(&before.catalogue);
                 // Anything may be different in the new session.
                 [Change::Tools, Change::Prompts, Change::Resources]
                     .iter()

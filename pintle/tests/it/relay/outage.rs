@@ -9,14 +9,18 @@ use std::{
     time::Duration,
 };
 
-use pintle::{Server, relay::Relay};
+use pintle::{
+    Server,
+    relay::Relay,
+    server::{Cx, tool},
+};
 use serde_json::{Value, json};
 
 use super::world::{self, ERAS, Seen, everything};
 use crate::support::eras::{Client, R4};
 
 /// A relay to a server that cannot be reached while the flag is set.
-async fn unsteady(behind: &Server, down: &Arc<AtomicBool>) -> Server {
+async fn unsteady(behind: &Server, down: &Arc<AtomicBool>) -> Relay {
     let (behind, down) = (behind.clone(), down.clone());
     let connector = move || {
         let connected = match down.load(Ordering::SeqCst) {
@@ -25,7 +29,7 @@ async fn unsteady(behind: &Server, down: &Arc<AtomicBool>) -> Server {
         };
         async { connected }
     };
-    world::front(&Relay::connect(world::client(R4), connector).await.unwrap())
+    Relay::connect(world::client(R4), connector).await.unwrap()
 }
 
 /// Ends all sessions of the server.
@@ -44,7 +48,7 @@ fn count(list: &Value) -> usize {
 async fn a_lost_session_is_opened_again_and_the_client_is_notified() {
     for downstream in ERAS {
         let behind = world::server(&Seen::default());
-        let front = unsteady(&behind, &Arc::default()).await;
+        let front = world::front(&unsteady(&behind, &Arc::default()).await);
         let mut client = Client::open(&front, downstream, everything()).await;
         client.listen(&[]).await;
         let before = client.call("tools/list", json!({})).await;
@@ -62,7 +66,7 @@ async fn a_lost_session_is_opened_again_and_the_client_is_notified() {
 async fn while_it_is_down_the_last_list_stays_and_calls_name_it() {
     for downstream in ERAS {
         let (behind, down) = (world::server(&Seen::default()), Arc::<AtomicBool>::default());
-        let front = unsteady(&behind, &down).await;
+        let front = world::front(&unsteady(&behind, &down).await);
         let mut client = Client::open(&front, downstream, everything()).await;
         let before = client.call("tools/list", json!({})).await;
         down.store(true, Ordering::SeqCst);
@@ -80,5 +84,30 @@ async fn while_it_is_down_the_last_list_stays_and_calls_name_it() {
         down.store(false, Ordering::SeqCst);
         let again = client.call("tools/list", json!({})).await;
         assert_eq!(count(&again), count(&before), "{downstream}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_of_a_server_that_is_down_does_not_reach_another_one() {
+    for downstream in ERAS {
+        let roll = |name: &'static str| {
+            Server::new(name, "1.0.0").tool(tool("roll", move |_: Cx| async move { name }))
+        };
+        let (first, second, down) = (roll("first"), roll("second"), Arc::<AtomicBool>::default());
+        let front = Server::new("front", "1.0.0")
+            .provider(unsteady(&first, &down).await)
+            .provider(unsteady(&second, &Arc::default()).await);
+        let mut client = Client::open(&front, downstream, everything()).await;
+        assert_eq!(client.tool("roll").await, "first");
+        down.store(true, Ordering::SeqCst);
+        crash(&first).await;
+        let mut new = Client::open(&front, downstream, everything()).await;
+        for client in [&mut client, &mut new] {
+            let called = client.call("tools/call", json!({"name": "roll"})).await;
+            let message = called["error"]["message"].as_str().unwrap_or_else(|| panic!("{called}"));
+            assert!(message.contains("`first`"), "{downstream}: {message}");
+        }
+        down.store(false, Ordering::SeqCst);
+        assert_eq!(client.tool("roll").await, "first");
     }
 }
