@@ -1,5 +1,5 @@
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     sync::{
         Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -44,28 +44,6 @@ impl AttachedServers {
                 _ => {}
             }
         }
-    }
-}
-
-/// The resources that clients watch.
-#[derive(Default)]
-pub(super) struct WatchedResources(Mutex<HashSet<Box<str>>>);
-
-impl WatchedResources {
-    pub(super) fn contains(&self, uri: &str) -> bool {
-        lock(&self.0).contains(uri)
-    }
-
-    pub(super) fn insert(&self, uri: &str) {
-        lock(&self.0).insert(uri.into());
-    }
-
-    pub(super) fn remove(&self, uri: &str) {
-        lock(&self.0).remove(uri);
-    }
-
-    pub(super) fn all(&self) -> Vec<Box<str>> {
-        lock(&self.0).iter().cloned().collect()
     }
 }
 

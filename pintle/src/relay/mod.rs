@@ -28,6 +28,7 @@ mod retry;
 mod slot;
 mod upstream;
 mod upstream_call;
+mod watched;
 
 use std::{fmt, sync::Arc};
 
@@ -39,9 +40,10 @@ use crate::{
     server::{Cx, Outcome, Server},
 };
 
-use attached::{AttachedServers, ListHints, WatchedResources};
+use attached::{AttachedServers, ListHints};
 use parked::ParkedCalls;
 use upstream::{AnonymousSharing, Upstream, backend_name};
+use watched::WatchedResources;
 
 /// A server behind another one, which forwards calls to it. It is a [`Provider`](crate::server::Provider) of what that server offers:
 /// tools, prompts, resources, templates, completions and their changes.

@@ -23,6 +23,7 @@ use super::{
     pool::Lease,
     retry::Retry,
     upstream_call::{CallProgress, UpstreamCall, UpstreamRequest},
+    watched::WatchTask,
 };
 use crate::{
     client::Event,
@@ -121,12 +122,12 @@ impl Provider for Relay {
 
     fn watch(&self, uri: &str) {
         self.inner.watched.insert(uri);
-        self.subscribe(uri);
+        self.subscribe();
     }
 
     fn unwatch(&self, uri: &str) {
         self.inner.watched.remove(uri);
-        self.subscribe(uri);
+        self.subscribe();
     }
 
     async fn notified(
@@ -290,27 +291,13 @@ impl Relay {
         self.inner.upstream.last_link(cx)?.catalogue.last(list)
     }
 
-    /// Subscribes to a resource of the server behind, or unsubscribes, as clients want it by now.
-    fn subscribe(&self, uri: &str) {
-        let Ok(runtime) = Handle::try_current() else { return };
-        let (relay, uri) = (self.clone(), uri.to_owned());
-        runtime.spawn(async move {
-            let Ok(link) = relay.inner.upstream.live_primary().await else { return };
-            loop {
-                let is_wanted = relay.inner.watched.contains(&uri);
-                let done = match is_wanted {
-                    true => link.connection.subscribe(&*uri).await,
-                    false => link.connection.unsubscribe(&*uri).await,
-                };
-                if let Err(error) = done {
-                    tracing::debug!(%error, "the server behind a relay refused a subscription");
-                    return;
-                }
-                if relay.inner.watched.contains(&uri) == is_wanted {
-                    return;
-                }
-            }
-        });
+    /// Subscribes to the resources of the server behind that clients watch by now, and unsubscribes from others.
+    fn subscribe(&self) {
+        if let Ok(runtime) = Handle::try_current()
+            && self.inner.watched.begin() == WatchTask::Needed
+        {
+            runtime.spawn(send_subscriptions(Arc::downgrade(&self.inner)));
+        }
     }
 
     /// Forwards the changes of the server behind, from the first time that this is called within a runtime.
@@ -336,13 +323,14 @@ async fn forward_changes(relay: Weak<Inner>) {
         };
         delay = RECONNECT_DELAY;
         let connection = link.connection.clone();
-        let watched = inner.watched.all();
         drop(inner);
         if let Ok(mut changes) = connection.changes().await {
-            for uri in watched {
-                let _ = connection.subscribe(uri).await;
-            }
             drop(connection);
+            if let Some(inner) = relay.upgrade()
+                && inner.watched.begin() == WatchTask::Needed
+            {
+                drop(tokio::spawn(send_subscriptions(relay.clone())));
+            }
             // Ends when the connection does: then it is opened again.
             while let Some(event) = changes.next().await {
                 let Some(inner) = relay.upgrade() else { return };
@@ -356,8 +344,28 @@ async fn forward_changes(relay: Weak<Inner>) {
             return;
         }
         inner.attached.publish_all(link.catalogue.note(&Event::Reopened));
+        inner.watched.reset();
         drop(inner);
         tokio::time::sleep(delay).await;
+    }
+}
+
+/// Sends the subscriptions that are wanted to the server behind, one after the other.
+async fn send_subscriptions(relay: Weak<Inner>) {
+    loop {
+        let Some(inner) = relay.upgrade() else { return };
+        let Ok(link) = inner.upstream.live_primary().await else { return inner.watched.end() };
+        let Some(request) = inner.watched.next() else { return };
+        drop(inner);
+        let answered = match request.subscribes {
+            true => link.connection.subscribe(&*request.uri).await,
+            false => link.connection.unsubscribe(&*request.uri).await,
+        };
+        if let Err(error) = &answered {
+            tracing::debug!(%error, "the server behind a relay refused a subscription");
+        }
+        let Some(inner) = relay.upgrade() else { return };
+        inner.watched.answered(&request, answered.is_ok());
     }
 }
 

@@ -11,10 +11,11 @@ use std::{
 use pintle::{
     Server,
     relay::Relay,
-    server::{Cx, tool},
+    server::{Cx, Next, around, tool},
     types::{RpcError, schema::CreateMessageResult},
 };
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 
 use super::world::{self, ERAS, Seen, answer, everything};
 use crate::support::eras::{Client, R4, R5};
@@ -226,4 +227,40 @@ async fn changed_roots_of_a_session_are_reported_behind_the_relay() {
     client.notify("notifications/roots/list_changed", json!({})).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(told.load(Ordering::SeqCst), 1);
+}
+
+/// The server behind answers no subscription for now.
+#[tokio::test(start_paused = true)]
+async fn subscriptions_are_sent_one_after_the_other() {
+    let (gate, open, most) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (waits, running, highest) = (gate.clone(), open.clone(), most.clone());
+    let behind = world::server(&Seen::default()).layer(&around(move |cx: Cx, next: Next| {
+        let (waits, running, highest) = (waits.clone(), running.clone(), highest.clone());
+        async move {
+            if cx.method().starts_with("resources/") && cx.method().ends_with("subscribe") {
+                highest.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                waits.acquire().await.unwrap().forget();
+                running.fetch_sub(1, Ordering::SeqCst);
+            }
+            next.run(cx).await
+        }
+    }));
+    let front = world::relayed(&behind, R4).await;
+    let mut client = Client::open(&front, R4, json!({})).await;
+    for at in 0..40 {
+        let uri = format!("note://{at}");
+        client.listen(&[&uri]).await;
+        client.call("resources/unsubscribe", json!({"uri": uri})).await;
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    client.listen(&["note://shopping"]).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(most.load(Ordering::SeqCst), 1);
+    // The first one and its end, and the last one.
+    gate.add_permits(3);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!((open.load(Ordering::SeqCst), gate.available_permits()), (0, 0));
+    behind.resource_updated("note://0");
+    behind.resource_updated("note://shopping");
+    assert_eq!(client.hear().await["params"]["uri"], "note://shopping");
 }

@@ -1,0 +1,194 @@
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use indexmap::IndexSet;
+
+/// The resources that clients watch, and the subscriptions to them at the server behind.
+///
+/// One task at a time sends requests to that server, and takes what to do next from here. A resource that is watched and no longer
+/// watched before its turn needs no request.
+#[derive(Debug, Default)]
+pub(super) struct WatchedResources(Mutex<WatchTable>);
+
+#[derive(Debug, Default)]
+struct WatchTable {
+    states: HashMap<Box<str>, WatchState>,
+    /// The resources that need a request.
+    pending: IndexSet<Box<str>>,
+    /// The resource whose request is being sent.
+    current: Option<Box<str>>,
+    has_task: bool,
+}
+
+#[derive(Debug, Default)]
+struct WatchState {
+    is_wanted: bool,
+    is_subscribed: bool,
+}
+
+/// A request to be sent.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct WatchRequest {
+    pub(super) uri: Box<str>,
+    pub(super) subscribes: bool,
+}
+
+/// Whether a task has to be started, which sends the requests.
+#[must_use]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum WatchTask {
+    Needed,
+    NotNeeded,
+}
+
+impl WatchedResources {
+    pub(super) fn contains(&self, uri: &str) -> bool {
+        self.lock().states.get(uri).is_some_and(|state| state.is_wanted)
+    }
+
+    /// Adds a resource that a client watches.
+    pub(super) fn insert(&self, uri: &str) {
+        let mut table = self.lock();
+        table.states.entry(uri.into()).or_default().is_wanted = true;
+        table.queue(uri);
+    }
+
+    /// Removes a resource that no client watches any more.
+    pub(super) fn remove(&self, uri: &str) {
+        let mut table = self.lock();
+        if let Some(state) = table.states.get_mut(uri) {
+            state.is_wanted = false;
+        }
+        table.queue(uri);
+    }
+
+    /// Forgets all subscriptions, because their connection has ended.
+    pub(super) fn reset(&self) {
+        let mut table = self.lock();
+        table.states.retain(|_, state| {
+            state.is_subscribed = false;
+            state.is_wanted
+        });
+        table.pending = table.states.keys().cloned().collect();
+    }
+
+    /// Returns whether a task is needed. If so, the caller starts one.
+    pub(super) fn begin(&self) -> WatchTask {
+        let mut table = self.lock();
+        if table.has_task || table.pending.is_empty() {
+            return WatchTask::NotNeeded;
+        }
+        table.has_task = true;
+        WatchTask::Needed
+    }
+
+    /// Returns the next request. If there is none, the task has ended.
+    pub(super) fn next(&self) -> Option<WatchRequest> {
+        let mut table = self.lock();
+        table.current = None;
+        let uri = table.pending.swap_remove_index(0);
+        table.current.clone_from(&uri);
+        table.has_task = uri.is_some();
+        let uri = uri?;
+        let subscribes = table.states.get(&uri).is_some_and(|state| state.is_wanted);
+        Some(WatchRequest { uri, subscribes })
+    }
+
+    /// Records that a request was answered. One that was refused is not repeated.
+    pub(super) fn answered(&self, request: &WatchRequest, accepted: bool) {
+        let mut table = self.lock();
+        table.current = None;
+        let Some(state) = table.states.get_mut(&request.uri) else { return };
+        state.is_subscribed = request.subscribes && accepted;
+        // If it is wanted still, it was refused.
+        if state.is_wanted != request.subscribes {
+            table.queue(&request.uri);
+        } else if !state.is_wanted {
+            table.states.remove(&request.uri);
+        }
+    }
+
+    /// Ends the task. The requests that are left are sent by the next one.
+    pub(super) fn end(&self) {
+        self.lock().has_task = false;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, WatchTable> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl WatchTable {
+    /// Queues the request that a resource needs, if any.
+    fn queue(&mut self, uri: &str) {
+        let Some(state) = self.states.get(uri) else { return };
+        // The request that is being sent decides what comes next.
+        if self.current.as_deref() == Some(uri) {
+            return;
+        }
+        if state.is_wanted != state.is_subscribed {
+            self.pending.insert(uri.into());
+            return;
+        }
+        self.pending.swap_remove(uri);
+        if !state.is_wanted {
+            self.states.remove(uri);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(uri: &str, subscribes: bool) -> WatchRequest {
+        WatchRequest { uri: uri.into(), subscribes }
+    }
+
+    #[test]
+    fn a_resource_that_is_not_watched_any_more_needs_no_request() {
+        let watched = WatchedResources::default();
+        assert_eq!(watched.begin(), WatchTask::NotNeeded);
+        for at in 0..100 {
+            let uri = format!("note://{at}");
+            watched.insert(&uri);
+            watched.remove(&uri);
+        }
+        assert_eq!(watched.begin(), WatchTask::NotNeeded);
+        assert!(watched.lock().states.is_empty());
+    }
+
+    #[test]
+    fn the_answer_decides_about_the_next_request() {
+        let watched = WatchedResources::default();
+        watched.insert("note://1");
+        assert_eq!(watched.begin(), WatchTask::Needed);
+        watched.insert("note://1");
+        assert_eq!(watched.begin(), WatchTask::NotNeeded, "there is one");
+        assert_eq!(watched.next(), Some(request("note://1", true)));
+        watched.remove("note://1");
+        assert!(!watched.contains("note://1"));
+        watched.answered(&request("note://1", true), true);
+        assert_eq!(watched.next(), Some(request("note://1", false)));
+        watched.answered(&request("note://1", false), true);
+        assert_eq!(watched.next(), None);
+        assert!(watched.lock().states.is_empty());
+        assert_eq!(watched.begin(), WatchTask::NotNeeded);
+    }
+
+    #[test]
+    fn a_refused_subscription_is_requested_again_on_a_new_connection_only() {
+        let watched = WatchedResources::default();
+        watched.insert("note://1");
+        assert_eq!(watched.begin(), WatchTask::Needed);
+        assert_eq!(watched.next(), Some(request("note://1", true)));
+        watched.answered(&request("note://1", true), false);
+        assert_eq!(watched.next(), None);
+        assert!(watched.contains("note://1"));
+        watched.reset();
+        assert_eq!(watched.begin(), WatchTask::Needed);
+        assert_eq!(watched.next(), Some(request("note://1", true)));
+    }
+}
