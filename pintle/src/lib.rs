@@ -108,6 +108,8 @@ mod excerpt;
     feature = "stdio"
 ))]
 mod guide;
+#[cfg(feature = "client")]
+mod lock;
 pub mod message_log;
 mod properties;
 pub mod proto;

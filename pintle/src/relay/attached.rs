@@ -1,7 +1,7 @@
 use std::{
     collections::HashMap,
     sync::{
-        Mutex, MutexGuard, PoisonError,
+        Mutex,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -10,6 +10,7 @@ use pintle_proto::server::CacheHint;
 
 use crate::{
     client::Change,
+    lock::lock,
     server::{ListKind, ProviderChanges},
 };
 
@@ -59,8 +60,4 @@ impl ListHints {
     pub(super) fn set(&self, list: ListKind, hint: CacheHint) {
         lock(&self.0).insert(list, hint);
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

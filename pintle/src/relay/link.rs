@@ -1,5 +1,5 @@
 use std::sync::{
-    Arc, Mutex, MutexGuard, PoisonError,
+    Arc, Mutex,
     atomic::{AtomicU64, Ordering},
 };
 
@@ -18,6 +18,7 @@ use super::{
 use crate::{
     Client, Connection, Result,
     client::{RawHandler, RawQuestion},
+    lock::lock,
     question_key,
     server::SessionHandle,
 };
@@ -168,8 +169,4 @@ impl Drop for EnteredCall {
 fn with_question_keys(mut capabilities: ClientCapabilities) -> ClientCapabilities {
     capabilities.extensions.get_or_insert_default().insert(question_key::EXTENSION.to_owned(), json!({}));
     capabilities
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -159,12 +159,7 @@ enum PageError {
 
 impl Relay {
     fn offers(&self, list: ListKind) -> bool {
-        let capabilities = self.inner.upstream.primary().connection.capabilities();
-        match list {
-            ListKind::Tools => capabilities.tools.is_some(),
-            ListKind::Prompts => capabilities.prompts.is_some(),
-            ListKind::Resources | ListKind::Templates => capabilities.resources.is_some(),
-        }
+        list.is_offered(&self.inner.upstream.primary().connection.capabilities())
     }
 
     /// Requests a page on behalf of a client.
@@ -202,19 +197,19 @@ impl Relay {
         cursor: Option<String>,
     ) -> crate::Result<ProviderPage> {
         let unreadable = |error: serde_json::Error| {
-            crate::Error::Decode(format!("a page of `{}`: {error}", list_method(list)))
+            crate::Error::Decode(format!("a page of `{}`: {error}", list.method()))
         };
         let mut asked = ListParams::new();
         asked.cursor = cursor;
         let mut params = RawObject::from_serialize(&asked).map_err(unreadable)?;
         // Only the metadata of the client's own list request is passed on.
-        if cx.method() == list_method(list)
+        if cx.method() == list.method()
             && let Ok(Some(meta)) = upstream_params(cx).decode_member("_meta")
         {
             params = params.with("_meta", meta);
         }
         let capabilities = RawObject::from_serialize(&upstream_capabilities(cx)).map_err(unreadable)?;
-        let request = UpstreamRequest { method: list_method(list).to_owned(), params, capabilities, cx };
+        let request = UpstreamRequest { method: list.method().to_owned(), params, capabilities, cx };
         let mut call = UpstreamCall::start(link.again(), request);
         let result = loop {
             // A list asks nothing, and its notifications are not those of the client's request.
@@ -366,15 +361,6 @@ async fn send_subscriptions(relay: Weak<Inner>) {
         }
         let Some(inner) = relay.upgrade() else { return };
         inner.watched.answered(&request, answered.is_ok());
-    }
-}
-
-fn list_method(list: ListKind) -> &'static str {
-    match list {
-        ListKind::Tools => method::TOOLS_LIST,
-        ListKind::Prompts => method::PROMPTS_LIST,
-        ListKind::Resources => method::RESOURCES_LIST,
-        ListKind::Templates => method::RESOURCES_TEMPLATES_LIST,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -20,6 +20,7 @@ use super::{
 use crate::{
     Client, Connection, Error, Result,
     client::{Change, Connector},
+    lock::lock,
     server::{Cx, Principal, SessionHandle},
     timeouts::rounded,
 };
@@ -73,7 +74,7 @@ struct SessionLinks(Mutex<HashMap<u64, Arc<LinkSlot>>>);
 
 impl SessionLinks {
     fn slot(&self, relay: u64) -> Arc<LinkSlot> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(relay).or_default().clone()
+        lock(&self.0).entry(relay).or_default().clone()
     }
 }
 
@@ -88,7 +89,7 @@ impl Upstream {
         let open: Arc<OpenConnection> = Arc::new(move |client| {
             let connector = connector.clone();
             Box::pin(async move {
-                let connecting = connector.lock().unwrap_or_else(PoisonError::into_inner).connect();
+                let connecting = lock(&connector).connect();
                 client.connect(connecting.await.map_err(Error::Io)?).await
             })
         });
@@ -221,18 +222,18 @@ impl Upstream {
 
     /// Whether the server is down for so long that its last lists are not returned any more.
     pub(super) fn is_long_down(&self) -> bool {
-        let mut outage = self.outage.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut outage = lock(&self.outage);
         outage.get_or_insert_with(Outage::begin).since.elapsed() >= GRACE
     }
 
     /// Records that the server has answered.
     pub(super) fn recovered(&self) {
-        *self.outage.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *lock(&self.outage) = None;
     }
 
     /// Records whether a connection could be opened. Returns the error for the client if not.
     fn record<T>(&self, opened: Result<T>) -> Result<T, RpcError> {
-        let mut outage = self.outage.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut outage = lock(&self.outage);
         match opened {
             Ok(link) => {
                 *outage = None;

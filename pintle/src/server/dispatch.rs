@@ -35,7 +35,7 @@ pub(crate) fn start(cx: &Cx) -> Start {
 /// Finds the route of a call and starts its handler.
 pub(crate) fn route(cx: &Cx) -> Start {
     if !cx.snapshot().providers.is_empty()
-        && let Some(list) = listed(cx.method())
+        && let Some(list) = ListKind::of_method(cx.method())
     {
         return Start::Run(Box::pin(provider::list::list(cx.clone(), list)));
     }
@@ -70,17 +70,6 @@ pub(crate) fn route(cx: &Cx) -> Start {
         Ok(handling) => Start::Run(handling),
         Err(outcome) => Start::Done(outcome),
     }
-}
-
-/// Returns the list that a method requests.
-fn listed(method: &str) -> Option<ListKind> {
-    Some(match method {
-        method::TOOLS_LIST => ListKind::Tools,
-        method::PROMPTS_LIST => ListKind::Prompts,
-        method::RESOURCES_LIST => ListKind::Resources,
-        method::RESOURCES_TEMPLATES_LIST => ListKind::Templates,
-        _ => return None,
-    })
 }
 
 /// Has the engine carry out a request, which the layers have seen.

@@ -1,6 +1,6 @@
 use std::{
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
@@ -30,6 +30,7 @@ use crate::{
     Ended,
     client::asking::{Asker, RootsObserver},
     client::tools::{KnownTool, ToolPage, ToolRegistry, ToolsVersion},
+    lock::lock,
     timeouts::after,
     transport::{DeadlinePauses, DrivenTransport, PushState, TransportKind},
 };
@@ -359,8 +360,4 @@ impl RootsObserver for ConnectionState {
 
 fn header_params(tool: &Tool) -> Result<HeaderParams, BadAnnotation> {
     HeaderParams::from_object_schema(&tool.input_schema)
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

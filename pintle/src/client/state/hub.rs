@@ -1,11 +1,13 @@
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex, Weak},
 };
 
 use pintle_proto::client::Change;
 use pintle_types::Notification;
 use tokio::sync::Notify;
+
+use crate::lock::lock;
 
 /// Limit of queued events per listener. The oldest are dropped first, and counted.
 const MAX_EVENTS: usize = 256;
@@ -142,10 +144,6 @@ fn size(event: &Event) -> usize {
         }
         _ => 0,
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

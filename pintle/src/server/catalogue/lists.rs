@@ -3,9 +3,10 @@ use std::sync::{Arc, OnceLock};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use pintle_proto::server::{Body, Outcome};
 use pintle_types::{
-    RawObject, RpcError, plain_error,
+    RawObject, RpcError, method, plain_error,
     schema::{
         ListParams, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+        ServerCapabilities,
     },
 };
 
@@ -27,6 +28,40 @@ pub enum ListKind {
 }
 
 impl ListKind {
+    /// All lists.
+    pub(crate) const ALL: [Self; 4] = [Self::Tools, Self::Prompts, Self::Resources, Self::Templates];
+
+    /// Returns the method that requests it.
+    #[cfg(feature = "client")]
+    pub(crate) fn method(self) -> &'static str {
+        match self {
+            Self::Tools => method::TOOLS_LIST,
+            Self::Prompts => method::PROMPTS_LIST,
+            Self::Resources => method::RESOURCES_LIST,
+            Self::Templates => method::RESOURCES_TEMPLATES_LIST,
+        }
+    }
+
+    /// Returns the list that a method requests.
+    pub(crate) fn of_method(method: &str) -> Option<Self> {
+        Some(match method {
+            method::TOOLS_LIST => Self::Tools,
+            method::PROMPTS_LIST => Self::Prompts,
+            method::RESOURCES_LIST => Self::Resources,
+            method::RESOURCES_TEMPLATES_LIST => Self::Templates,
+            _ => return None,
+        })
+    }
+
+    /// Returns whether a server with these capabilities has it.
+    pub(crate) fn is_offered(self, capabilities: &ServerCapabilities) -> bool {
+        match self {
+            Self::Tools => capabilities.tools.is_some(),
+            Self::Prompts => capabilities.prompts.is_some(),
+            Self::Resources | Self::Templates => capabilities.resources.is_some(),
+        }
+    }
+
     /// The first byte of its cursors that continue in a provider.
     pub(crate) fn provider_letter(self) -> u8 {
         self.letter().to_ascii_uppercase()

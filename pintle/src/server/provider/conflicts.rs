@@ -10,8 +10,6 @@ use crate::server::{
 /// The number of conflicts that are reported. The others show when these are resolved.
 const MAX_CONFLICTS: usize = 16;
 
-const LISTS: [ListKind; 4] = [ListKind::Tools, ListKind::Prompts, ListKind::Resources, ListKind::Templates];
-
 /// The routes and the providers of a server.
 #[derive(Clone, Copy)]
 pub(crate) struct Offered<'a> {
@@ -31,7 +29,7 @@ impl Offered<'_> {
 
     pub(crate) fn conflicts(self) -> Vec<String> {
         let mut conflicts = Vec::new();
-        for list in LISTS {
+        for list in ListKind::ALL {
             let mut owners = self.own_names(list);
             for known in self.providers.iter() {
                 let owner = format!("`{}`", known.provider.name());
@@ -52,7 +50,7 @@ impl Offered<'_> {
     /// Returns the names that another provider and this server, or one of its providers, have.
     pub(crate) fn conflicts_with(self, provider: &impl Provider) -> Vec<String> {
         let mut conflicts = Vec::new();
-        for list in LISTS {
+        for list in ListKind::ALL {
             let mut owners = self.own_names(list);
             for known in self.providers.iter() {
                 let owner = format!("`{}`", known.provider.name());

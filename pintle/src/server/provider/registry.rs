@@ -53,12 +53,7 @@ impl RegisteredProvider {
     }
 
     pub(crate) fn offers(&self, list: ListKind) -> bool {
-        let capabilities = &self.declared.capabilities;
-        match list {
-            ListKind::Tools => capabilities.tools.is_some(),
-            ListKind::Prompts => capabilities.prompts.is_some(),
-            ListKind::Resources | ListKind::Templates => capabilities.resources.is_some(),
-        }
+        list.is_offered(&self.declared.capabilities)
     }
 
     fn may_have(&self, target: &Target<'_>) -> bool {

@@ -23,6 +23,7 @@ use pintle::{
 use serde_json::{Value, json};
 
 use crate::support::{
+    drop_counter::DropCounter,
     eras::{ALL, Client, R4, R5, WITH_FORMS, each},
     line_client::Raw,
 };
@@ -213,16 +214,10 @@ async fn a_state_of_a_mounted_tool_is_used_once() {
 
 #[tokio::test]
 async fn a_cancelled_call_drops_the_handler_of_the_mounted_server() {
-    struct Dropped(Arc<AtomicUsize>);
-    impl Drop for Dropped {
-        fn drop(&mut self) {
-            self.0.fetch_add(1, Ordering::SeqCst);
-        }
-    }
-    let dropped = Arc::new(AtomicUsize::new(0));
+    let dropped = DropCounter::default();
     let counted = dropped.clone();
     let git = git().tool(tool("hang", move |cx: Cx| {
-        let guard = Dropped(counted.clone());
+        let guard = counted.guard();
         async move {
             cx.progress(0.0, None).await;
             pending::<()>().await;
@@ -230,13 +225,13 @@ async fn a_cancelled_call_drops_the_handler_of_the_mounted_server() {
         }
     }));
     each(&desk(&git), &ALL, json!({}), async |client| {
-        dropped.store(0, Ordering::SeqCst);
+        let before = dropped.count();
         let id =
             client.send("tools/call", json!({"name": "code_git_hang", "_meta": {"progressToken": 1}})).await;
         assert_eq!(client.hear().await["method"], "notifications/progress");
         client.notify("notifications/cancelled", json!({"requestId": id})).await;
         assert_eq!(client.tool("code_git_branch").await, "main");
-        assert_eq!(dropped.load(Ordering::SeqCst), 1, "{}", client.revision);
+        assert_eq!(dropped.count(), before + 1, "{}", client.revision);
     })
     .await;
 }

@@ -1,13 +1,6 @@
 //! What a call may take: time, and room for its result.
 
-use std::{
-    future::pending,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+use std::{future::pending, time::Duration};
 
 use pintle::{
     Server,
@@ -15,20 +8,17 @@ use pintle::{
 };
 use serde_json::json;
 
-use crate::support::eras::{ALL, Client, each};
+use crate::support::{
+    drop_counter::DropCounter,
+    eras::{ALL, Client, each},
+};
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_takes_too_long_is_ended_and_dropped() {
-    struct Dropped(Arc<AtomicUsize>);
-    impl Drop for Dropped {
-        fn drop(&mut self) {
-            self.0.fetch_add(1, Ordering::SeqCst);
-        }
-    }
-    let dropped = Arc::new(AtomicUsize::new(0));
+    let dropped = DropCounter::default();
     let counted = dropped.clone();
     let hangs = move || {
-        let dropped = Dropped(counted.clone());
+        let dropped = counted.guard();
         async move {
             pending::<()>().await;
             drop(dropped);
@@ -40,12 +30,12 @@ async fn a_call_that_takes_too_long_is_ended_and_dropped() {
         .tool(tool("hangs", hangs))
         .tool(tool("quick", || async { "quick" }));
     each(&server, &ALL, json!({}), async |client: &mut Client| {
-        let before = dropped.load(Ordering::SeqCst);
+        let before = dropped.count();
         let begun = tokio::time::Instant::now();
         let answer = client.call("tools/call", json!({"name": "hangs"})).await;
         assert_eq!(answer["error"]["message"], "the call took longer than 3s and was ended: ask for less");
         assert_eq!(begun.elapsed().as_secs(), 3);
-        assert_eq!(dropped.load(Ordering::SeqCst), before + 1);
+        assert_eq!(dropped.count(), before + 1);
         assert_eq!(client.tool("quick").await, "quick");
     })
     .await;

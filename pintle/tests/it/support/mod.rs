@@ -3,6 +3,8 @@
 #[cfg(all(unix, feature = "child", feature = "stdio"))]
 pub(crate) mod child_servers;
 #[cfg(feature = "server")]
+pub(crate) mod drop_counter;
+#[cfg(feature = "server")]
 pub(crate) mod eras;
 #[cfg(feature = "http-server")]
 pub(crate) mod http_client;
