@@ -48,7 +48,7 @@ pub(super) struct ChangeMark(u64);
 /// A list that was read to its end.
 #[derive(Debug)]
 pub(super) struct KnownList {
-    kind: ListKind,
+    pub(super) kind: ListKind,
     pub(super) entries: Vec<RawObject>,
     by_key: HashMap<Box<str>, usize>,
 }
@@ -116,12 +116,12 @@ impl LinkCatalogue {
     }
 
     /// Stores a list that was requested at this mark. If it has changed since, it is known to be outdated.
-    pub(super) fn learn(&self, list: KnownList, requested: ChangeMark) {
+    pub(super) fn learn(&self, list: Arc<KnownList>, requested: ChangeMark) {
         let mut lists = self.lock();
         let state = lists.entry(list.kind).or_default();
         state.read = Some(Instant::now());
         state.known_changes = requested.0;
-        let before = state.known.replace(Arc::new(list));
+        let before = state.known.replace(list);
         drop(lists);
         // Outside of the lock: it may be large.
         drop(before);

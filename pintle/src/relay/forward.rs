@@ -359,13 +359,8 @@ pub(super) fn upstream_params(cx: &Cx) -> RawObject {
 }
 
 /// The metadata of a request that belongs to its connection.
-const OF_CONNECTION: [&str; 5] = [
-    "progressToken",
-    keys::PROTOCOL_VERSION,
-    keys::CLIENT_INFO,
-    keys::CLIENT_CAPABILITIES,
-    keys::LOG_LEVEL,
-];
+const OF_CONNECTION: [&str; 5] =
+    ["progressToken", keys::PROTOCOL_VERSION, keys::CLIENT_INFO, keys::CLIENT_CAPABILITIES, keys::LOG_LEVEL];
 
 /// Returns the outcome of a call that was completed.
 fn complete(relay: &Relay, result: RawObject) -> Outcome {

@@ -41,6 +41,7 @@ use crate::{
 };
 
 use attached::{AttachedServers, ListHints};
+use catalogue::LinkCatalogue;
 use parked::ParkedCalls;
 use upstream::{AnonymousSharing, Upstream, backend_name};
 use watched::WatchedResources;
@@ -83,6 +84,8 @@ struct Inner {
     attached: AttachedServers,
     watched: WatchedResources,
     hints: ListHints,
+    /// The lists that any connection has seen last.
+    known: LinkCatalogue,
 }
 
 impl Relay {
@@ -130,6 +133,7 @@ impl Relay {
             attached: AttachedServers::default(),
             watched: WatchedResources::default(),
             hints: ListHints::default(),
+            known: LinkCatalogue::default(),
         };
         Self { inner: Arc::new(inner), options: RelayOptions::default() }
     }

@@ -75,7 +75,7 @@ impl Provider for Relay {
             Ok((read, link, requested)) => {
                 self.inner.upstream.recovered();
                 if first && read.cursor.is_none() {
-                    link.catalogue.learn(KnownList::new(list, read.entries.clone()), requested);
+                    self.learn(&link, KnownList::new(list, read.entries.clone()), requested);
                 }
                 Ok(read)
             }
@@ -247,17 +247,24 @@ impl Relay {
             if !link.catalogue.was_just_read(list) {
                 let requested = link.catalogue.mark(list);
                 let read = self.read_list(cx, &link, list).await?;
-                link.catalogue.learn(read, requested);
+                self.learn(&link, read, requested);
             }
         }
         Ok(link.catalogue.describe(target))
     }
 
-    /// Returns an entry of the lists that were read last, over the connection of a client or the first one.
+    /// Returns an entry of the lists that were read last, over the connection of a client or any other.
     fn last_known(&self, cx: &Cx, target: &Target<'_>) -> Option<ProvidedEntry> {
         let upstream = &self.inner.upstream;
         let of_client = upstream.last_link(cx).and_then(|link| link.catalogue.describe(target));
-        of_client.or_else(|| upstream.primary().catalogue.describe(target))
+        of_client.or_else(|| self.inner.known.describe(target))
+    }
+
+    /// Stores a list for the connection over which it was read, and as the last one of the server.
+    fn learn(&self, link: &Lease, list: KnownList, requested: ChangeMark) {
+        let (list, known) = (Arc::new(list), &self.inner.known);
+        known.learn(list.clone(), known.mark(list.kind));
+        link.catalogue.learn(list, requested);
     }
 
     /// Reads all pages of a list.

@@ -43,11 +43,11 @@ pub use call::Call;
 pub use changes::Changes;
 #[cfg(feature = "server")]
 pub(crate) use forward::Forward;
-#[cfg(feature = "server")]
-pub(crate) use repeat::Repetition;
 pub use lists::{Items, List};
 #[cfg(feature = "server")]
 pub(crate) use options::CallNotification;
+#[cfg(feature = "server")]
+pub(crate) use repeat::Repetition;
 pub use request::RequestBuilder;
 pub use watch::ListStates;
 

@@ -232,7 +232,8 @@ async fn changed_roots_of_a_session_are_reported_behind_the_relay() {
 /// The server behind answers no subscription for now.
 #[tokio::test(start_paused = true)]
 async fn subscriptions_are_sent_one_after_the_other() {
-    let (gate, open, most) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (gate, open, most) =
+        (Arc::new(Semaphore::new(0)), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (waits, running, highest) = (gate.clone(), open.clone(), most.clone());
     let behind = world::server(&Seen::default()).layer(&around(move |cx: Cx, next: Next| {
         let (waits, running, highest) = (waits.clone(), running.clone(), highest.clone());
