@@ -24,7 +24,7 @@ pub(super) struct LinkCatalogue {
     pub(super) reading: tokio::sync::Mutex<()>,
 }
 
-/// What is known of one list.
+/// A list with its changes.
 #[derive(Debug, Default)]
 struct ListState {
     known: Option<Arc<KnownList>>,

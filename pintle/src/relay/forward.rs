@@ -16,10 +16,10 @@ use tokio::time::sleep;
 
 use super::{
     Relay,
+    attempts::Attempts,
     meta::{with_meta, without_meta},
     parked::ParkedCall,
     question::{RunningQuestions, input_required, offered_answer, refusal},
-    retry::Retry,
     upstream_call::{CallProgress, OpenQuestion, UpstreamCall, UpstreamRequest, deliver},
 };
 use crate::{
@@ -64,12 +64,12 @@ impl From<Failure> for RpcError {
 
 /// Forwards a call, and returns its outcome. If its connection is lost and it is safe to repeat, it is sent again.
 pub(super) async fn forward(relay: &Relay, cx: &Cx) -> Outcome {
-    let mut retry = Retry::default();
+    let mut attempts = Attempts::default();
     loop {
         match attempt_forward(relay, cx).await {
             Ok(outcome) => return outcome,
             Err(Failure::Lost(error)) => {
-                if !may_repeat(relay, cx) || !retry.wait().await {
+                if !may_repeat(relay, cx) || !attempts.wait().await {
                     return Outcome::Failed(error);
                 }
             }

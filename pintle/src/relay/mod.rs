@@ -16,6 +16,7 @@
 //! A question that the client of the call did not declare to answer is refused.
 
 mod attached;
+mod attempts;
 mod catalogue;
 mod forward;
 mod link;
@@ -24,7 +25,7 @@ mod parked;
 mod pool;
 mod provider;
 mod question;
-mod retry;
+
 mod slot;
 mod upstream;
 mod upstream_call;

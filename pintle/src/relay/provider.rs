@@ -18,10 +18,10 @@ use tokio::runtime::Handle;
 
 use super::{
     Inner, Relay,
+    attempts::Attempts,
     catalogue::{ChangeMark, KnownList, lists_of},
     forward::{failed, upstream_capabilities, upstream_params},
     pool::Lease,
-    retry::Retry,
     upstream_call::{CallProgress, UpstreamCall, UpstreamRequest},
     watched::WatchTask,
 };
@@ -170,7 +170,7 @@ impl Relay {
         cursor: Option<String>,
     ) -> Result<(ProviderPage, Lease, ChangeMark), PageError> {
         let capabilities = upstream_capabilities(cx);
-        let mut retry = Retry::default();
+        let mut attempts = Attempts::default();
         loop {
             let link = self.inner.upstream.lease_for_lists(cx, &capabilities, self.options.sharing).await;
             let link = link.map_err(PageError::Unreachable)?;
@@ -181,7 +181,7 @@ impl Relay {
                 // Lists are safe to repeat.
                 Err(error) => {
                     let lost = matches!(error, crate::Error::Closed(_)) && self.inner.upstream.can_reopen();
-                    if !lost || !retry.wait().await {
+                    if !lost || !attempts.wait().await {
                         return Err(PageError::Unreachable(failed(self, error).into()));
                     }
                 }

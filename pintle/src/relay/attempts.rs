@@ -9,18 +9,18 @@ const MAX_ATTEMPTS: u32 = 4;
 
 /// The attempts to send one request that is safe to repeat.
 #[derive(Debug)]
-pub(super) struct Retry {
+pub(super) struct Attempts {
     left: u32,
     delay: Duration,
 }
 
-impl Default for Retry {
+impl Default for Attempts {
     fn default() -> Self {
         Self { left: MAX_ATTEMPTS - 1, delay: FIRST_DELAY }
     }
 }
 
-impl Retry {
+impl Attempts {
     /// Waits before another attempt. Returns `false` if there is none left.
     pub(super) async fn wait(&mut self) -> bool {
         let Some(left) = self.left.checked_sub(1) else { return false };
