@@ -1,52 +1,28 @@
 //! A server that requires a login, and an authorization server whose every text attacks the terminal.
 
-use std::{
-    io::{self, BufRead as _, BufReader, Read as _, Write as _},
-    net::{TcpListener, TcpStream},
-};
+use std::io::Write as _;
 
 use serde_json::{Value, json};
 
-use super::hostile_server::HOSTILE;
+use super::{
+    hostile_server::HOSTILE,
+    http_request::{HttpRequest, listen},
+};
 
 /// Starts both, in a thread that ends with the tests, and returns their origin. The first segment of a path says what attacks:
 /// `ORIGIN/code/mcp` is a server whose authorization server is `ORIGIN/code`.
 pub(crate) fn start() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let origin = format!("http://{}", listener.local_addr().unwrap());
-    let own = origin.clone();
-    std::thread::spawn(move || {
-        for connection in listener.incoming().flatten() {
-            // A client may hang up at any time.
-            let _ = serve(&connection, &own);
-        }
+    let address = listen(|mut connection, address| {
+        let request = HttpRequest::read(connection)?;
+        let (status, challenge, body) = answer(request.path(), &format!("http://{address}"));
+        let body = body.to_string();
+        write!(
+            connection,
+            "HTTP/1.1 {status}\r\n{challenge}content-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+            body.len()
+        )
     });
-    origin
-}
-
-fn serve(connection: &TcpStream, origin: &str) -> io::Result<()> {
-    let mut reader = BufReader::new(connection);
-    let mut head = String::new();
-    reader.read_line(&mut head)?;
-    let mut length = 0;
-    loop {
-        let mut line = String::new();
-        if reader.read_line(&mut line)? == 0 || line.trim().is_empty() {
-            break;
-        }
-        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
-            length = value.trim().parse().unwrap_or(0);
-        }
-    }
-    reader.by_ref().take(length).read_to_end(&mut Vec::new())?;
-    let path = head.split(' ').nth(1).unwrap_or_default();
-    let (status, challenge, body) = answer(path, origin);
-    let body = body.to_string();
-    write!(
-        &*connection,
-        "HTTP/1.1 {status}\r\n{challenge}content-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
-        body.len()
-    )
+    format!("http://{address}")
 }
 
 /// Returns the status, a header and the body of a response.

@@ -1,11 +1,13 @@
 //! A server whose every text attacks the terminal that it is printed to.
 
 use std::{
-    io::{self, BufRead as _, BufReader, Read as _, Write as _},
-    net::{TcpListener, TcpStream},
+    io::{self, Write as _},
+    net::TcpStream,
 };
 
 use serde_json::{Value, json};
+
+use super::http_request::{HttpRequest, listen};
 
 /// A title, a cleared screen, the escape of eight-bit terminals, bidirectional, zero-width and invisible characters, an overwritten
 /// line.
@@ -13,33 +15,12 @@ pub(crate) const HOSTILE: &str = "\u{1b}]0;owned\u{7}\u{1b}[2J\u{9b}31m\u{202e}\
 
 /// Starts the server, in a thread that ends with the tests, and returns its URL.
 pub(crate) fn start() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
-    std::thread::spawn(move || {
-        for connection in listener.incoming().flatten() {
-            // A client may hang up at any time.
-            let _ = serve(&connection);
-        }
-    });
-    url
+    let address = listen(|connection, _| serve(connection));
+    format!("http://{address}/mcp")
 }
 
-fn serve(connection: &TcpStream) -> io::Result<()> {
-    let mut reader = BufReader::new(connection);
-    let mut length = 0;
-    let mut head = String::new();
-    reader.read_line(&mut head)?;
-    loop {
-        let mut line = String::new();
-        if reader.read_line(&mut line)? == 0 || line.trim().is_empty() {
-            break;
-        }
-        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
-            length = value.trim().parse().unwrap_or(0);
-        }
-    }
-    let mut body = Vec::new();
-    reader.by_ref().take(length).read_to_end(&mut body)?;
+fn serve(mut connection: &TcpStream) -> io::Result<()> {
+    let HttpRequest { head, body } = HttpRequest::read(connection)?;
     let request: Value = serde_json::from_slice(&body).unwrap_or_default();
     let mut events = String::new();
     let is_partial = head.contains("/partial ") && request["method"] == "resources/templates/list";
@@ -53,7 +34,7 @@ fn serve(connection: &TcpStream) -> io::Result<()> {
     };
     events.push_str(&format!("data: {answer}\n\n"));
     write!(
-        &*connection,
+        connection,
         "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{events}",
         events.len()
     )

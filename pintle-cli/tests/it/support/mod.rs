@@ -4,6 +4,7 @@
 pub(crate) mod hostile_login;
 #[cfg(target_os = "linux")]
 pub(crate) mod hostile_server;
+pub(crate) mod http_request;
 pub(crate) mod machine;
 pub(crate) mod protected;
 #[cfg(target_os = "linux")]

@@ -5,28 +5,7 @@ use pintle_oauth::{
     testing::{Endpoint, Fault},
 };
 
-use crate::support::world::World;
-
-/// A file of credentials in a folder of its own.
-struct Folder(std::path::PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("pintle-revoked-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        Self(folder)
-    }
-
-    fn file(&self) -> File {
-        File::at(self.0.join("tokens.json"))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        std::fs::remove_dir_all(&self.0).unwrap();
-    }
-}
+use crate::support::{token_file::TokenFolder, world::World};
 
 /// Logs in and returns the login that was stored.
 async fn logged_in(world: &World, oauth: &OAuth, file: &File) -> StoredLogin {
@@ -49,7 +28,7 @@ fn revocations(world: &World) -> Vec<String> {
 
 #[tokio::test]
 async fn the_refresh_token_is_revoked_and_then_the_access_token() {
-    let (world, folder) = (World::new(), Folder::new("both"));
+    let (world, folder) = (World::new(), TokenFolder::new());
     let file = folder.file();
     let oauth = world.login().store(file.clone());
     let login = logged_in(&world, &oauth, &file).await;
@@ -74,7 +53,7 @@ async fn the_refresh_token_is_revoked_and_then_the_access_token() {
 
 #[tokio::test]
 async fn a_failure_has_its_reason_and_the_other_token_is_revoked_anyway() {
-    let (world, folder) = (World::new(), Folder::new("refused"));
+    let (world, folder) = (World::new(), TokenFolder::new());
     let file = folder.file();
     let oauth = world.login().store(file.clone());
     let login = logged_in(&world, &oauth, &file).await;
@@ -96,7 +75,7 @@ async fn a_failure_has_its_reason_and_the_other_token_is_revoked_anyway() {
 
 #[tokio::test]
 async fn tokens_are_sent_nowhere_if_the_endpoint_is_missing_or_in_another_network() {
-    let (world, folder) = (World::new(), Folder::new("nowhere"));
+    let (world, folder) = (World::new(), TokenFolder::new());
     let file = folder.file();
     let oauth = world.login().store(file.clone());
     let login = logged_in(&world, &oauth, &file).await;
@@ -119,7 +98,7 @@ async fn tokens_are_sent_nowhere_if_the_endpoint_is_missing_or_in_another_networ
 
 #[tokio::test]
 async fn a_client_with_a_secret_proves_it() {
-    let (world, folder) = (World::new(), Folder::new("secret"));
+    let (world, folder) = (World::new(), TokenFolder::new());
     let file = folder.file();
     world.login.add_client_with_secret("bot", "s3cret");
     let machine = |secret: &str| {

@@ -1,12 +1,15 @@
 use std::{sync::Arc, time::Duration};
 
 use pintle_oauth::{
-    client::{File, Memory, OAuth, Registered},
+    client::{Memory, OAuth, Registered},
     testing::{Endpoint, Fault},
 };
 use serde_json::Value;
 
-use crate::support::world::{SERVER, World};
+use crate::support::{
+    token_file::TokenFolder,
+    world::{SERVER, World},
+};
 
 #[tokio::test]
 async fn the_next_run_needs_no_login() {
@@ -69,33 +72,10 @@ async fn who_shares_a_store_shares_what_others_renewed() {
     assert!(!log.iter().any(|line| line.starts_with("token")), "{log:#?}");
 }
 
-/// A file for a test, in a folder of its own.
-struct Folder(std::path::PathBuf);
-
-impl Folder {
-    fn new() -> Self {
-        let at = std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos();
-        let folder = std::env::temp_dir().join(format!("pintle-kept-{}-{at}", std::process::id()));
-        std::fs::create_dir(&folder).unwrap();
-        Self(folder)
-    }
-
-    /// As another process would open it.
-    fn file(&self) -> File {
-        File::at(self.0.join("tokens.json"))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        std::fs::remove_dir_all(&self.0).unwrap();
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn processes_that_share_a_file_refresh_once() {
     let world = World::new();
-    let folder = Folder::new();
+    let folder = TokenFolder::new();
     let one = world.connect(&world.login().store(folder.file())).await.unwrap();
     let other = world.connect(&world.login().store(folder.file())).await.unwrap();
     world.login.revoke_access();
@@ -112,13 +92,13 @@ async fn processes_that_share_a_file_refresh_once() {
     let log = world.log();
     assert_eq!(log.iter().filter(|line| line.contains(": refresh_token")).count(), 1, "{log:#?}");
     assert!(!log.iter().any(|line| line.starts_with("login")), "{log:#?}");
-    assert_eq!(std::fs::read_dir(&folder.0).unwrap().count(), 1, "no lock is left behind");
+    assert_eq!(folder.files(), 1, "no lock is left behind");
 }
 
 #[tokio::test]
 async fn what_others_renewed_long_ago_is_renewed_with_what_they_got() {
     let world = World::new();
-    let folder = Folder::new();
+    let folder = TokenFolder::new();
     let one = world.connect(&world.login().store(folder.file())).await.unwrap();
     let other = world.connect(&world.login().store(folder.file())).await.unwrap();
     // What this one gets is stale by the time that the other looks at it.

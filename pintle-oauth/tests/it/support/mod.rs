@@ -2,5 +2,6 @@
 
 pub(crate) mod notes;
 pub(crate) mod subscriber;
+pub(crate) mod token_file;
 pub(crate) mod vault;
 pub(crate) mod world;
