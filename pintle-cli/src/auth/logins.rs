@@ -1,10 +1,9 @@
 use std::env;
 
 use pintle::Error;
-use pintle_oauth::client::{File, OAuth, Registered, StoredLogin};
+use pintle_oauth::client::{Consent, File, OAuth, Registered, StoredLogin};
 use serde::{Deserialize, Serialize};
 
-use super::NoConsent;
 use crate::{failure::Failure, storage};
 
 /// The maximum size of the file.
@@ -89,8 +88,13 @@ impl Logins {
 }
 
 impl Login {
-    /// Returns the authorization of requests, which does not ask the user.
-    pub(crate) fn oauth(&self) -> Result<OAuth, Failure> {
+    /// Returns the authorization of requests to a server that nobody has logged in to.
+    pub(super) fn new_oauth(consent: impl Consent) -> Result<OAuth, Failure> {
+        Ok(OAuth::login(APPLICATION, consent).store(credentials()?))
+    }
+
+    /// Returns the authorization of requests, which asks the user in this way if the stored tokens cannot be used any more.
+    pub(crate) fn oauth(&self, consent: impl Consent) -> Result<OAuth, Failure> {
         let registered = self.client_id.as_ref().map(|id| Registered::new(&self.issuer, id));
         let secret = self.secret_env.as_ref().and_then(|name| env::var(name).ok());
         let registered = match (registered, secret) {
@@ -104,8 +108,8 @@ impl Login {
             {
                 OAuth::machine(client)
             }
-            (_, Some(client)) => OAuth::login(APPLICATION, NoConsent).registered(client),
-            (_, None) => OAuth::login(APPLICATION, NoConsent),
+            (_, Some(client)) => OAuth::login(APPLICATION, consent).registered(client),
+            (_, None) => OAuth::login(APPLICATION, consent),
         };
         Ok(oauth.store(credentials()?))
     }
@@ -130,4 +134,39 @@ pub(crate) fn unusable(error: &Error) -> Failure {
 /// Returns the file of tokens.
 pub(crate) fn credentials() -> Result<File, Failure> {
     Ok(File::at(storage::directory()?.join(CREDENTIALS)))
+}
+
+/// Returns the login whose tokens are for this server: for its URL, or for a part of it that contains the URL.
+pub(crate) fn of_server(stored: Vec<StoredLogin>, url: &str) -> Option<StoredLogin> {
+    let contains = |resource: &str| {
+        let rest = url.strip_prefix(resource.trim_end_matches('/'));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    stored.into_iter().filter(|login| contains(&login.resource)).max_by_key(|login| login.resource.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_login_is_for_the_server_that_its_resource_contains() {
+        let stored = |resources: &[&str]| -> Vec<StoredLogin> {
+            let json: Vec<_> =
+                resources.iter().map(|resource| format!(r#""{resource}": {{"access": "x"}}"#)).collect();
+            let text = format!(r#"{{"https://i": {{"tokens": {{{}}}}}}}"#, json.join(","));
+            let path = std::env::temp_dir().join(format!("pintle-logins-{}.json", std::process::id()));
+            std::fs::write(&path, text).unwrap();
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            let logins = runtime.block_on(pintle_oauth::client::File::at(&path).logins()).unwrap();
+            std::fs::remove_file(path).unwrap();
+            logins
+        };
+        let all = stored(&["https://e.com", "https://e.com/mcp", "https://e.com/m", "https://other.com/mcp"]);
+        let found = |url| of_server(all.clone(), url).map(|login| login.resource);
+        assert_eq!(found("https://e.com/mcp").as_deref(), Some("https://e.com/mcp"));
+        assert_eq!(found("https://e.com/mcp/x").as_deref(), Some("https://e.com/mcp"));
+        assert_eq!(found("https://e.com/x").as_deref(), Some("https://e.com"));
+        assert_eq!(found("https://e.com.evil/mcp"), None);
+    }
 }

@@ -15,6 +15,10 @@ use crate::{failure::Failure, output::Output};
 /// The path of a server.
 pub(crate) const ENDPOINT: &str = "/mcp";
 
+/// The paths of the HTTP+SSE transport, for clients of the oldest revision.
+const SSE_STREAM: &str = "/sse";
+const SSE_MESSAGES: &str = "/messages";
+
 /// An open port, and the requests that are allowed there.
 #[derive(Debug)]
 pub(crate) struct Listening {
@@ -48,10 +52,16 @@ impl Listening {
         self.is_local && matches!(self.access, Access::Open)
     }
 
-    /// Serves a server at `/mcp` until the command is interrupted. Clients that send the token are one principal.
+    /// Returns whether other machines can connect, and need no token.
+    pub(crate) fn is_open_to_all(&self) -> bool {
+        !self.is_local && matches!(self.access, Access::Open)
+    }
+
+    /// Serves a server at `/mcp`, and over HTTP+SSE at `/sse`, until the command is interrupted. Clients that send the token are one principal.
     pub(crate) async fn serve_server(self, server: &Server) -> Result<(), Failure> {
         let failed = |error: std::io::Error| Failure::internal(&error);
-        let http = server.http().map_err(|error| Failure::internal(&error))?.guard(self.guard).at(ENDPOINT);
+        let http = server.http().map_err(|error| Failure::internal(&error))?.guard(self.guard);
+        let http = http.at(ENDPOINT).two_endpoints(SSE_STREAM, SSE_MESSAGES);
         let serving = match self.access {
             Access::Open => http.serve(self.listener).map_err(failed)?,
             access @ Access::Bearer(_) => {

@@ -6,14 +6,13 @@ use pintle::{
     transport::{Child, ChildCommand, Stderr},
     types::schema::LoggingLevel,
 };
-use pintle_host::config::{EntryTransport, Platform, RemoteServer, ResolvedServer};
+use pintle_host::config::EntryTransport;
 
-use super::{Endpoint, Target, address::without_secrets, launched};
+use super::{Endpoint, ResolvedTarget, ResolvedUrl, Target};
 use crate::{
     args::{ConnectArgs, EraArg},
-    auth::Logins,
+    auth::{Logins, NoConsent},
     connection::VerbConnection,
-    demo,
     failure::{Exit, Failure},
     output::{Output, Text, Tone},
 };
@@ -59,27 +58,13 @@ impl Endpoint {
 
     async fn open(&self, client: &Client, output: &Output) -> Result<Connection, Failure> {
         output.detail(labelled("target: ", &self.target.to_string()));
-        let connected = match &self.target {
-            Target::Demo => match demo::server(&demo::Harbour::default()).in_process() {
+        let connected = match self.resolved(output).await? {
+            ResolvedTarget::InProcess(server) => match server.in_process() {
                 Ok(transport) => client.connect(transport).await,
                 Err(error) => Err(error),
             },
-            Target::Url(url) => client.connect(self.authorized(self.http_of_url(url)?, url)?).await,
-            Target::Program { program, args } => {
-                let (program, args) = launched(Platform::current(), program.clone(), args.clone());
-                client.connect(self.start(Child::command(program).args(args), output)?).await
-            }
-            Target::Configured(server) => match server.resolve(output).await? {
-                ResolvedServer::Stdio(mut stdio) => {
-                    (stdio.command, stdio.args) = launched(Platform::current(), stdio.command, stdio.args);
-                    client.connect(self.start(stdio.command(), output)?).await
-                }
-                ResolvedServer::Remote(remote) => {
-                    let http = self.http_of_entry(&remote)?;
-                    client.connect(self.authorized(http, &remote.url)?).await
-                }
-                _ => return Err(Failure::internal(&"an entry of an unknown kind")),
-            },
+            ResolvedTarget::Program(command) => client.connect(self.start(command, output)?).await,
+            ResolvedTarget::Url(url) => client.connect(self.authorized(&url)?).await,
         };
         let connection = connected.map_err(|error| self.explain(&error))?;
         output.detail(labelled("revision: ", connection.revision().as_str()));
@@ -96,36 +81,20 @@ impl Endpoint {
             let message = format!("`{verb}` is for servers at a URL, and this is {}", self.target);
             Failure::usage(message, "pintle auth ls")
         };
-        match &self.target {
-            Target::Url(url) => Ok((self.http_of_url(url)?, without_secrets(url))),
-            Target::Configured(server) => match server.resolve(output).await? {
-                ResolvedServer::Remote(remote) => {
-                    Ok((self.http_of_entry(&remote)?, without_secrets(&remote.url)))
-                }
-                _ => Err(not_a_url()),
-            },
-            Target::Demo | Target::Program { .. } => Err(not_a_url()),
+        match self.resolved(output).await? {
+            ResolvedTarget::Url(url) => Ok((self.http(&url)?, url.plain())),
+            ResolvedTarget::InProcess(_) | ResolvedTarget::Program(_) => Err(not_a_url()),
         }
     }
 
-    pub(super) fn http_of_url(&self, url: &str) -> Result<Http, Failure> {
-        let http = Http::new(url).map_err(|error| Failure::usage(error.to_string(), "pintle --help"))?;
-        self.with_headers(http)
-    }
-
-    pub(super) fn http_of_entry(&self, remote: &RemoteServer) -> Result<Http, Failure> {
-        let http =
-            remote.http().map_err(|error| Failure::usage(error.to_string(), self.line("info", &[])))?;
-        self.with_headers(http)
-    }
-
-    /// Adds the stored login for the URL, unless the options or the entry have a token.
-    pub(super) fn authorized(&self, http: Http, url: &str) -> Result<Http, Failure> {
+    /// Returns the transport of a server at a URL with the stored login, unless the options or the entry have a token.
+    pub(super) fn authorized(&self, url: &ResolvedUrl) -> Result<Http, Failure> {
+        let http = self.http(url)?;
         if self.has_token() || self.has_configured_token() {
             return Ok(http);
         }
-        match Logins::load().find(&without_secrets(url)) {
-            Some(login) => Ok(http.auth(login.oauth()?)),
+        match Logins::load().find(&url.plain()) {
+            Some(login) => Ok(http.auth(login.oauth(NoConsent)?)),
             None => Ok(http),
         }
     }
@@ -149,6 +118,18 @@ impl Endpoint {
         }
     }
 
+    /// Returns whether the entry of a configuration file has headers or variables, which may be secrets.
+    pub(super) fn has_configured_secrets(&self) -> bool {
+        let Target::Configured(server) = &self.target else { return false };
+        match &server.entry.transport {
+            EntryTransport::Remote(remote) => !remote.headers.is_empty(),
+            EntryTransport::Stdio(stdio) => {
+                !stdio.env.is_empty() || !stdio.inherit_env.is_empty() || stdio.env_file.is_some()
+            }
+            _ => true,
+        }
+    }
+
     /// Starts a program with the options of the connection.
     pub(super) fn start(&self, mut command: ChildCommand, output: &Output) -> Result<Child, Failure> {
         let lines = output.clone();
@@ -168,7 +149,7 @@ impl Endpoint {
     }
 
     /// Adds the headers and the token of the options.
-    fn with_headers(&self, mut http: Http) -> Result<Http, Failure> {
+    pub(super) fn with_headers(&self, mut http: Http) -> Result<Http, Failure> {
         let ConnectArgs { headers, token_env, .. } = &self.options;
         for header in headers {
             let invalid = || {

@@ -12,6 +12,7 @@ mod new_server;
 mod reference;
 mod relayed;
 mod resolve;
+mod resolved;
 mod summary;
 
 use std::{ffi::OsString, fmt};
@@ -26,6 +27,8 @@ pub(crate) use endpoint::Endpoint;
 pub(crate) use launcher::launched;
 pub(crate) use reference::TargetReference;
 pub(crate) use resolve::resolve;
+pub(crate) use resolved::ResolvedTarget;
+use resolved::ResolvedUrl;
 
 /// A server that a verb can connect to.
 #[derive(Clone, Debug)]

@@ -1,66 +1,76 @@
 use std::{future::ready, io};
 
-use pintle::{
-    Client, Server,
-    client::http::Http,
-    relay::Relay,
-    transport::{Child, ChildCommand},
-};
-use pintle_host::config::ResolvedServer;
+use pintle::{Client, relay::Relay};
 
-use super::{Endpoint, Target};
-use crate::{demo, failure::Failure, output::Output};
+use super::{Endpoint, ResolvedTarget};
+use crate::{
+    auth::{BackgroundLogin, Logins},
+    failure::Failure,
+    output::Output,
+};
 
 impl Endpoint {
     /// Opens the target as the server behind a relay, which opens further connections as its clients need them.
-    pub(crate) async fn relay(&self, client: Client, output: &Output) -> Result<Relay, Failure> {
-        let opened = match &self.target {
-            Target::Demo => {
-                let server: Server = demo::server(&demo::Harbour::default());
+    pub(crate) async fn relay(
+        &self,
+        target: ResolvedTarget,
+        client: Client,
+        login: Option<BackgroundLogin>,
+        output: &Output,
+    ) -> Result<Relay, Failure> {
+        let opened = match target {
+            ResolvedTarget::InProcess(server) => {
                 Relay::connect(client, move || ready(server.in_process().map_err(io::Error::other))).await
             }
-            Target::Url(url) => {
-                let (endpoint, url) = (self.clone(), url.clone());
-                let open = move || endpoint.authorized(endpoint.http_of_url(&url)?, &url);
-                self.relay_to_url(client, open).await?
+            ResolvedTarget::Program(command) => {
+                let (endpoint, output) = (self.clone(), output.clone());
+                let start = move || endpoint.start(command.clone(), &output);
+                Relay::connect(client, move || ready(start().map_err(io_error))).await
             }
-            Target::Program { program, args } => {
-                let (program, args) = (program.clone(), args.clone());
-                self.relay_to_program(client, output, move || Child::command(&program).args(&args)).await
+            ResolvedTarget::Url(url) => {
+                // What cannot be used at all is reported as the other verbs do.
+                drop(self.http(&url)?);
+                let endpoint = self.clone();
+                let open = move || match &login {
+                    Some(login) => Ok(endpoint.http(&url)?.auth(login.clone())),
+                    None => endpoint.http(&url),
+                };
+                Relay::connect(client, move || ready(open().map_err(io_error))).await
             }
-            Target::Configured(server) => match server.resolve(output).await? {
-                ResolvedServer::Stdio(stdio) => {
-                    self.relay_to_program(client, output, move || stdio.command()).await
-                }
-                ResolvedServer::Remote(remote) => {
-                    let endpoint = self.clone();
-                    let open = move || endpoint.authorized(endpoint.http_of_entry(&remote)?, &remote.url);
-                    self.relay_to_url(client, open).await?
-                }
-                _ => return Err(Failure::internal(&"an entry of an unknown kind")),
-            },
         };
         opened.map_err(|error| self.explain(&error))
     }
 
-    async fn relay_to_url(
+    /// Returns the login for a server at a URL, unless the options or the entry have a token.
+    pub(crate) fn background_login(
         &self,
-        client: Client,
-        open: impl Fn() -> Result<Http, Failure> + Send + 'static,
-    ) -> Result<pintle::Result<Relay>, Failure> {
-        // What cannot be used at all is reported as the other verbs do.
-        drop(open()?);
-        Ok(Relay::connect(client, move || ready(open().map_err(io_error))).await)
+        target: &ResolvedTarget,
+        no_browser: bool,
+        output: &Output,
+    ) -> Result<Option<BackgroundLogin>, Failure> {
+        match target {
+            ResolvedTarget::Url(url) if !self.has_token() && !self.has_configured_token() => {
+                BackgroundLogin::new(url.plain(), no_browser, output).map(Some)
+            }
+            _ => Ok(None),
+        }
     }
 
-    async fn relay_to_program(
-        &self,
-        client: Client,
-        output: &Output,
-        command: impl Fn() -> ChildCommand + Send + 'static,
-    ) -> pintle::Result<Relay> {
-        let (endpoint, output) = (self.clone(), output.clone());
-        Relay::connect(client, move || ready(endpoint.start(command(), &output).map_err(io_error))).await
+    /// Returns what gives clients of a bridge the rights of its owner at the target, if anything does.
+    pub(crate) fn owner_rights(&self, target: &ResolvedTarget) -> Option<&'static str> {
+        let options = &self.options;
+        let is_login = || match target {
+            ResolvedTarget::Url(url) => Logins::load().find(&url.plain()).is_some(),
+            _ => false,
+        };
+        match () {
+            () if options.token_env.is_some() => Some("the token of `--token-env`"),
+            () if !options.headers.is_empty() => Some("the headers of `--header`"),
+            () if !options.env.is_empty() => Some("the variables of `--env`"),
+            () if self.has_configured_secrets() => Some("the headers or variables of its configuration"),
+            () if is_login() => Some("your login"),
+            () => None,
+        }
     }
 }
 

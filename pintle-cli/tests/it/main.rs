@@ -8,6 +8,7 @@
 mod approval;
 mod asking;
 mod bad_targets;
+mod bridge;
 mod command;
 mod completions;
 mod configured;

@@ -1,5 +1,3 @@
-use std::io;
-
 use clap::Args;
 use pintle::Error;
 use pintle_oauth::client::{DeviceCode, Loopback, OAuth, Paste, Registered, StoredLogin};
@@ -7,7 +5,7 @@ use pintle_oauth::client::{DeviceCode, Loopback, OAuth, Paste, Registered, Store
 use super::listing;
 use crate::{
     args::{HELP, TargetArgs, examples},
-    auth::{APPLICATION, Grant, Login, Logins, credentials, open_browser, unusable},
+    auth::{APPLICATION, Grant, Login, Logins, credentials, of_server, show_login_page, unusable},
     failure::{Exit, Failure},
     output::{Output, Text},
     targets::Endpoint,
@@ -140,13 +138,7 @@ fn by_user(args: &LoginArgs, output: &Output) -> OAuth {
     }
     let no_browser = args.no_browser;
     let open = move |url: &str| {
-        let opened = if no_browser { Err(io::Error::other("not wanted")) } else { open_browser(url) };
-        let mut text = Text::new();
-        text.line(match opened {
-            Ok(()) => "the login page opens in a browser; if it does not, open",
-            Err(_) => "to log in, open",
-        });
-        shown.question(text.end().add("  ").line(url).end());
+        show_login_page(url, no_browser, &shown);
         Ok(())
     };
     OAuth::login(APPLICATION, Loopback::new(open).port(args.port))
@@ -164,15 +156,6 @@ async fn paste(url: String, output: Output) -> pintle::Result<String> {
     }
 }
 
-/// Returns the login whose tokens are for this server: for its URL, or for a part of it that contains the URL.
-fn of_server(stored: Vec<StoredLogin>, url: &str) -> Option<StoredLogin> {
-    let contains = |resource: &str| {
-        let rest = url.strip_prefix(resource.trim_end_matches('/'));
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    };
-    stored.into_iter().filter(|login| contains(&login.resource)).max_by_key(|login| login.resource.len())
-}
-
 fn explain(error: &Error, endpoint: &Endpoint, args: &LoginArgs) -> Failure {
     let failure = endpoint.explain(error);
     match failure.exit {
@@ -181,31 +164,5 @@ fn explain(error: &Error, endpoint: &Endpoint, args: &LoginArgs) -> Failure {
         }
         Exit::Authorization => Failure { next: "pintle login --help".to_owned(), ..failure },
         _ => failure,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_login_is_for_the_server_that_its_resource_contains() {
-        let stored = |resources: &[&str]| -> Vec<StoredLogin> {
-            let json: Vec<_> =
-                resources.iter().map(|resource| format!(r#""{resource}": {{"access": "x"}}"#)).collect();
-            let text = format!(r#"{{"https://i": {{"tokens": {{{}}}}}}}"#, json.join(","));
-            let path = std::env::temp_dir().join(format!("pintle-logins-{}.json", std::process::id()));
-            std::fs::write(&path, text).unwrap();
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            let logins = runtime.block_on(pintle_oauth::client::File::at(&path).logins()).unwrap();
-            std::fs::remove_file(path).unwrap();
-            logins
-        };
-        let all = stored(&["https://e.com", "https://e.com/mcp", "https://e.com/m", "https://other.com/mcp"]);
-        let found = |url| of_server(all.clone(), url).map(|login| login.resource);
-        assert_eq!(found("https://e.com/mcp").as_deref(), Some("https://e.com/mcp"));
-        assert_eq!(found("https://e.com/mcp/x").as_deref(), Some("https://e.com/mcp"));
-        assert_eq!(found("https://e.com/x").as_deref(), Some("https://e.com"));
-        assert_eq!(found("https://e.com.evil/mcp"), None);
     }
 }

@@ -4,7 +4,7 @@ use serde_json::json;
 use super::login;
 use crate::{
     args::{HELP, TargetArgs, examples},
-    auth::{Login, Logins},
+    auth::{Login, Logins, NoConsent},
     failure::Failure,
     output::Output,
     targets::Endpoint,
@@ -52,5 +52,5 @@ pub(crate) async fn run(args: LogoutArgs, output: &Output) -> Result<(), Failure
 /// Revokes the tokens of a login, if there are any. A failure is its reason: the tokens are forgotten anyway.
 async fn revoke(login: &Login) -> Result<Option<Result<(), String>>, Failure> {
     let Some(stored) = login.stored().await? else { return Ok(None) };
-    Ok(Some(login.oauth()?.revoke(&stored).await.map_err(|error| error.to_string())))
+    Ok(Some(login.oauth(NoConsent)?.revoke(&stored).await.map_err(|error| error.to_string())))
 }

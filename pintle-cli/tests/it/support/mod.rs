@@ -100,7 +100,14 @@ impl HttpServing {
 
     /// Starts a verb that prints its URL.
     pub(crate) fn start(words: &[&str]) -> Self {
-        let mut process = pintle().args(words).stdout(Stdio::piped()).spawn().unwrap();
+        let mut command = pintle();
+        command.args(words);
+        Self::of(command)
+    }
+
+    /// Starts a command that prints its URL.
+    pub(crate) fn of(mut command: Command) -> Self {
+        let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut url = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut url).unwrap();
         Self { process, url: url.trim().to_owned() }

@@ -20,6 +20,19 @@ pub(crate) struct ProtectedServer {
 
 impl ProtectedServer {
     pub(crate) fn start() -> Self {
+        Self::with(|server| server, [])
+    }
+
+    /// A server with a tool `write`, which needs more than the first login asks for.
+    pub(crate) fn with_write() -> Self {
+        let write = tool("write", |who: Principal| async move { format!("written by {}", who.subject()) });
+        Self::with(|server| server.tool(write.requires(["notes:write"])), ["notes:read"])
+    }
+
+    fn with<const N: usize>(
+        more: impl FnOnce(Server) -> Server + Send + 'static,
+        scopes: [&'static str; N],
+    ) -> Self {
         let (sender, started) = mpsc::channel();
         std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -30,8 +43,9 @@ impl ProtectedServer {
                 let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
                 let url = format!("http://{free}/mcp");
                 let whoami = tool("whoami", |who: Principal| async move { who.subject().to_owned() });
-                let server = Server::new("notes", "1.0.0").tool(whoami);
+                let server = more(Server::new("notes", "1.0.0").tool(whoami));
                 let protected = Protected::new(&*url, Jwt::new(login.issuer()).unwrap()).unwrap();
+                let protected = if N == 0 { protected } else { protected.scopes(scopes) };
                 let serving = protected.serve(&server, free).await.unwrap();
                 sender.send(Self { url, login }).unwrap();
                 serving.wait().await;

@@ -94,6 +94,35 @@ impl File {
         .await
     }
 
+    /// Takes the lock of an issuer, or of any other name, without waiting. `None` if another process holds it.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> pintle::Result<()> {
+    /// use pintle_oauth::client::File;
+    ///
+    /// # let folder = std::env::temp_dir().join(format!("pintle-try-lock-{}", std::process::id()));
+    /// # std::fs::create_dir_all(&folder)?;
+    /// let file = File::at(folder.join("tokens.json"));
+    /// let lock = file.try_lock("login").await?;
+    /// assert!(lock.is_some() && file.try_lock("login").await?.is_none());
+    /// # drop(lock);
+    /// # std::fs::remove_dir_all(folder)?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The lock file beside the file cannot be created.
+    pub async fn try_lock(&self, issuer: &str) -> Result<Option<StoreLock>> {
+        let name = format!(".{}.lock", &noise::sha256(issuer.as_bytes())[..16]);
+        let path = beside(&self.0.path, &name);
+        // Not under the mutex: reading and writing go on while the lock is held.
+        let taken = tokio::task::spawn_blocking(move || FileLock::try_take(&path)).await;
+        let taken = taken.map_err(|_| Error::Io(io::Error::other("the program is ending")))?;
+        Ok(taken?.map(StoreLock::new))
+    }
+
     async fn apart<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Path) -> io::Result<T> + Send + 'static,
@@ -122,16 +151,10 @@ impl Store for File {
     }
 
     async fn lock(&self, issuer: &str) -> Result<StoreLock> {
-        let name = format!(".{}.lock", &noise::sha256(issuer.as_bytes())[..16]);
         let end = Instant::now() + RENEWING;
         loop {
-            let name = name.clone();
-            // Not under the mutex: reading and writing go on while the lock is held.
-            let path = beside(&self.0.path, &name);
-            let taken = tokio::task::spawn_blocking(move || FileLock::try_take(&path)).await;
-            let taken = taken.map_err(|_| Error::Io(io::Error::other("the program is ending")))?;
-            if let Some(lock) = taken? {
-                return Ok(StoreLock::new(lock));
+            if let Some(lock) = self.try_lock(issuer).await? {
+                return Ok(lock);
             }
             if Instant::now() >= end {
                 let message = "another process holds the lock for refreshing tokens; end it and try again";

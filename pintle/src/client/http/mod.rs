@@ -19,7 +19,7 @@ use pintle_types::{Frame, RequestId};
 use tower_service::Service;
 
 pub use connect::{Body, Limits, Proxy, ResponseStream};
-pub use fetch::{Auth, Bearer, Challenge, Outgoing, Requests, Retry};
+pub use fetch::{Auth, Bearer, Challenge, Outgoing, OwnedChallenge, Requests, Retry};
 
 use crate::{
     Result,

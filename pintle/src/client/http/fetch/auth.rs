@@ -87,6 +87,68 @@ impl Challenge<'_> {
     pub fn wanted(&self) -> impl Iterator<Item = &str> {
         self.headers.get_all(WWW_AUTHENTICATE).iter().filter_map(|value| value.to_str().ok())
     }
+
+    /// Returns a copy that outlives the request, for an [`Auth`] that has the challenge answered in a task.
+    pub fn into_owned(self) -> OwnedChallenge {
+        OwnedChallenge {
+            method: self.method.clone(),
+            url: self.url.clone(),
+            status: self.status,
+            headers: self.headers.clone(),
+            sent: self.sent.clone(),
+            tries: self.tries,
+        }
+    }
+}
+
+/// A [`Challenge`] that outlives its request. `Debug` prints it [redacted](crate::message_log::Redactor).
+///
+/// ```
+/// use pintle::client::http::{Auth, Challenge, Outgoing};
+///
+/// /// Answers challenges in tasks, which go on if their request is cancelled.
+/// struct Detached<A>(std::sync::Arc<A>);
+///
+/// impl<A: Auth> Auth for Detached<A> {
+///     async fn authorize(&self, request: Outgoing<'_>) -> pintle::Result<http::HeaderMap> {
+///         self.0.authorize(request).await
+///     }
+///
+///     async fn challenged(&self, challenge: Challenge<'_>) -> pintle::Result<bool> {
+///         let (auth, challenge) = (self.0.clone(), challenge.into_owned());
+///         let answered = tokio::spawn(async move { auth.challenged(challenge.get()).await });
+///         answered.await.unwrap_or(Ok(false))
+///     }
+/// }
+/// ```
+#[derive(Clone)]
+pub struct OwnedChallenge {
+    method: Method,
+    url: Uri,
+    status: u16,
+    headers: HeaderMap,
+    sent: HeaderMap,
+    tries: u32,
+}
+
+impl OwnedChallenge {
+    /// Returns the challenge.
+    pub fn get(&self) -> Challenge<'_> {
+        Challenge {
+            method: &self.method,
+            url: &self.url,
+            status: self.status,
+            headers: &self.headers,
+            sent: &self.sent,
+            tries: self.tries,
+        }
+    }
+}
+
+impl fmt::Debug for OwnedChallenge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.get(), f)
+    }
 }
 
 impl fmt::Debug for Outgoing<'_> {

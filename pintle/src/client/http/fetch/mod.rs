@@ -5,7 +5,7 @@ mod client;
 mod requests;
 mod retry;
 
-pub use auth::{Auth, Bearer, Challenge, Outgoing};
+pub use auth::{Auth, Bearer, Challenge, Outgoing, OwnedChallenge};
 pub use requests::Requests;
 pub use retry::Retry;
 
