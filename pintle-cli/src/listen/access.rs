@@ -16,13 +16,17 @@ use crate::failure::Failure;
 pub(crate) enum Access {
     /// Everybody whose `Host` and `Origin` are allowed.
     Open,
-    /// Clients that send a token.
-    Bearer(Box<BearerToken>),
+    /// Clients that send a token, each of which is that of a principal.
+    Bearer(Box<[BearerToken]>),
 }
+
+/// The principal of all clients that send the random token.
+const PRINCIPAL: &str = "bearer";
 
 /// A token, and what a sent one is compared with.
 #[derive(Clone)]
 pub(crate) struct BearerToken {
+    principal: Box<str>,
     /// `None` if the user knows it.
     printed: Option<Box<str>>,
     key: hmac::Key,
@@ -30,13 +34,22 @@ pub(crate) struct BearerToken {
 }
 
 impl Access {
-    /// Requires the token in an environment variable.
-    pub(super) fn of_variable(name: &str) -> Result<Self, Failure> {
-        let token = std::env::var(name).ok().filter(|token| !token.is_empty()).ok_or_else(|| {
-            let message = format!("the environment variable `{name}` has no token");
-            Failure::usage(message, format!("export {name}=…"))
-        })?;
-        Ok(Self::Bearer(BearerToken::new(&token, None)?.into()))
+    /// Requires the token in one of these environment variables. The name of the variable is the principal of its clients.
+    pub(super) fn of_variables(names: &[String]) -> Result<Self, Failure> {
+        let mut tokens: Vec<BearerToken> = Vec::with_capacity(names.len());
+        for name in names {
+            let token = std::env::var(name).ok().filter(|token| !token.is_empty()).ok_or_else(|| {
+                let message = format!("the environment variable `{name}` has no token");
+                Failure::usage(message, format!("export {name}=…"))
+            })?;
+            if let Some(other) = tokens.iter().find(|known| known.is(&token)) {
+                let message =
+                    format!("`{name}` has the token of `{}`: give each client its own", other.principal);
+                return Err(Failure::usage(message, format!("export {name}=…")));
+            }
+            tokens.push(BearerToken::new(name, &token, None)?);
+        }
+        Ok(Self::Bearer(tokens.into()))
     }
 
     /// Requires a random token, which has to be printed.
@@ -44,27 +57,33 @@ impl Access {
         let mut bytes = [0; 32];
         SystemRandom::new().fill(&mut bytes).map_err(|_| no_random_numbers())?;
         let token = URL_SAFE_NO_PAD.encode(bytes);
-        Ok(Self::Bearer(BearerToken::new(&token, Some(token.as_str().into()))?.into()))
+        Ok(Self::Bearer([BearerToken::new(PRINCIPAL, &token, Some(token.as_str().into()))?].into()))
     }
 
     /// Returns the random token.
     pub(super) fn token(&self) -> Option<&str> {
         match self {
             Self::Open => None,
-            Self::Bearer(token) => token.printed.as_deref(),
+            Self::Bearer(tokens) => tokens.iter().find_map(|token| token.printed.as_deref()),
         }
     }
 
-    /// Returns the response to a request that may not be made.
-    pub(super) fn refuse(&self, headers: &HeaderMap) -> Option<Response<ServedBody>> {
-        let Self::Bearer(token) = self else { return None };
+    /// Returns the principal of a request, if clients have to send a token.
+    ///
+    /// # Errors
+    ///
+    /// The response to a request that may not be made.
+    pub(super) fn check(&self, headers: &HeaderMap) -> Result<Option<&str>, Box<Response<ServedBody>>> {
+        let Self::Bearer(tokens) = self else { return Ok(None) };
         let sent = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
         let sent = sent.and_then(|value| {
             let (scheme, sent) = value.split_once(' ')?;
             scheme.eq_ignore_ascii_case("bearer").then_some(sent.trim())
         });
+        if let Some(token) = sent.and_then(|sent| tokens.iter().find(|token| token.is(sent))) {
+            return Ok(Some(&token.principal));
+        }
         let message = match sent {
-            Some(sent) if token.is(sent) => return None,
             Some(_) => {
                 "the token is not the one of this server: use the one that was printed when it was started"
             }
@@ -75,16 +94,16 @@ impl Access {
         let refusal = Refusal::new(StatusCode::UNAUTHORIZED, RpcError::invalid_request(message));
         let mut response = refused(&refusal);
         response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-        Some(response)
+        Err(Box::new(response))
     }
 }
 
 impl BearerToken {
-    fn new(token: &str, printed: Option<Box<str>>) -> Result<Self, Failure> {
+    fn new(principal: &str, token: &str, printed: Option<Box<str>>) -> Result<Self, Failure> {
         let random = SystemRandom::new();
         let key = hmac::Key::generate(hmac::HMAC_SHA256, &random).map_err(|_| no_random_numbers())?;
         let tag = hmac::sign(&key, token.as_bytes());
-        Ok(Self { printed, key, tag })
+        Ok(Self { principal: principal.into(), printed, key, tag })
     }
 
     /// Compares in a time that does not depend on how much of the text is right.
@@ -116,7 +135,7 @@ mod tests {
         let access = Access::random().unwrap();
         let token = access.token().unwrap().to_owned();
         for accepted in [format!("Bearer {token}"), format!("bearer {token}")] {
-            assert!(access.refuse(&sent(&accepted)).is_none(), "{accepted}");
+            assert_eq!(access.check(&sent(&accepted)).ok(), Some(Some(PRINCIPAL)), "{accepted}");
         }
         for other in [
             token.clone(),
@@ -125,12 +144,12 @@ mod tests {
             format!("Bearer {}", &token[1..]),
             "Bearer ".into(),
         ] {
-            let refused = access.refuse(&sent(&other)).unwrap();
+            let refused = access.check(&sent(&other)).err().unwrap();
             assert_eq!(refused.status(), StatusCode::UNAUTHORIZED, "{other}");
             assert_eq!(refused.headers()[header::WWW_AUTHENTICATE], "Bearer");
         }
-        assert!(access.refuse(&HeaderMap::new()).is_some());
-        assert!(Access::Open.refuse(&HeaderMap::new()).is_none());
+        assert!(access.check(&HeaderMap::new()).is_err());
+        assert!(matches!(Access::Open.check(&HeaderMap::new()), Ok(None)));
         assert!(!format!("{access:?}").contains(&token));
     }
 }

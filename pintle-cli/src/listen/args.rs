@@ -12,10 +12,10 @@ pub(crate) struct ListenArgs {
     /// A host that requests may be for, instead of those of this machine
     #[arg(long = "allow-host", value_name = "HOST")]
     hosts: Vec<String>,
-    /// The environment variable with the token that clients have to send; without it, a random one is printed if other machines
-    /// can connect
+    /// An environment variable with a token that clients have to send, for each that is not to share with the others; without it,
+    /// a random one is printed if other machines can connect
     #[arg(long, value_name = "NAME")]
-    bearer_env: Option<String>,
+    bearer_env: Vec<String>,
     /// Let other machines connect without a token; needs `--allow-host`
     #[arg(long, conflicts_with = "bearer_env")]
     insecure_no_auth: bool,
@@ -27,7 +27,7 @@ impl ListenArgs {
         let Self { hosts, bearer_env, insecure_no_auth } = self;
         let options = [
             ("--allow-host", !hosts.is_empty()),
-            ("--bearer-env", bearer_env.is_some()),
+            ("--bearer-env", !bearer_env.is_empty()),
             ("--insecure-no-auth", *insecure_no_auth),
         ];
         options.into_iter().find(|(_, given)| *given).map(|(option, _)| option)
@@ -52,10 +52,10 @@ impl ListenArgs {
             );
             return Err(Failure::usage(message, format!("pintle {verb} --help")));
         }
-        let access = match &self.bearer_env {
-            Some(name) => Access::of_variable(name)?,
-            None if is_local || self.insecure_no_auth => Access::Open,
-            None => Access::random()?,
+        let access = match &*self.bearer_env {
+            [] if is_local || self.insecure_no_auth => Access::Open,
+            [] => Access::random()?,
+            names => Access::of_variables(names)?,
         };
         let guard = match (self.hosts.is_empty(), is_local) {
             (false, _) => Guard::hosts(self.hosts.iter().map(String::as_str)),
@@ -73,7 +73,7 @@ mod tests {
 
     fn admitted(hosts: &[&str], insecure_no_auth: bool, is_local: bool) -> Result<Option<String>, Failure> {
         let hosts = hosts.iter().map(|host| (*host).to_owned()).collect();
-        let args = ListenArgs { hosts, bearer_env: None, insecure_no_auth };
+        let args = ListenArgs { hosts, bearer_env: Vec::new(), insecure_no_auth };
         let (access, _) = args.admitted(is_local, "0.0.0.0:8000", "demo")?;
         Ok(access.token().map(str::to_owned))
     }
@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn a_variable_without_a_token_is_an_error() {
         let unset =
-            ListenArgs { bearer_env: Some("PINTLE_NO_SUCH_VARIABLE".into()), ..ListenArgs::default() };
+            ListenArgs { bearer_env: vec!["PINTLE_NO_SUCH_VARIABLE".into()], ..ListenArgs::default() };
         let refused = unset.admitted(true, "127.0.0.1:0", "demo").unwrap_err();
         assert_eq!(refused.message, "the environment variable `PINTLE_NO_SUCH_VARIABLE` has no token");
     }

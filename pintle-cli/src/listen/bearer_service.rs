@@ -14,9 +14,6 @@ use tower_service::Service;
 
 use super::{Access, ServedBody};
 
-/// The principal of all clients that send the token.
-const PRINCIPAL: &str = "bearer";
-
 /// A server behind a check of the token.
 #[derive(Clone)]
 pub(super) struct BearerService {
@@ -40,12 +37,16 @@ impl Service<Request<RequestBody>> for BearerService {
     }
 
     fn call(&mut self, mut request: Request<RequestBody>) -> Self::Future {
-        if let Some(refused) = self.access.refuse(request.headers()) {
-            return Box::pin(ready(Ok(refused)));
+        match self.access.check(request.headers()) {
+            Ok(Some(principal)) => {
+                let principal = Authenticated::new(principal);
+                request.extensions_mut().insert(principal);
+            }
+            Ok(None) => {}
+            Err(refused) => return Box::pin(ready(Ok(*refused))),
         }
         // The token is for this server alone: no handler sees it.
         request.headers_mut().remove(http::header::AUTHORIZATION);
-        request.extensions_mut().insert(Authenticated::new(PRINCIPAL));
         let answering = self.http.call(request);
         Box::pin(async move { Ok(answering.await?.map(ServedBody::Mcp)) })
     }

@@ -54,8 +54,8 @@ where
         let head = Head::new(request.method(), request.uri(), request.headers());
         match self.guard.check(&head) {
             Ok(()) => {
-                if let Some(refused) = self.access.refuse(request.headers()) {
-                    return Box::pin(ready(Ok(refused)));
+                if let Err(refused) = self.access.check(request.headers()) {
+                    return Box::pin(ready(Ok(*refused)));
                 }
                 if !matches!(self.access, Access::Open) {
                     // The token is for this server alone, and is not passed on.
