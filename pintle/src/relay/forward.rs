@@ -15,7 +15,7 @@ use serde_json::value::to_raw_value;
 use tokio::time::sleep;
 
 use super::{
-    Relay,
+    Relay, hops,
     attempts::Attempts,
     meta::{with_meta, without_meta},
     parked::ParkedCall,
@@ -333,6 +333,7 @@ fn pages_opened(cx: &Cx, error: &RpcError) -> Result<bool, RpcError> {
 
 /// Sends a call over the connection that it uses.
 async fn start(relay: &Relay, cx: &Cx, params: RawObject) -> Result<UpstreamCall, RpcError> {
+    let params = hops::pass(relay, cx, &params)?;
     let capabilities = upstream_capabilities(cx);
     let link = relay.inner.upstream.lease(cx, &capabilities, relay.options.sharing).await?;
     link.want_logs(cx.peer().log_level).await;

@@ -19,13 +19,13 @@ mod attached;
 mod attempts;
 mod catalogue;
 mod forward;
+mod hops;
 mod link;
 mod meta;
 mod parked;
 mod pool;
 mod provider;
 mod question;
-
 mod slot;
 mod upstream;
 mod upstream_call;
@@ -43,6 +43,7 @@ use crate::{
 
 use attached::{AttachedServers, ListHints};
 use catalogue::LinkCatalogue;
+use hops::RelayIdentity;
 use parked::ParkedCalls;
 use upstream::{AnonymousSharing, Upstream, backend_name};
 use watched::WatchedResources;
@@ -80,6 +81,7 @@ struct RelayOptions {
 }
 
 struct Inner {
+    identity: RelayIdentity,
     upstream: Upstream,
     parked: ParkedCalls,
     attached: AttachedServers,
@@ -129,6 +131,7 @@ impl Relay {
 
     fn over(upstream: Upstream) -> Self {
         let inner = Inner {
+            identity: RelayIdentity::default(),
             upstream,
             parked: ParkedCalls::default(),
             attached: AttachedServers::default(),

@@ -17,7 +17,7 @@ use pintle_types::{
 use tokio::runtime::Handle;
 
 use super::{
-    Inner, Relay,
+    Inner, Relay, hops,
     attempts::Attempts,
     catalogue::{ChangeMark, KnownList, lists_of},
     forward::{failed, upstream_capabilities, upstream_params},
@@ -208,6 +208,7 @@ impl Relay {
         {
             params = params.with("_meta", meta);
         }
+        let params = hops::pass(self, cx, &params).map_err(crate::Error::Rpc)?;
         let capabilities = RawObject::from_serialize(&upstream_capabilities(cx)).map_err(unreadable)?;
         let request = UpstreamRequest { method: list.method().to_owned(), params, capabilities, cx };
         let mut call = UpstreamCall::start(link.again(), request);
@@ -336,7 +337,10 @@ async fn forward_changes(relay: Weak<Inner>) {
             // Ends when the connection does: then it is opened again.
             while let Some(event) = changes.next().await {
                 let Some(inner) = relay.upgrade() else { return };
-                inner.attached.publish_all(link.catalogue.note(&event));
+                let changes = link.catalogue.note(&event);
+                if !inner.identity.is_in_loop() {
+                    inner.attached.publish_all(changes);
+                }
             }
         } else {
             connection.wait().await;

@@ -5,6 +5,7 @@ mod eras;
 mod headers;
 #[cfg(all(feature = "http-client", feature = "http-server"))]
 mod http;
+mod hops;
 mod lookup;
 mod outage;
 mod parked;
