@@ -13,6 +13,8 @@ pub(super) struct Capabilities {
     pub(super) sampling_tools: bool,
     /// `roots`.
     pub(super) roots: bool,
+    /// Whether result types that this client does not know are results.
+    pub(super) any_result_type: bool,
 }
 
 /// The reason why a question cannot be answered.
@@ -39,6 +41,7 @@ impl Capabilities {
             sampling_tools: part("sampling").is_some_and(|sampling| sampling.get("tools").is_some()),
             sampling: part("sampling").is_some(),
             roots: part("roots").is_some(),
+            any_result_type: false,
         }
     }
 

@@ -171,7 +171,10 @@ impl Engine {
                 Some(prepared)
             }
         };
-        let can = extras.capabilities.map(Capabilities::of);
+        let can = extras.capabilities.map(|declared| {
+            let any_result_type = extras.any_result_type;
+            Capabilities { any_result_type, ..Capabilities::of(declared) }
+        });
         let progress = if extras.wants_progress(own) { Progress::Asked } else { Progress::Unasked };
         let id = self.flights.add(Flight { method: method.clone(), progress, log, can });
         Ok(Request::new(id.into(), method, prepared))

@@ -19,6 +19,9 @@ pub struct Extras<'a> {
     /// The client's capabilities for this request, in place of those of its profile. Ignored in the session era, which negotiates
     /// them once.
     pub capabilities: Option<&'a RawObject>,
+    /// Whether a result may have a type of an extension that this client does not know, because the request is that of another
+    /// client. It applies with [`capabilities`](Self::capabilities).
+    pub any_result_type: bool,
 }
 
 impl Extras<'_> {
@@ -57,7 +60,8 @@ impl Extras<'_> {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        let Self { progress, log_level, traceparent, tracestate, baggage, capabilities } = self;
+        let Self { progress, log_level, traceparent, tracestate, baggage, capabilities, any_result_type: _ } =
+            self;
         !progress
             && capabilities.is_none()
             && [log_level, traceparent, tracestate, baggage].iter().all(|part| part.is_none())

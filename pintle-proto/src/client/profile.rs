@@ -32,6 +32,8 @@ pub struct Profile {
     pub deferred: bool,
     /// Methods that the protocol does not define and that the application answers. Servers send them in a session.
     pub methods: Vec<Box<str>>,
+    /// Whether the application answers all methods that the protocol does not define.
+    pub any_method: bool,
 }
 
 impl Profile {
@@ -45,6 +47,7 @@ impl Profile {
             result_types: Vec::new(),
             deferred: false,
             methods: Vec::new(),
+            any_method: false,
         }
     }
 

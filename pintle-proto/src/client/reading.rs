@@ -151,7 +151,7 @@ impl Reading {
                 Ok(asked) => RequestOutcome::InputRequired(asked),
                 Err(violation) => RequestOutcome::Violation(violation),
             },
-            other if self.extension_types.iter().any(|owned| **owned == *other) => {
+            other if can.any_result_type || self.extension_types.iter().any(|owned| **owned == *other) => {
                 RequestOutcome::Extension { result_type, result }
             }
             _ => RequestOutcome::Violation(Violation::UnknownResultType {

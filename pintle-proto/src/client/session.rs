@@ -31,6 +31,8 @@ pub(super) struct ClientSession {
     deferred: bool,
     /// Methods that the protocol does not define and that the application answers.
     methods: Vec<Box<str>>,
+    /// Whether it answers all of them.
+    any_method: bool,
 }
 
 /// The server's description from a handshake.
@@ -111,6 +113,7 @@ impl ClientSession {
             max_bytes: limits.queued_bytes,
             deferred: profile.deferred,
             methods: profile.methods.clone(),
+            any_method: profile.any_method,
         }
     }
 
@@ -203,6 +206,7 @@ impl ClientSession {
             Ok(()) => {}
             Err(_) if method == method::PING => {}
             Err(Cannot::Unknown) if self.methods.iter().any(|known| **known == *method) => {}
+            Err(Cannot::Unknown) if self.any_method && method::find(method).is_none() => {}
             Err(Cannot::Unknown | Cannot::Undeclared(_)) => {
                 return Err(RpcError::method_not_found(&shown(method)));
             }

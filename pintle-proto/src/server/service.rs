@@ -35,6 +35,8 @@ pub struct Service {
     instructions: Option<String>,
     revisions: Arc<[Revision]>,
     methods: Arc<[String]>,
+    /// Whether methods that no revision defines are admitted, whatever their names.
+    any_method: bool,
     pub(super) extensions: Arc<[Extension]>,
     seal: Option<Arc<dyn Seal>>,
     limits: Limits,
@@ -100,6 +102,7 @@ impl Service {
             instructions: None,
             revisions: Revision::all().collect(),
             methods: Arc::default(),
+            any_method: false,
             extensions: Arc::default(),
             seal: None,
             limits: Limits::default(),
@@ -178,6 +181,11 @@ impl Service {
     pub fn methods<T: Into<String>>(mut self, names: impl IntoIterator<Item = T>) -> Self {
         self.methods = self.methods.iter().cloned().chain(names.into_iter().map(Into::into)).collect();
         self
+    }
+
+    /// Sets whether all methods are admitted that no revision defines, and those of tasks: for a server that passes them on.
+    pub fn set_any_method(&mut self, admitted: bool) {
+        self.any_method = admitted;
     }
 
     /// Sets the seal for the state that a call keeps between its rounds. Without one, no call can ask a stateless
@@ -281,7 +289,15 @@ impl Service {
         if self.methods.iter().any(|own| own == method) {
             return true;
         }
-        let capability = method::find(method).and_then(|row| row.capability);
+        let row = method::find(method);
+        let capability = row.and_then(|row| row.capability);
+        if self.any_method && (row.is_none() || capability == Some(Capability::Tasks)) {
+            // The rules of an extension of this server come first.
+            return !self
+                .extensions
+                .iter()
+                .any(|extension| extension.methods.iter().any(|own| own == method));
+        }
         capability.is_none_or(|capability| self.declares(capability))
             && revision.knows(MessageKind::Request, method) == Knows::Has
     }

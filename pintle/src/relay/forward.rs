@@ -15,8 +15,9 @@ use serde_json::value::to_raw_value;
 use tokio::time::sleep;
 
 use super::{
-    Relay, hops,
+    Relay,
     attempts::Attempts,
+    hops,
     meta::{with_meta, without_meta},
     parked::ParkedCall,
     question::{RunningQuestions, input_required, offered_answer, refusal},
@@ -334,7 +335,7 @@ fn pages_opened(cx: &Cx, error: &RpcError) -> Result<bool, RpcError> {
 /// Sends a call over the connection that it uses.
 async fn start(relay: &Relay, cx: &Cx, params: RawObject) -> Result<UpstreamCall, RpcError> {
     let params = hops::pass(relay, cx, &params)?;
-    let capabilities = upstream_capabilities(cx);
+    let capabilities = upstream_capabilities(relay, cx);
     let link = relay.inner.upstream.lease(cx, &capabilities, relay.options.sharing).await?;
     link.want_logs(cx.peer().log_level).await;
     let capabilities =
@@ -343,11 +344,10 @@ async fn start(relay: &Relay, cx: &Cx, params: RawObject) -> Result<UpstreamCall
     Ok(UpstreamCall::start(link, UpstreamRequest { method, params, capabilities, cx }))
 }
 
-/// Returns the capabilities of the client that the server behind may use. Extensions are between two neighbours.
-pub(super) fn upstream_capabilities(cx: &Cx) -> ClientCapabilities {
-    let mut capabilities = cx.peer().capabilities.clone();
-    capabilities.extensions = None;
-    capabilities
+/// Returns the capabilities of the client that the server behind may use. Extensions are between two neighbours, unless the relay
+/// passes all of their messages on.
+pub(super) fn upstream_capabilities(relay: &Relay, cx: &Cx) -> ClientCapabilities {
+    relay.capabilities_of(&cx.peer().capabilities)
 }
 
 /// Returns the params of a call without what belongs to the connection of the client.

@@ -45,8 +45,9 @@ pub(super) fn pass(relay: &Relay, cx: &Cx, params: &RawObject) -> Result<RawObje
     let id = identity.id()?;
     let meta: Option<RawObject> = cx.params().decode_member("_meta").ok().flatten();
     let passed = meta.as_ref().map(|meta| meta.decode_member::<Vec<Box<str>>>(META)).transpose();
-    let passed = passed
-        .map_err(|_| RpcError::invalid_params(format!("`{META}` of `_meta` is not a list of ids: leave it out")))?;
+    let passed = passed.map_err(|_| {
+        RpcError::invalid_params(format!("`{META}` of `_meta` is not a list of ids: leave it out"))
+    })?;
     let mut passed = passed.flatten().unwrap_or_default();
     if passed.iter().any(|other| **other == *id) {
         identity.is_in_loop.store(true, Ordering::Relaxed);

@@ -4,7 +4,7 @@ use std::sync::{
 };
 
 use pintle_types::{
-    RpcError,
+    Notification, RpcError,
     schema::{ClientCapabilities, InputRequest, LoggingLevel},
 };
 use serde_json::json;
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     Client, Connection, Result,
-    client::{RawHandler, RawQuestion},
+    client::{Event, RawHandler, RawQuestion},
     lock::lock,
     question_key,
     server::SessionHandle,
@@ -68,6 +68,11 @@ impl RelayLink {
                 let Some(link) = link.upgrade() else { return };
                 for change in link.catalogue.note(&event) {
                     session.publish(change);
+                }
+                if let Event::Notification(Notification { method, params, .. }) = event
+                    && let Err(error) = session.notify(&method, &params.unwrap_or_default())
+                {
+                    tracing::debug!(%error, "a client did not get a notification of the server behind a relay");
                 }
             }
         });

@@ -12,21 +12,23 @@ use pintle_proto::{
 };
 use pintle_types::{
     ErrorCode, Notification, RawObject, RpcError, method,
-    schema::{CacheScope, ListParams, ServerCapabilities},
+    schema::{CacheScope, ClientCapabilities, ListParams, ServerCapabilities},
 };
 use tokio::runtime::Handle;
 
 use super::{
-    Inner, Relay, hops,
+    Inner, Relay,
     attempts::Attempts,
     catalogue::{ChangeMark, KnownList, lists_of},
     forward::{failed, upstream_capabilities, upstream_params},
+    hops,
     pool::Lease,
     upstream_call::{CallProgress, UpstreamCall, UpstreamRequest},
     watched::WatchTask,
 };
 use crate::{
     client::Event,
+    question_key,
     server::{
         Cx, ListKind, PageRequest, ProvidedEntry, Provider, ProviderChanges, ProviderPage, RequestError,
         Scope, SessionHandle, Target,
@@ -49,6 +51,9 @@ impl Provider for Relay {
 
     fn capabilities(&self) -> ServerCapabilities {
         let behind = self.inner.upstream.primary().connection.capabilities();
+        if self.options.is_whole_server {
+            return behind;
+        }
         let mut capabilities = ServerCapabilities::default();
         capabilities.tools = behind.tools;
         capabilities.prompts = behind.prompts;
@@ -116,6 +121,10 @@ impl Provider for Relay {
         self.forward(cx).await
     }
 
+    fn handles_any_method(&self) -> bool {
+        self.options.is_whole_server
+    }
+
     fn names(&self, list: ListKind) -> Vec<String> {
         self.inner.upstream.primary().catalogue.last(list).map(|list| list.keys()).unwrap_or_default()
     }
@@ -133,14 +142,30 @@ impl Provider for Relay {
     async fn notified(
         &self,
         notification: Notification,
-        _: Option<Arc<Peer>>,
+        peer: Option<Arc<Peer>>,
         session: Option<SessionHandle>,
     ) {
-        if notification.method == method::NOTIFICATIONS_ROOTS_LIST_CHANGED
-            && let Some(link) = session.and_then(|session| self.inner.upstream.session_link(&session))
-            && let Err(error) = link.connection.notify_roots_changed().await
-        {
-            tracing::debug!(%error, "the server behind a relay was not notified of changed roots");
+        let Notification { method, params, .. } = notification;
+        let notified = match method::find(&method) {
+            Some(_) if method == method::NOTIFICATIONS_ROOTS_LIST_CHANGED => {
+                match session.and_then(|session| self.inner.upstream.session_link(&session)) {
+                    Some(link) => link.connection.notify_roots_changed().await,
+                    None => return,
+                }
+            }
+            None if self.options.is_whole_server => {
+                let declared = peer.map(|peer| peer.capabilities.clone()).unwrap_or_default();
+                let capabilities = self.capabilities_of(&declared);
+                let link = self.inner.upstream.lease_for_notification(session.as_ref(), &capabilities).await;
+                match link {
+                    Ok(link) => link.connection.notify(method, params).await,
+                    Err(error) => Err(crate::Error::Rpc(error)),
+                }
+            }
+            _ => return,
+        };
+        if let Err(error) = notified {
+            tracing::debug!(%error, "the server behind a relay did not get a notification of a client");
         }
     }
 
@@ -158,6 +183,19 @@ enum PageError {
 }
 
 impl Relay {
+    /// Returns what the server behind may use of a client with these capabilities.
+    pub(super) fn capabilities_of(&self, declared: &ClientCapabilities) -> ClientCapabilities {
+        let mut capabilities = declared.clone();
+        match &mut capabilities.extensions {
+            // That of the relay itself.
+            Some(extensions) if self.options.is_whole_server => {
+                drop(extensions.remove(question_key::EXTENSION))
+            }
+            extensions => *extensions = None,
+        }
+        capabilities
+    }
+
     fn offers(&self, list: ListKind) -> bool {
         list.is_offered(&self.inner.upstream.primary().connection.capabilities())
     }
@@ -169,7 +207,7 @@ impl Relay {
         list: ListKind,
         cursor: Option<String>,
     ) -> Result<(ProviderPage, Lease, ChangeMark), PageError> {
-        let capabilities = upstream_capabilities(cx);
+        let capabilities = upstream_capabilities(self, cx);
         let mut attempts = Attempts::default();
         loop {
             let link = self.inner.upstream.lease_for_lists(cx, &capabilities, self.options.sharing).await;
@@ -209,7 +247,7 @@ impl Relay {
             params = params.with("_meta", meta);
         }
         let params = hops::pass(self, cx, &params).map_err(crate::Error::Rpc)?;
-        let capabilities = RawObject::from_serialize(&upstream_capabilities(cx)).map_err(unreadable)?;
+        let capabilities = RawObject::from_serialize(&upstream_capabilities(self, cx)).map_err(unreadable)?;
         let request = UpstreamRequest { method: list.method().to_owned(), params, capabilities, cx };
         let mut call = UpstreamCall::start(link.again(), request);
         let result = loop {
@@ -228,7 +266,7 @@ impl Relay {
     /// Returns the entry of a name or URI. Lists that may have changed are read again, at most once a second for names that they
     /// do not have.
     async fn look_up(&self, cx: &Cx, target: &Target<'_>) -> Result<Option<ProvidedEntry>, RpcError> {
-        let capabilities = upstream_capabilities(cx);
+        let capabilities = upstream_capabilities(self, cx);
         let link = self.inner.upstream.lease_for_lists(cx, &capabilities, self.options.sharing).await?;
         let known = || {
             let mut lists = lists_of(target).iter().filter(|list| self.offers(**list));

@@ -158,6 +158,24 @@ impl Upstream {
         }
     }
 
+    /// Returns the connection for a notification of a client. A server with sessions gets those of a session only: whose others are
+    /// is not known.
+    pub(super) async fn lease_for_notification(
+        &self,
+        session: Option<&SessionHandle>,
+        capabilities: &ClientCapabilities,
+    ) -> Result<Lease, RpcError> {
+        match (&self.own, session) {
+            (Some(own), Some(session)) if !self.primary().connection.revision().is_stateless() => {
+                self.of_session(own, session, capabilities).await
+            }
+            (Some(_), None) if !self.primary().connection.revision().is_stateless() => {
+                Err(RpcError::invalid_request("the client has no session: send the notification in one"))
+            }
+            _ => Ok(Lease::shared(self.live_primary().await?)),
+        }
+    }
+
     /// Returns the connection that a client has used last, open or not.
     pub(super) fn last_link(&self, cx: &Cx) -> Option<Arc<RelayLink>> {
         let session = cx.session().filter(|_| !self.primary().connection.revision().is_stateless());

@@ -54,7 +54,10 @@ pub(crate) fn route(cx: &Cx) -> Start {
         method::RESOURCES_TEMPLATES_LIST => return Start::Done(lists::templates(cx)),
         method => match cx.snapshot().custom.get(method).cloned() {
             None if cx.call().is_deferred() => Ok(Box::pin(perform(cx.clone())) as HandlerFuture),
-            None => Err(Outcome::Failed(RpcError::method_not_found(method))),
+            None => match cx.snapshot().providers.of_any_method() {
+                Some(provider) => Ok(provider.clone().handle(cx.clone())),
+                None => Err(Outcome::Failed(RpcError::method_not_found(method))),
+            },
             Some(custom) => {
                 let running = (custom.0)(cx.clone());
                 Ok(Box::pin(async move {

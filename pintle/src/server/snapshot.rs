@@ -171,6 +171,7 @@ impl Snapshot {
     /// Updates the declared capabilities and the served revisions.
     pub(crate) fn declare(&mut self) {
         self.service.set_capabilities(self.capabilities());
+        self.service.set_any_method(self.providers.of_any_method().is_some());
         let instructions = self.providers.instructions(self.settings.instructions.as_deref());
         self.service.set_instructions(instructions);
         self.served = Served::new(self.service.revisions().iter().copied());

@@ -51,7 +51,7 @@ pub(in crate::client) struct Handlers {
     pub(in crate::client) sample_tools: bool,
     pub(in crate::client) sample_context: bool,
     pub(in crate::client) roots: Option<Roots>,
-    /// The handler of all input requests of the protocol, unparsed, in place of the others.
+    /// The handler of all input requests, unparsed, in place of the others.
     pub(in crate::client) raw: Option<RawHandler>,
     /// The handlers of methods that the protocol does not define.
     pub(in crate::client) custom: Arc<HashMap<Box<str>, CustomHandler>>,
@@ -103,10 +103,8 @@ impl Handlers {
         params: &RawObject,
     ) -> Result<RawObject, RpcError> {
         if let Some(raw) = &self.raw
-            && matches!(
-                method,
-                method::ELICITATION_CREATE | method::SAMPLING_CREATE_MESSAGE | method::ROOTS_LIST
-            )
+            && method != method::PING
+            && !self.custom.contains_key(method)
         {
             let question = RawQuestion { method: method.to_owned(), params: params.clone(), key: asker.key };
             return finished(caught(raw(question)).await, method);

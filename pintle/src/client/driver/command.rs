@@ -99,7 +99,9 @@ impl Driver {
         let mut extras = Extras::default();
         extras.progress = progress;
         extras.log_level = log_level.map(LoggingLevel::as_str);
-        extras.capabilities = post.handlers().and_then(|own| own.capabilities.as_ref());
+        let own = post.handlers();
+        extras.capabilities = own.and_then(|own| own.capabilities.as_ref());
+        extras.any_result_type = own.is_some_and(|own| own.questions.raw.is_some());
         match self.engine.request(method, &params, &extras) {
             Ok(request) => {
                 if !post.sent_as(&request.id) {

@@ -106,6 +106,7 @@ impl ClientSettings {
         profile.result_types = self.result_types.clone();
         profile.deferred = self.layers.is_some();
         profile.methods = self.handlers.custom.keys().cloned().collect();
+        profile.any_method = self.handlers.raw.is_some();
         if let Some(revisions) = &self.revisions {
             profile.revisions = revisions.clone();
         }

@@ -19,6 +19,7 @@ pub(crate) trait AnyProvider: Send + Sync {
     fn describe(&self, scope: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry>;
     fn find<'a>(&'a self, cx: Cx, target: &'a Target<'_>) -> ProviderFuture<'a, Option<ProvidedEntry>>;
     fn handle(self: Arc<Self>, cx: Cx) -> HandlerFuture;
+    fn handles_any_method(&self) -> bool;
     fn claims_state(&self) -> bool;
     fn names(&self, list: ListKind) -> Vec<String>;
     fn check(&self) -> crate::Result<()>;
@@ -68,6 +69,10 @@ impl<P: Provider> AnyProvider for P {
 
     fn handle(self: Arc<Self>, cx: Cx) -> HandlerFuture {
         Box::pin(async move { Provider::handle(&*self, cx).await })
+    }
+
+    fn handles_any_method(&self) -> bool {
+        Provider::handles_any_method(self)
     }
 
     fn claims_state(&self) -> bool {

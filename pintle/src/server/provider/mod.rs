@@ -135,6 +135,14 @@ pub trait Provider: Send + Sync + 'static {
     /// [`find`](Self::find) returned. [`Cx::params`] are those of the request, and results are sent as they are.
     fn handle(&self, cx: Cx) -> impl Future<Output = Outcome> + Send;
 
+    /// Returns whether [`handle`](Self::handle) also answers requests of methods that neither the protocol nor the server defines,
+    /// such as those of extensions, and of tasks. The first provider that returns `true` gets them, and the server declares its
+    /// [capabilities](Self::capabilities) unchanged, with extensions and experimental ones. It is read as they are. The default
+    /// is `false`.
+    fn handles_any_method(&self) -> bool {
+        false
+    }
+
     /// Returns whether the server claims the `requestState` of a call before [`handle`](Self::handle) runs, so that it is used
     /// once. The default is `true`; a provider that passes calls on to a server that does so returns `false`.
     fn claims_state(&self) -> bool {
@@ -255,6 +263,10 @@ impl<P: Provider> Provider for Arc<P> {
 
     fn handle(&self, cx: Cx) -> impl Future<Output = Outcome> + Send {
         (**self).handle(cx)
+    }
+
+    fn handles_any_method(&self) -> bool {
+        (**self).handles_any_method()
     }
 
     fn claims_state(&self) -> bool {

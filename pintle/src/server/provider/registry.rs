@@ -6,7 +6,7 @@ use std::{
 
 use pintle_proto::server::CacheHint;
 use pintle_types::{
-    RpcError,
+    JsonObject, RpcError,
     schema::{CacheScope, ServerCapabilities},
 };
 
@@ -29,13 +29,35 @@ pub(crate) struct RegisteredProvider {
 struct DeclaredFacts {
     capabilities: ServerCapabilities,
     instructions: Option<String>,
+    handles_any_method: bool,
 }
 
 impl DeclaredFacts {
     fn of(provider: &dyn AnyProvider) -> Self {
         let instructions = provider.instructions().filter(|text| !text.trim().is_empty());
         let instructions = instructions.map(|text| format!("## {}\n\n{text}", provider.name()));
-        Self { capabilities: provider.capabilities(), instructions }
+        let handles_any_method = provider.handles_any_method();
+        Self { capabilities: provider.capabilities(), instructions, handles_any_method }
+    }
+}
+
+impl DeclaredFacts {
+    /// Adds the capabilities that depend on methods which the protocol does not define. Those of the server come first.
+    fn declare_rest(&self, capabilities: &mut ServerCapabilities) {
+        fn unite(all: &mut Option<JsonObject>, more: Option<&JsonObject>) {
+            for (name, settings) in more.into_iter().flatten() {
+                all.get_or_insert_default().entry(name).or_insert_with(|| settings.clone());
+            }
+        }
+        let provided = &self.capabilities;
+        unite(&mut capabilities.extensions, provided.extensions.as_ref());
+        unite(&mut capabilities.experimental, provided.experimental.as_ref());
+        if capabilities.tasks.is_none() {
+            capabilities.tasks.clone_from(&provided.tasks);
+        }
+        for (name, settings) in &provided.extra {
+            capabilities.extra.entry(name).or_insert_with(|| settings.clone());
+        }
     }
 }
 
@@ -120,8 +142,16 @@ impl Providers {
         })
     }
 
+    /// Returns the provider of methods that neither the protocol nor the server defines, if there is one.
+    pub(crate) fn of_any_method(&self) -> Option<&Arc<dyn AnyProvider>> {
+        self.0.iter().find(|known| known.declared.handles_any_method).map(|known| &known.provider)
+    }
+
     /// Adds the capabilities of the providers.
     pub(crate) fn declare(&self, capabilities: &mut ServerCapabilities) {
+        if let Some(known) = self.0.iter().find(|known| known.declared.handles_any_method) {
+            known.declared.declare_rest(capabilities);
+        }
         let is_true = |flag: Option<bool>| flag == Some(true);
         for declared in self.0.iter().map(|known| &known.declared.capabilities) {
             if let Some(tools) = &declared.tools {

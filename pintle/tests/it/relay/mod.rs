@@ -1,11 +1,12 @@
 //! Conversations through a relay, compared with those without it.
 
 mod eras;
+mod extensions;
 #[cfg(feature = "http-server")]
 mod headers;
+mod hops;
 #[cfg(all(feature = "http-client", feature = "http-server"))]
 mod http;
-mod hops;
 mod lookup;
 mod outage;
 mod parked;

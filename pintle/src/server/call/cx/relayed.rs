@@ -32,7 +32,10 @@ impl Cx {
             method::SAMPLING_CREATE_MESSAGE => {
                 Question::Sample(Box::new(params.decode().map_err(|error| invalid(&error))?))
             }
-            _ => Question::Roots,
+            method::ROOTS_LIST => Question::Roots,
+            // A request of an extension: its client knows whether it can answer.
+            _ if self.call().is_in_session() => return Ok(()),
+            method => return Err(AskError::NeedsSession { method: method.to_owned() }),
         };
         self.call().check_capabilities(&question)
     }
