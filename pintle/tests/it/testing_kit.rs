@@ -133,6 +133,20 @@ async fn pages_the_model_and_roots_are_answered_in_both_eras() {
         .await;
 }
 
+#[cfg(all(feature = "http-client", feature = "http-server"))]
+#[tokio::test(start_paused = true)]
+async fn a_client_over_http_is_one() {
+    let server = Server::new("desk", "1.0.0")
+        .tool(tool("transport", |cx: Cx| async move { format!("{:?}", cx.transport()) }));
+    for (client, transport) in [(TestClient::new(), "Memory"), (TestClient::new().over_http(), "Http")] {
+        client
+            .both_eras(&server, async |client| {
+                assert_eq!(client.tool("transport", ()).await.text(), transport)
+            })
+            .await;
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn answers_are_found_by_key_in_both_eras() {
     let client = TestClient::new()
