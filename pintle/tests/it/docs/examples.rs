@@ -412,6 +412,27 @@ fn no_example_is_forgotten() {
 }
 
 #[tokio::test]
+async fn a_gateway_is_several_servers_as_one() {
+    for mode in [Mode::Legacy, Mode::Modern] {
+        let behind = |name: &str, example: &str| format!("{name}={}", program(example).display());
+        let gateway = Child::spawn(program("gateway"), [behind("sums", "smallest"), behind("desk", "notes")]);
+        let client = client().mode(mode).on_elicit(async |_| Answer::accept(json!({"overwrite": true})));
+        let server = client.connect(gateway.unwrap()).await.unwrap();
+        assert_eq!(said(&server, "servers", json!({})).await, "sums, desk");
+        assert_eq!(said(&server, "sums_add", json!({"a": 2, "b": 3})).await, "5");
+        let save = |text: &str| said(&server, "desk_save", json!({"title": "boat", "text": text}));
+        save("green").await;
+        assert!(
+            save("red").await.contains(r#""replaced":true"#),
+            "the question of the server behind is answered"
+        );
+        let error = server.call_tool("sums_ad", json!({})).await.unwrap_err().to_string();
+        assert!(error.contains("sums_ad"), "{error}");
+        server.close().await;
+    }
+}
+
+#[tokio::test]
 async fn errors_of_any_type_are_read_by_the_model() {
     both(client(), "errors", async |server| {
         let count = server.call_tool("count_lines", json!({"path": "/no/such/file"})).await.unwrap();
