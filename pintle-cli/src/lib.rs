@@ -73,7 +73,8 @@ pub fn run(arguments: impl IntoIterator<Item = impl Into<OsString>>) -> ExitCode
     }
 }
 
-/// Runs a verb until it ends or the user presses Ctrl-C, which drops it: calls are cancelled, and programs ended.
+/// Runs a verb until it ends, or the user presses Ctrl-C, or the process is asked to end. That drops it: calls are cancelled, and
+/// programs ended.
 fn execute(verb: Verb, output: &Output) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::internal(&error))?;
@@ -83,13 +84,33 @@ fn execute(verb: Verb, output: &Output) -> Result<(), Failure> {
             false => tokio::select! {
                 // An interrupted verb has no result.
                 biased;
-                _ = tokio::signal::ctrl_c() => Err(Failure::silent(Exit::Interrupted)),
+                () = interrupted() => Err(Failure::silent(Exit::Interrupted)),
                 done = run_verb(verb, output) => done,
             },
         };
         output.flush_recording().await;
         done
     })
+}
+
+/// Waits for Ctrl-C, or for a signal that would end the process: the programs that it has started would be left behind.
+async fn interrupted() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+
+        if let (Ok(mut terminate), Ok(mut hangup)) =
+            (signal(SignalKind::terminate()), signal(SignalKind::hangup()))
+        {
+            return tokio::select! {
+                _ = tokio::signal::ctrl_c() => {}
+                _ = terminate.recv() => {}
+                _ = hangup.recv() => {}
+            };
+        }
+    }
+    // Where it cannot be waited for, it ends the process.
+    let _ = tokio::signal::ctrl_c().await;
 }
 
 async fn run_verb(verb: Verb, output: &Output) -> Result<(), Failure> {

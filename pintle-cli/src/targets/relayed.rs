@@ -2,7 +2,7 @@ use std::{future::ready, io};
 
 use pintle::{Client, relay::Relay};
 
-use super::{Endpoint, ResolvedTarget};
+use super::{Endpoint, ProgramStarts, ResolvedTarget};
 use crate::{
     auth::{BackgroundLogin, Logins},
     failure::Failure,
@@ -16,6 +16,7 @@ impl Endpoint {
         target: ResolvedTarget,
         client: Client,
         login: Option<BackgroundLogin>,
+        starts: ProgramStarts,
         output: &Output,
     ) -> Result<Relay, Failure> {
         let opened = match target {
@@ -24,8 +25,13 @@ impl Endpoint {
             }
             ResolvedTarget::Program(command) => {
                 let (endpoint, output) = (self.clone(), output.clone());
-                let start = move || endpoint.start(command.clone(), &output);
-                Relay::connect(client, move || ready(start().map_err(io_error))).await
+                let start = move || {
+                    let slot = starts.begin()?;
+                    // Its slot is free when the program is gone, with all that it has started.
+                    let command = command.clone().on_exit(move |exit| slot.ended(exit));
+                    endpoint.start(command, &output).map_err(io_error)
+                };
+                Relay::connect(client, move || ready(start())).await
             }
             ResolvedTarget::Url(url) => {
                 // What cannot be used at all is reported as the other verbs do.

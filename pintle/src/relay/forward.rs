@@ -336,7 +336,7 @@ fn pages_opened(cx: &Cx, error: &RpcError) -> Result<bool, RpcError> {
 async fn start(relay: &Relay, cx: &Cx, params: RawObject) -> Result<UpstreamCall, RpcError> {
     let params = hops::pass(relay, cx, &params)?;
     let capabilities = upstream_capabilities(relay, cx);
-    let link = relay.inner.upstream.lease(cx, &capabilities, relay.options.sharing).await?;
+    let link = relay.inner.upstream.lease(cx, &capabilities, relay.options.links).await?;
     link.want_logs(cx.peer().log_level).await;
     let capabilities =
         RawObject::from_serialize(&capabilities).map_err(|error| RpcError::internal(error.to_string()))?;

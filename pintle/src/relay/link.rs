@@ -8,10 +8,11 @@ use pintle_types::{
     schema::{ClientCapabilities, InputRequest, LoggingLevel},
 };
 use serde_json::json;
-use tokio::{sync::mpsc, task::AbortHandle};
+use tokio::{sync::mpsc, task::AbortHandle, time::sleep};
 
 use super::{
     catalogue::LinkCatalogue,
+    limits::{LinkLimits, LinkUsage, LinkUse},
     meta::without_meta,
     upstream_call::{OpenQuestion, sending_to},
 };
@@ -33,6 +34,9 @@ pub(super) struct RelayLink {
     pub(super) catalogue: LinkCatalogue,
     /// The task that forwards changes. It keeps the connection open.
     forwarding: Mutex<Option<AbortHandle>>,
+    usage: Arc<LinkUsage>,
+    /// The task that closes the connection in time.
+    limiting: Mutex<Option<AbortHandle>>,
 }
 
 impl RelayLink {
@@ -55,8 +59,9 @@ impl RelayLink {
     }
 
     fn over(connection: Connection, calls: Arc<LinkCalls>) -> Self {
-        let (log_level, forwarding) = (Mutex::default(), Mutex::default());
-        Self { connection, log_level, calls, catalogue: LinkCatalogue::default(), forwarding }
+        let (log_level, forwarding, limiting) = (Mutex::default(), Mutex::default(), Mutex::default());
+        let (catalogue, usage) = (LinkCatalogue::default(), LinkUsage::new());
+        Self { connection, log_level, calls, catalogue, forwarding, usage, limiting }
     }
 
     /// Forwards changes of the server to a session, until this is dropped.
@@ -79,9 +84,35 @@ impl RelayLink {
         *lock(&self.forwarding) = Some(task.abort_handle());
     }
 
+    /// Counts a use of the connection, until the value is dropped.
+    pub(super) fn begin_use(&self) -> LinkUse {
+        self.usage.begin()
+    }
+
+    /// Has the connection closed as the limits say. The first ones count.
+    pub(super) fn limit(self: &Arc<Self>, limits: LinkLimits) {
+        let mut limiting = lock(&self.limiting);
+        if limits.is_unlimited() || limiting.is_some() {
+            return;
+        }
+        let (connection, usage) = (self.connection.clone(), self.usage.clone());
+        let task = tokio::spawn(async move {
+            while let Some(wait) = limits.remaining(&usage) {
+                sleep(wait).await;
+            }
+            connection.close().await;
+        });
+        *limiting = Some(task.abort_handle());
+    }
+
     /// Whether the connection has ended.
     pub(super) fn is_closed(&self) -> bool {
-        self.connection.is_closed()
+        self.connection.is_closed() || self.is_over()
+    }
+
+    /// Whether the connection is being closed because of its limits.
+    pub(super) fn is_over(&self) -> bool {
+        self.usage.is_over()
     }
 
     /// Has the server of a session send log messages of this level. Lower levels are kept: others may want them.
@@ -112,8 +143,10 @@ impl RelayLink {
 
 impl Drop for RelayLink {
     fn drop(&mut self) {
-        if let Some(forwarding) = lock(&self.forwarding).take() {
-            forwarding.abort();
+        for task in [&self.forwarding, &self.limiting] {
+            if let Some(task) = lock(task).take() {
+                task.abort();
+            }
         }
     }
 }

@@ -20,6 +20,7 @@ mod attempts;
 mod catalogue;
 mod forward;
 mod hops;
+mod limits;
 mod link;
 mod meta;
 mod parked;
@@ -31,7 +32,7 @@ mod upstream;
 mod upstream_call;
 mod watched;
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use pintle_types::schema::Implementation;
 
@@ -45,7 +46,7 @@ use attached::{AttachedServers, ListHints};
 use catalogue::LinkCatalogue;
 use hops::RelayIdentity;
 use parked::ParkedCalls;
-use upstream::{AnonymousSharing, Upstream, backend_name};
+use upstream::{LinkOptions, LinkSharing, Upstream, backend_name};
 use watched::WatchedResources;
 
 /// A server behind another one, which forwards calls to it. It is a [`Provider`](crate::server::Provider) of what that server offers:
@@ -74,7 +75,7 @@ pub struct Relay {
 /// The options of one handle of a relay. Its clones keep them.
 #[derive(Clone, Copy, Debug, Default)]
 struct RelayOptions {
-    sharing: AnonymousSharing,
+    links: LinkOptions,
     forwards_unlisted: bool,
     /// Whether its server has nothing else, and its instructions already.
     is_whole_server: bool,
@@ -146,7 +147,30 @@ impl Relay {
     /// session is then shared between them.
     #[must_use]
     pub fn share_anonymous(mut self) -> Self {
-        self.options.sharing = AnonymousSharing::Allowed;
+        self.options.links.sharing = LinkSharing::Anonymous;
+        self
+    }
+
+    /// Has all clients share one connection, also to a server with sessions. Whatever the server keeps for a session is shared between
+    /// all of them, and it cannot ask: no client is the one of the session.
+    #[must_use]
+    pub fn share_connection(mut self) -> Self {
+        self.options.links.sharing = LinkSharing::Everybody;
+        self
+    }
+
+    /// Closes a connection for single clients that has had no call for this long. It is opened again for the next one. Without this, a
+    /// session of a client keeps its connection, and with it the process behind it, as long as the session is open.
+    #[must_use]
+    pub fn idle_timeout(mut self, idle: Duration) -> Self {
+        self.options.links.limits.idle = Some(idle);
+        self
+    }
+
+    /// Closes a connection of this age, and opens another for the next call. Open calls are awaited for up to ten minutes.
+    #[must_use]
+    pub fn max_lifetime(mut self, lifetime: Duration) -> Self {
+        self.options.links.limits.lifetime = Some(lifetime);
         self
     }
 

@@ -10,7 +10,10 @@ use tokio::{
     time::{Instant, sleep, timeout_at},
 };
 
-use super::link::RelayLink;
+use super::{
+    limits::{LinkLimits, LinkUse},
+    link::RelayLink,
+};
 
 /// The limit of connections of one relay for clients without a session.
 const MAX_LINKS: usize = 64;
@@ -21,7 +24,7 @@ const MAX_WAIT: Duration = Duration::from_secs(30);
 /// How long an unused connection is kept.
 const IDLE: Duration = Duration::from_secs(300);
 /// The delay, in milliseconds, after which a client is asked to call again.
-const RETRY_AFTER_MS: u64 = 1000;
+pub(super) const RETRY_AFTER_MS: u64 = 1000;
 
 /// The principal that a connection is open for.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -77,6 +80,7 @@ struct PooledLink {
 pub(super) struct Lease {
     link: Arc<RelayLink>,
     pool: Option<(LinkPool, AfterUse)>,
+    _use: LinkUse,
 }
 
 /// The use of a connection that was released.
@@ -89,7 +93,18 @@ enum AfterUse {
 impl Lease {
     /// A connection that does not belong to a pool.
     pub(super) fn shared(link: Arc<RelayLink>) -> Self {
-        Self { link, pool: None }
+        Self::new(link, None)
+    }
+
+    fn new(link: Arc<RelayLink>, pool: Option<(LinkPool, AfterUse)>) -> Self {
+        let counted = link.begin_use();
+        Self { link, pool, _use: counted }
+    }
+
+    /// Has the connection closed when it is not used, or after a time.
+    pub(super) fn limited(self, limits: LinkLimits) -> Self {
+        self.link.limit(limits);
+        self
     }
 
     /// Returns the connection for a part of what it was leased for.
@@ -164,7 +179,7 @@ impl LinkPool {
         let Some(key) = key else {
             // The place stays reserved until it is released.
             reservation.0 = None;
-            return Ok(Lease { link, pool: Some((self.clone(), AfterUse::Closed)) });
+            return Ok(Lease::new(link, Some((self.clone(), AfterUse::Closed))));
         };
         // Messages of a call arrive on its stream.
         let exclusive = exclusive && !link.connection.has_streams();
@@ -176,7 +191,7 @@ impl LinkPool {
             drop(tokio::spawn(sweep(Arc::downgrade(&self.0))));
         }
         drop(links);
-        Ok(Lease { link, pool: Some((self.clone(), AfterUse::Pooled)) })
+        Ok(Lease::new(link, Some((self.clone(), AfterUse::Pooled))))
     }
 
     /// Waits until a connection is released.
@@ -217,10 +232,8 @@ impl LinkPool {
         if let Some(open) = links.open.iter_mut().find(|open| usable(open)) {
             open.exclusive = exclusive && !open.link.connection.has_streams();
             open.uses += 1;
-            return LeaseAttempt::Leased(Lease {
-                link: open.link.clone(),
-                pool: Some((self.clone(), AfterUse::Pooled)),
-            });
+            let pool = Some((self.clone(), AfterUse::Pooled));
+            return LeaseAttempt::Leased(Lease::new(open.link.clone(), pool));
         }
         let mut closed = None;
         if links.open.len() + links.reserved >= MAX_LINKS {

@@ -210,7 +210,7 @@ impl Relay {
         let capabilities = upstream_capabilities(self, cx);
         let mut attempts = Attempts::default();
         loop {
-            let link = self.inner.upstream.lease_for_lists(cx, &capabilities, self.options.sharing).await;
+            let link = self.inner.upstream.lease_for_lists(cx, &capabilities, self.options.links).await;
             let link = link.map_err(PageError::Unreachable)?;
             let requested = link.catalogue.mark(list);
             match self.page_over(cx, &link, list, cursor.clone()).await {
@@ -267,7 +267,7 @@ impl Relay {
     /// do not have.
     async fn look_up(&self, cx: &Cx, target: &Target<'_>) -> Result<Option<ProvidedEntry>, RpcError> {
         let capabilities = upstream_capabilities(self, cx);
-        let link = self.inner.upstream.lease_for_lists(cx, &capabilities, self.options.sharing).await?;
+        let link = self.inner.upstream.lease_for_lists(cx, &capabilities, self.options.links).await?;
         let known = || {
             let mut lists = lists_of(target).iter().filter(|list| self.offers(**list));
             let fresh = lists.all(|list| link.catalogue.is_fresh(*list));
@@ -295,7 +295,9 @@ impl Relay {
     /// Returns an entry of the lists that were read last, over the connection of a client or any other.
     fn last_known(&self, cx: &Cx, target: &Target<'_>) -> Option<ProvidedEntry> {
         let upstream = &self.inner.upstream;
-        let of_client = upstream.last_link(cx).and_then(|link| link.catalogue.describe(target));
+        let of_client = upstream
+            .last_link(cx, self.options.links.sharing)
+            .and_then(|link| link.catalogue.describe(target));
         of_client.or_else(|| self.inner.known.describe(target))
     }
 
@@ -329,7 +331,7 @@ impl Relay {
 
     /// Returns the list that was read last over the connection of a client.
     fn last_list(&self, cx: &Cx, list: ListKind) -> Option<Arc<KnownList>> {
-        self.inner.upstream.last_link(cx)?.catalogue.last(list)
+        self.inner.upstream.last_link(cx, self.options.links.sharing)?.catalogue.last(list)
     }
 
     /// Subscribes to the resources of the server behind that clients watch by now, and unsubscribes from others.

@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashMap,
+    io,
     sync::{
         Arc, Mutex,
         atomic::{AtomicU64, Ordering},
@@ -13,8 +14,9 @@ use pintle_types::{RpcError, schema::ClientCapabilities};
 use tokio::time::Instant;
 
 use super::{
+    limits::LinkLimits,
     link::{OpenConnection, RelayLink},
-    pool::{Lease, LinkKey, LinkPool, LinkPrincipal},
+    pool::{Lease, LinkKey, LinkPool, LinkPrincipal, RETRY_AFTER_MS},
     slot::LinkSlot,
 };
 use crate::{
@@ -50,6 +52,9 @@ impl Outage {
     }
 }
 
+/// The limit of attempts to lease a connection that is not being closed.
+const MAX_LEASE_ATTEMPTS: u32 = 3;
+
 /// The time for which the last lists are returned while the server behind is down.
 const GRACE: Duration = Duration::from_secs(300);
 
@@ -60,12 +65,23 @@ struct OwnLinks {
     pool: LinkPool,
 }
 
-/// Whether anonymous clients without a session share connections to a server with sessions.
+/// How connections are shared and kept.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct LinkOptions {
+    pub(super) sharing: LinkSharing,
+    pub(super) limits: LinkLimits,
+}
+
+/// The clients that share connections to a server with sessions.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(super) enum AnonymousSharing {
-    Allowed,
+pub(super) enum LinkSharing {
+    /// Those of one principal, without a session.
     #[default]
-    Denied,
+    Principals,
+    /// Anonymous ones too.
+    Anonymous,
+    /// All.
+    Everybody,
 }
 
 /// The connections of the relays that a session has used, by relay.
@@ -134,14 +150,32 @@ impl Upstream {
         &self,
         cx: &Cx,
         capabilities: &ClientCapabilities,
-        sharing: AnonymousSharing,
+        options: LinkOptions,
     ) -> Result<Lease, RpcError> {
-        match &self.own {
-            Some(own) if !self.primary().connection.revision().is_stateless() => match cx.session() {
-                Some(session) => self.of_session(own, &session, capabilities).await,
-                None => self.of_principal(own, cx, capabilities, sharing).await,
-            },
-            _ => Ok(Lease::shared(self.live_primary().await?)),
+        let is_shared =
+            options.sharing == LinkSharing::Everybody || self.primary().connection.revision().is_stateless();
+        let mut attempts = 0;
+        loop {
+            let (lease, limits) = match self.own.as_ref().filter(|_| !is_shared) {
+                Some(own) => {
+                    let lease = match cx.session() {
+                        Some(session) => self.of_session(own, &session, capabilities).await?,
+                        None => self.of_principal(own, cx, capabilities, options.sharing).await?,
+                    };
+                    (lease, options.limits)
+                }
+                // It is not closed when it is idle: changes arrive there.
+                None => {
+                    let lease = Lease::shared(self.live_primary().await?);
+                    (lease, LinkLimits { idle: None, ..options.limits })
+                }
+            };
+            attempts += 1;
+            // It may have reached its limits before it was leased.
+            if !lease.is_over() || attempts == MAX_LEASE_ATTEMPTS {
+                let limits = if self.can_reopen() { limits } else { LinkLimits::default() };
+                return Ok(lease.limited(limits));
+            }
         }
     }
 
@@ -150,10 +184,10 @@ impl Upstream {
         &self,
         cx: &Cx,
         capabilities: &ClientCapabilities,
-        sharing: AnonymousSharing,
+        options: LinkOptions,
     ) -> Result<Lease, RpcError> {
         match cx.session() {
-            Some(_) => self.lease(cx, capabilities, sharing).await,
+            Some(_) => self.lease(cx, capabilities, options).await,
             None => Ok(Lease::shared(self.live_primary().await?)),
         }
     }
@@ -177,9 +211,11 @@ impl Upstream {
     }
 
     /// Returns the connection that a client has used last, open or not.
-    pub(super) fn last_link(&self, cx: &Cx) -> Option<Arc<RelayLink>> {
-        let session = cx.session().filter(|_| !self.primary().connection.revision().is_stateless());
-        let Some(session) = session.filter(|_| self.own.is_some()) else { return Some(self.primary()) };
+    pub(super) fn last_link(&self, cx: &Cx, sharing: LinkSharing) -> Option<Arc<RelayLink>> {
+        let is_shared =
+            sharing == LinkSharing::Everybody || self.primary().connection.revision().is_stateless();
+        let session = cx.session().filter(|_| self.own.is_some() && !is_shared);
+        let Some(session) = session else { return Some(self.primary()) };
         session.get::<SessionLinks>()?.slot(self.id).last()
     }
 
@@ -220,14 +256,12 @@ impl Upstream {
         own: &OwnLinks,
         cx: &Cx,
         capabilities: &ClientCapabilities,
-        sharing: AnonymousSharing,
+        sharing: LinkSharing,
     ) -> Result<Lease, RpcError> {
         let principal = match cx.identity() {
             Principal::Local => Some(LinkPrincipal::Local),
             Principal::Named(name) => Some(LinkPrincipal::Named(name.into())),
-            Principal::Anonymous => {
-                (sharing == AnonymousSharing::Allowed).then_some(LinkPrincipal::Anonymous)
-            }
+            Principal::Anonymous => (sharing == LinkSharing::Anonymous).then_some(LinkPrincipal::Anonymous),
         };
         let printed = serde_json::to_string(capabilities);
         let printed: Box<str> = printed.map_err(|error| RpcError::internal(error.to_string()))?.into();
@@ -256,6 +290,10 @@ impl Upstream {
             Ok(link) => {
                 *outage = None;
                 Ok(link)
+            }
+            // The connector has no more of them: the server is not down.
+            Err(Error::Io(error)) if error.kind() == io::ErrorKind::ResourceBusy => {
+                Err(RpcError::overloaded(error.to_string(), RETRY_AFTER_MS))
             }
             Err(error) => {
                 let outage = outage.get_or_insert_with(Outage::begin);

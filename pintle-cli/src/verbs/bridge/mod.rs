@@ -1,18 +1,19 @@
 //! `pintle bridge`: any server, to any client.
 
 mod pending;
+mod programs;
 
 use clap::Args;
 use pintle::{Server, relay::Relay};
 
-use self::pending::PendingTarget;
+use self::{pending::PendingTarget, programs::ProgramArgs};
 use crate::{
     args::{HELP, TargetArgs, examples},
     auth::BackgroundLogin,
     failure::{Exit, Failure},
     listen::{ENDPOINT, ListenArgs, Listening},
     output::Output,
-    targets::{Endpoint, ResolvedTarget},
+    targets::{Endpoint, ProgramStarts, ResolvedTarget},
 };
 
 /// Serve any server to clients that cannot reach it themselves: on standard input and output, or over HTTP
@@ -36,11 +37,13 @@ pub(crate) struct BridgeArgs {
     #[command(flatten)]
     target: TargetArgs,
     #[command(flatten)]
+    programs: ProgramArgs,
+    #[command(flatten)]
     listen: ListenArgs,
 }
 
 pub(super) async fn run(args: BridgeArgs, output: &Output) -> Result<(), Failure> {
-    let BridgeArgs { target, http, no_browser, listen } = args;
+    let BridgeArgs { target, http, no_browser, programs, listen } = args;
     let (endpoint, words) = Endpoint::take("bridge", target)?;
     endpoint.no_more(&words, "bridge")?;
     if let Some(option) = listen.given().filter(|_| http.is_none()) {
@@ -48,6 +51,7 @@ pub(super) async fn run(args: BridgeArgs, output: &Output) -> Result<(), Failure
         return Err(Failure::usage(message, "pintle bridge --help"));
     }
     let target = endpoint.resolved(output).await?;
+    programs.check(&target)?;
     let listening = match &http {
         Some(address) => Some(listen.listen(address, "bridge").await?),
         None => None,
@@ -65,16 +69,20 @@ pub(super) async fn run(args: BridgeArgs, output: &Output) -> Result<(), Failure
     };
     // Programs of this machine belong to one user.
     let shares = listening.as_ref().is_some_and(Listening::is_open_to_local);
-    let bridge = Bridge { endpoint, target, login, shares };
+    let starts = ProgramStarts::new(programs.max_programs());
+    let bridge = Bridge { endpoint, target, login, programs, starts, shares };
     let (server, pending) = bridge.open(output).await?;
     let serving = bridge.serve(&server, listening, output);
-    match pending {
+    let served = match pending {
         None => serving.await,
         Some(pending) => tokio::select! {
             served = serving => served,
             never = bridge.connect_later(&pending, &server, output) => match never {},
         },
-    }
+    };
+    drop(server);
+    bridge.starts.all_gone().await;
+    served
 }
 
 /// A target, and how it is served.
@@ -82,6 +90,8 @@ struct Bridge {
     endpoint: Endpoint,
     target: ResolvedTarget,
     login: Option<BackgroundLogin>,
+    programs: ProgramArgs,
+    starts: ProgramStarts,
     /// Whether anonymous clients share connections.
     shares: bool,
 }
@@ -102,8 +112,10 @@ impl Bridge {
 
     async fn connect(&self, output: &Output) -> Result<Relay, Failure> {
         let client = self.endpoint.client(output);
-        let relay = self.endpoint.relay(self.target.clone(), client, self.login.clone(), output).await?;
-        Ok(if self.shares { relay.share_anonymous() } else { relay })
+        let (target, login) = (self.target.clone(), self.login.clone());
+        let relay = self.endpoint.relay(target, client, login, self.starts.clone(), output).await?;
+        let relay = if self.shares { relay.share_anonymous() } else { relay };
+        Ok(self.programs.limited(&self.target, relay))
     }
 
     async fn serve(

@@ -3,6 +3,8 @@
 mod exposure;
 mod login;
 mod principals;
+#[cfg(target_os = "linux")]
+mod programs;
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -114,6 +114,13 @@ impl HttpServing {
     }
 }
 
+impl HttpServing {
+    /// Returns the id of the process.
+    pub(crate) fn id(&self) -> u32 {
+        self.process.id()
+    }
+}
+
 impl Drop for HttpServing {
     fn drop(&mut self) {
         self.process.kill().unwrap();

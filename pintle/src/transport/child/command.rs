@@ -4,10 +4,11 @@ use std::{
     fmt, io,
     path::{Path, PathBuf},
     process,
+    sync::Arc,
     time::Duration,
 };
 
-use super::{Child, Stderr};
+use super::{Child, Exit, Stderr};
 
 /// A program to start as a [`Child`].
 ///
@@ -41,7 +42,11 @@ pub struct ChildCommand {
     pub(super) stderr: Stderr,
     pub(super) grace: Duration,
     pub(super) limit: Option<usize>,
+    pub(super) on_exit: Option<ExitCallback>,
 }
+
+/// A function that is called when a process and its group are gone.
+pub(super) type ExitCallback = Arc<dyn Fn(&Exit) + Send + Sync>;
 
 #[derive(Clone, Debug)]
 enum Inherited {
@@ -89,6 +94,7 @@ impl ChildCommand {
             stderr: Stderr::Inherit,
             grace: GRACE,
             limit: None,
+            on_exit: None,
         }
     }
 
@@ -148,6 +154,28 @@ impl ChildCommand {
     /// Sets the maximum size of a received message, instead of `Limits::message_bytes`.
     pub fn limit(mut self, bytes: usize) -> Self {
         self.limit = Some(bytes);
+        self
+    }
+
+    /// Sets a function that is called when the process and all of its process group are gone: once for each process, if the child is
+    /// started again. What it captures is dropped when the child and the last of its processes are gone.
+    ///
+    /// ```no_run
+    /// use std::sync::atomic::{AtomicUsize, Ordering};
+    ///
+    /// use pintle::transport::Child;
+    ///
+    /// static EXITED: AtomicUsize = AtomicUsize::new(0);
+    ///
+    /// # async fn start() -> std::io::Result<()> {
+    /// let child = Child::command("uvx").arg("mcp-server-git").on_exit(|exit| {
+    ///     println!("it {exit}, as {} before", EXITED.fetch_add(1, Ordering::Relaxed));
+    /// });
+    /// # drop(child.spawn()?);
+    /// # Ok(()) }
+    /// ```
+    pub fn on_exit(mut self, callback: impl Fn(&Exit) + Send + Sync + 'static) -> Self {
+        self.on_exit = Some(Arc::new(callback));
         self
     }
 

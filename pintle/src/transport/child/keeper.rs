@@ -18,7 +18,7 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use super::{ChildCommand, Exit, Stage, group::ProcessGroup, stderr::LastWords};
+use super::{ChildCommand, Exit, Stage, command::ExitCallback, group::ProcessGroup, stderr::LastWords};
 use crate::transport::{Stream, stream::BoxReader};
 
 /// Starts the program and the task that sees it to its end.
@@ -41,7 +41,14 @@ pub(super) fn start(command: &ChildCommand) -> io::Result<(Stream, Kept)> {
     }
     let (order, ordered) = oneshot::channel();
     let (tx, state) = watch::channel(ChildState::default());
-    let keeper = Keeper { process, group: group.clone(), listening, grace: command.grace, state: tx };
+    let keeper = Keeper {
+        process,
+        group: group.clone(),
+        listening,
+        grace: command.grace,
+        state: tx,
+        on_exit: command.on_exit.clone(),
+    };
     tokio::spawn(keeper.keep(ordered));
     let kept = Kept {
         id,
@@ -141,6 +148,7 @@ struct Keeper {
     listening: JoinSet<()>,
     grace: Duration,
     state: watch::Sender<ChildState>,
+    on_exit: Option<ExitCallback>,
 }
 
 /// Maximum time until a killed process is gone. It takes longer only if it hangs in the kernel.
@@ -167,6 +175,9 @@ impl Keeper {
             exit.stage = self.sweep(stage).await;
         }
         let _ = timeout(LAST_WORDS, self.listening.join_next()).await;
+        if let Some(on_exit) = &self.on_exit {
+            on_exit(&exit);
+        }
         self.state.send_replace(ChildState { exit: Some(exit), over: true });
     }
 

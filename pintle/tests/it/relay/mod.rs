@@ -7,6 +7,7 @@ mod headers;
 mod hops;
 #[cfg(all(feature = "http-client", feature = "http-server"))]
 mod http;
+mod limits;
 mod lookup;
 mod outage;
 mod parked;

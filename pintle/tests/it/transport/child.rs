@@ -235,3 +235,21 @@ fn without_a_runtime_it_is_an_error_not_a_panic() {
     let error = Child::command("cat").spawn().unwrap_err().to_string();
     assert_eq!(error, "a child process needs a tokio runtime: start it in an `async fn`");
 }
+
+#[tokio::test]
+async fn the_exit_of_each_process_is_reported_when_all_of_it_is_gone() {
+    let (sender, mut exits) = tokio::sync::mpsc::unbounded_channel();
+    // One that leaves another behind, which ignores `SIGTERM`.
+    let script = "trap '' TERM; sleep 600 & echo $!; exit 3";
+    let command = sh(script).grace(Duration::from_millis(20));
+    let mut child = command.on_exit(move |exit| sender.send(exit.to_string()).unwrap()).spawn().unwrap();
+    for _ in 0..2 {
+        let left: i32 = recv(&mut child).await.unwrap().parse().unwrap();
+        assert_eq!(exits.recv().await.unwrap(), "exited with status 3");
+        assert!(!runs(left));
+        child.restart().unwrap();
+    }
+    drop(child);
+    exits.recv().await.unwrap();
+    assert_eq!(exits.recv().await, None, "what it captures is dropped with the last of it");
+}

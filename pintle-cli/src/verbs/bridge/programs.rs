@@ -1,0 +1,65 @@
+use std::time::Duration;
+
+use clap::Args;
+use pintle::relay::Relay;
+
+use crate::{args::duration, failure::Failure, targets::ResolvedTarget};
+
+/// How long a program without a call is kept, if nothing else is given.
+const IDLE: Duration = Duration::from_secs(600);
+/// The age of a program at which another takes its place.
+const LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
+/// The number of programs that run at the same time.
+const MAX_PROGRAMS: usize = 64;
+
+/// Options of programs behind a bridge.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Programs")]
+pub(super) struct ProgramArgs {
+    /// Start one program for all clients, instead of one for each session; it cannot ask them
+    #[arg(long)]
+    shared: bool,
+    /// End the program of a session that has not called for this time; the default is 10m
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    idle: Option<Duration>,
+    /// End a program of this age, between two calls; the default is 24h
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    lifetime: Option<Duration>,
+    /// How many programs may run at the same time; the default is 64
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..))]
+    max_programs: Option<u16>,
+}
+
+impl ProgramArgs {
+    /// Refuses options that would be ignored.
+    pub(super) fn check(&self, target: &ResolvedTarget) -> Result<(), Failure> {
+        let Self { shared, idle, lifetime, max_programs } = self;
+        let options = [
+            ("--shared", *shared),
+            ("--idle", idle.is_some()),
+            ("--lifetime", lifetime.is_some()),
+            ("--max-programs", max_programs.is_some()),
+        ];
+        match options.into_iter().find(|(_, given)| *given) {
+            Some((option, _)) if !matches!(target, ResolvedTarget::Program(_)) => {
+                let message = format!("`{option}` is an option of a program: leave it out");
+                Err(Failure::usage(message, "pintle bridge --help"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn max_programs(&self) -> usize {
+        self.max_programs.map_or(MAX_PROGRAMS, usize::from)
+    }
+
+    /// Returns a relay to the target with these limits.
+    pub(super) fn limited(&self, target: &ResolvedTarget, relay: Relay) -> Relay {
+        if !matches!(target, ResolvedTarget::Program(_)) {
+            return relay;
+        }
+        let relay = if self.shared { relay.share_connection() } else { relay };
+        let (idle, lifetime) = (self.idle.unwrap_or(IDLE), self.lifetime.unwrap_or(LIFETIME));
+        relay.idle_timeout(idle).max_lifetime(lifetime)
+    }
+}

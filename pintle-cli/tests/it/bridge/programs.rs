@@ -1,0 +1,165 @@
+//! Programs behind a bridge: how many there are, and that none is left.
+
+use std::{fs, time::Duration};
+
+use pintle::{
+    Client, Connection, Error,
+    client::{Mode, http::Http},
+};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+
+use super::HostedBridge;
+use crate::support::{HttpServing, machine::Machine, pintle};
+
+/// A bridge whose programs, and all that they start, have a mark in their environment.
+struct MarkedBridge {
+    bridge: HttpServing,
+    mark: String,
+}
+
+/// Ignores signals, leaves a process behind that does so too, and fills its standard error.
+const HOSTILE: &str = r#"trap "" TERM HUP INT
+    (while :; do sleep 1000; done) &
+    (yes "$(printf '%02000d' 0)" | head -c 20000000) >&2 &
+    exec "$0" demo"#;
+
+impl MarkedBridge {
+    fn start(name: &str, options: &[&str], script: &str) -> Self {
+        let mark = format!("PINTLE_TEST_MARK={name}-{}", std::process::id());
+        let mut command = pintle();
+        command.args(["bridge", "--http", "127.0.0.1:0", "--era", "session", "--env", &mark]).args(options);
+        command.args(["--", "sh", "-c", script, env!("CARGO_BIN_EXE_pintle")]);
+        Self { bridge: HttpServing::of(command), mark }
+    }
+
+    async fn connect(&self, mode: Mode) -> Connection {
+        let client = Client::new("host", "1.0.0").mode(mode);
+        client.connect(Http::new(&self.bridge.url).unwrap()).await.unwrap()
+    }
+
+    fn processes(&self) -> Vec<u32> {
+        marked(&self.mark)
+    }
+
+    /// Waits until there are so many processes. What ends them was done before.
+    async fn reaches(&self, count: usize) {
+        reaches(&self.mark, count).await;
+    }
+}
+
+/// Returns the living processes that have this in their environment.
+fn marked(mark: &str) -> Vec<u32> {
+    let all = fs::read_dir("/proc").unwrap().flatten();
+    let ids = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    ids.filter(|id| {
+        // It may end at any time.
+        let environment = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes())
+    })
+    .collect()
+}
+
+async fn reaches(mark: &str, count: usize) {
+    for _ in 0..2_000 {
+        if marked(mark).len() == count {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    panic!("{:?} instead of {count}", marked(mark));
+}
+
+async fn tide(client: &Connection) -> pintle::Result<String> {
+    Ok(client.call_tool("tide", json!({"port": "bergen", "hour": 4})).await?.text())
+}
+
+#[tokio::test]
+async fn a_hostile_program_is_gone_with_its_session_and_with_the_bridge() {
+    let marked = MarkedBridge::start("hostile", &[], HOSTILE);
+    let clients = [marked.connect(Mode::Legacy).await, marked.connect(Mode::Modern).await];
+    for client in &clients {
+        tide(client).await.unwrap();
+    }
+    // Each program has left two processes behind; one program is for changes.
+    assert!(marked.processes().len() >= 9, "{:?}", marked.processes());
+    for client in clients {
+        client.close().await;
+    }
+    // The session has ended, and its program was killed; that of clients without a session is kept for the next one.
+    marked.reaches(6).await;
+    let client = marked.connect(Mode::Legacy).await;
+    tide(&client).await.unwrap();
+    let bridge = Pid::from_raw(marked.bridge.id().cast_signed()).unwrap();
+    kill_process(bridge, Signal::TERM).unwrap();
+    marked.reaches(0).await;
+}
+
+#[tokio::test]
+async fn a_host_that_leaves_leaves_no_program() {
+    let machine = Machine::new("bridge-leaves");
+    let mark = format!("PINTLE_TEST_MARK=leaves-{}", std::process::id());
+    let words = ["--era", "session", "--env", &mark, "--", "sh", "-c", HOSTILE, env!("CARGO_BIN_EXE_pintle")];
+    let bridge = HostedBridge::new(&machine, &words);
+    let client = Client::new("host", "1.0.0").connect(bridge.spawn()).await.unwrap();
+    tide(&client).await.unwrap();
+    assert!(marked(&mark).len() >= 6);
+    client.close().await;
+    reaches(&mark, 0).await;
+}
+
+#[tokio::test]
+async fn a_program_that_is_killed_is_started_again_for_the_next_call() {
+    let marked = MarkedBridge::start("killed", &[], r#"exec "$0" demo"#);
+    for mode in [Mode::Legacy, Mode::Modern] {
+        let client = marked.connect(mode).await;
+        tide(&client).await.unwrap();
+        for _ in 0..6 {
+            for id in marked.processes() {
+                // It may have ended.
+                let _ = kill_process(Pid::from_raw(id.cast_signed()).unwrap(), Signal::KILL);
+            }
+            // The call may be the one that finds out.
+            if let Err(error) = tide(&client).await {
+                assert!(error.to_string().contains("`harbour`"), "{error}");
+            }
+            assert!(tide(&client).await.unwrap().contains("0.6"));
+        }
+        client.close().await;
+    }
+}
+
+#[tokio::test]
+async fn more_programs_than_allowed_are_refused_with_what_to_do() {
+    let marked = MarkedBridge::start("limited", &["--max-programs", "2"], r#"exec "$0" demo"#);
+    let first = marked.connect(Mode::Legacy).await;
+    tide(&first).await.unwrap();
+    let second = marked.connect(Mode::Legacy).await;
+    let Err(Error::Rpc(error)) = tide(&second).await else { panic!("it has a program") };
+    assert_eq!(error.code, pintle::types::ErrorCode::OVERLOADED, "{error}");
+    assert!(error.message.contains("`--max-programs`"), "{error}");
+    tide(&first).await.unwrap();
+    first.close().await;
+    // Its program ends in the background.
+    marked.reaches(1).await;
+    tide(&second).await.unwrap();
+}
+
+#[tokio::test]
+async fn one_program_for_all_if_that_is_wanted() {
+    let marked = MarkedBridge::start("shared", &["--shared"], r#"exec "$0" demo"#);
+    for mode in [Mode::Legacy, Mode::Modern, Mode::Legacy] {
+        tide(&marked.connect(mode).await).await.unwrap();
+    }
+    assert_eq!(marked.processes().len(), 1);
+}
+
+#[tokio::test]
+async fn a_program_that_nobody_calls_is_ended() {
+    let marked = MarkedBridge::start("idle", &["--idle", "1ms"], r#"exec "$0" demo"#);
+    let client = marked.connect(Mode::Legacy).await;
+    for _ in 0..3 {
+        tide(&client).await.unwrap();
+        marked.reaches(1).await;
+    }
+}
