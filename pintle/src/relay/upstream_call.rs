@@ -5,7 +5,8 @@ use std::{
     task::{Context, Poll},
 };
 
-use pintle_types::{RawObject, RpcError};
+use http::{HeaderMap, HeaderName};
+use pintle_types::{RawObject, RpcError, method};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{link::EnteredCall, pool::Lease};
@@ -59,6 +60,7 @@ impl UpstreamCall {
             capabilities,
             progress: cx.wants_progress(),
             log_level: cx.peer().log_level,
+            headers: param_headers(cx),
             questions: sending_to(ask),
         };
         let connection = link.connection.clone();
@@ -108,6 +110,14 @@ pub(super) struct UpstreamRequest<'a> {
     pub(super) params: RawObject,
     pub(super) capabilities: RawObject,
     pub(super) cx: &'a Cx,
+}
+
+/// Returns the headers of a request that repeat arguments.
+fn param_headers(cx: &Cx) -> HeaderMap {
+    let Some(head) = cx.http().filter(|_| cx.method() == method::TOOLS_CALL) else { return HeaderMap::new() };
+    let is_param = |name: &HeaderName| name.as_str().starts_with("mcp-param-");
+    let params = head.headers.iter().filter(|(name, _)| is_param(name));
+    params.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 /// Returns a handler that queues questions, and waits for their answers.

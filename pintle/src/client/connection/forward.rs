@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use http::HeaderMap;
 use pintle_types::{
     RawObject,
     schema::{ClientCapabilities, LoggingLevel},
@@ -29,6 +30,8 @@ pub(crate) struct Forward {
     pub(crate) capabilities: RawObject,
     pub(crate) progress: bool,
     pub(crate) log_level: Option<LoggingLevel>,
+    /// The headers of the other client that repeat arguments. Those that a known schema names are made anew.
+    pub(crate) headers: HeaderMap,
     /// The handler of input requests in a session.
     pub(crate) questions: RawHandler,
 }
@@ -43,7 +46,7 @@ impl Connection {
         forward: Forward,
         on_notification: impl FnMut(CallNotification) + Send + 'static,
     ) -> Result<RawObject> {
-        let Forward { method, params, capabilities, progress, log_level, questions } = forward;
+        let Forward { method, params, capabilities, progress, log_level, headers, questions } = forward;
         let mut options = RequestOptions::of(self);
         options.timeout = Duration::MAX;
         options.max_timeout = Duration::MAX;
@@ -55,6 +58,7 @@ impl Connection {
         handlers.questions.raw = Some(questions);
         handlers.capabilities = Some(capabilities);
         handlers.logs = true;
+        handlers.headers = headers;
         self.perform(method, params, &mut options).await
     }
 

@@ -89,7 +89,9 @@ impl Driver {
             post.end(Err(CallFailure::Outdated), 0);
             return None;
         }
-        let headers = match self.shared.mirrored(&method, &params) {
+        let own = post.handlers();
+        let foreign = own.map(|own| &own.headers).filter(|headers| !headers.is_empty());
+        let headers = match self.shared.mirrored(&method, &params, foreign) {
             Ok(headers) => headers,
             Err(bad) => {
                 post.end(Err(CallFailure::Misused(bad.to_string())), 0);
@@ -99,7 +101,6 @@ impl Driver {
         let mut extras = Extras::default();
         extras.progress = progress;
         extras.log_level = log_level.map(LoggingLevel::as_str);
-        let own = post.handlers();
         extras.capabilities = own.and_then(|own| own.capabilities.as_ref());
         extras.any_result_type = own.is_some_and(|own| own.questions.raw.is_some());
         match self.engine.request(method, &params, &extras) {

@@ -260,22 +260,25 @@ impl ConnectionState {
         known.learn(ToolPage { tools, bytes, first, last: page.next_cursor.is_none(), until }, asked);
     }
 
-    /// Returns the headers that mirror arguments of a request.
+    /// Returns the headers that mirror arguments of a request. Those of another client are kept, if the schema of the tool does not
+    /// name them.
     pub(in crate::client) fn mirrored(
         &self,
         method: &str,
         params: &RawObject,
+        foreign: Option<&HeaderMap>,
     ) -> Result<HeaderMap, BadArgument> {
-        let mut headers = HeaderMap::new();
         if method != method::TOOLS_CALL || !self.facts().mirrors {
-            return Ok(headers);
+            return Ok(HeaderMap::new());
         }
+        let mut headers = foreign.cloned().unwrap_or_default();
         if lock(&self.tools).is_empty() {
             return Ok(headers);
         }
         let name: String = params.decode_member("name").ok().flatten().unwrap_or_default();
         let known = lock(&self.tools).get(&name).map(|known| known.headers.clone());
         if let Some(known) = known.filter(|known| !known.is_empty()) {
+            known.iter().for_each(|param| drop(headers.remove(&param.header)));
             let arguments: Option<Box<RawValue>> = params.decode_member("arguments").ok().flatten();
             known.mirror(arguments.as_deref(), &mut headers)?;
         }

@@ -5,6 +5,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
+use http::HeaderMap;
 use pintle_proto::client::{RequestOutcome, SendError};
 use pintle_types::{RawObject, RequestId};
 
@@ -60,6 +61,8 @@ pub(in crate::client) struct CallHandlers {
     pub(in crate::client) capabilities: Option<RawObject>,
     /// Whether the call has a callback for log messages.
     pub(in crate::client) logs: bool,
+    /// Headers that repeat arguments which no known schema names, of another client.
+    pub(in crate::client) headers: HeaderMap,
 }
 
 /// The caller's end of a call. Dropping it before the end cancels the call.

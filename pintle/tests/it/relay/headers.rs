@@ -5,7 +5,7 @@ use pintle::{
     Client, Server,
     client::Mode,
     relay::Relay,
-    server::{ToolRoute, http::Http},
+    server::{Cx, ToolRoute, http::Http},
     types::schema::Tool,
 };
 use serde_json::{Value, json};
@@ -50,5 +50,38 @@ async fn are_compared_with_the_arguments() {
             let code = if status == 200 { json!(null) } else { json!(-32020) };
             assert_eq!((got, &answer["error"]["code"]), (status, &code), "{behind:?} {region:?}: {answer}");
         }
+    }
+}
+
+/// A relay over HTTP, in front of a server over HTTP whose tool returns the headers that repeat arguments.
+#[cfg(feature = "http-client")]
+#[tokio::test]
+async fn that_no_schema_names_are_forwarded_and_others_made_anew() {
+    let schema =
+        json!({"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}});
+    let deploy: Tool = serde_json::from_value(json!({"name": "deploy", "inputSchema": schema})).unwrap();
+    let cloud = Server::new("cloud", "1").tool(ToolRoute::of(deploy, |cx: Cx| async move {
+        let headers = &cx.http().unwrap().headers;
+        let mut seen: Vec<_> = headers
+            .iter()
+            .filter(|(name, _)| name.as_str().starts_with("mcp-param-"))
+            .map(|(name, value)| format!("{name}={}", value.to_str().unwrap()))
+            .collect();
+        seen.sort();
+        seen.join(" ")
+    }));
+    let behind =
+        pintle::client::http::Http::new("http://localhost/mcp").unwrap().client(cloud.http().unwrap());
+    let relay = Relay::new(Client::new("front", "1").connect(behind).await.unwrap());
+    let wire = Wire::new(&relay.into_server().http().unwrap()).with("mcp-param-colour", "blue");
+    // The relay does not know the schema before the first list.
+    for listed in [false, true] {
+        if listed {
+            ask(&wire, "tools/list", json!({}), None).await;
+        }
+        let params = json!({"name": "deploy", "arguments": {"region": "eu"}});
+        let (status, answer) = ask(&wire, "tools/call", params, Some("eu")).await;
+        let text = &answer["result"]["content"][0]["text"];
+        assert_eq!((status, text), (200, &json!("mcp-param-colour=blue mcp-param-region=eu")), "{answer}");
     }
 }
