@@ -53,7 +53,7 @@ use kind::Kind;
 ///
 /// **Doc comments** of the function are the tool's description, those of a parameter the description in its schema.
 ///
-/// **A function that is not `async`** runs on tokio's blocking pool, as with
+/// **A function that is not `async`** runs on a thread for such functions, as with
 /// [`blocking`](../pintle/server/fn.blocking.html), so that it may wait and compute. With `inline` it runs in place: that is
 /// cheaper for a function that returns at once, and holds up its connection if it does not.
 ///

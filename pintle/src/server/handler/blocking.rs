@@ -2,11 +2,11 @@ use std::{
     collections::HashMap,
     future::pending,
     panic::resume_unwind,
-    sync::{Arc, LazyLock, Mutex, PoisonError, Weak},
+    sync::{Arc, LazyLock, Mutex, PoisonError, Weak, mpsc},
 };
 
 use tokio::{
-    runtime::Handle,
+    runtime::{Builder, Handle, Runtime},
     sync::Semaphore,
     task::{AbortHandle, JoinError},
 };
@@ -15,9 +15,18 @@ use tokio::{
 use crate::server::call::current;
 use crate::server::{call::caller_key::CallerKey, call::run::CallScope};
 
-/// The limit on synchronous handlers that run at the same time in a process: half of the threads that tokio has for blocking
-/// work by default, so that the other half is left for files and name resolution.
+/// The limit on synchronous handlers that run at the same time in a process.
 const MAX_BLOCKING: usize = 256;
+
+/// The threads that run synchronous handlers: the blocking pool of a runtime that is never dropped. That of the caller would
+/// wait for them when it is dropped, and with it the end of the program. `None` if the system refuses to create it.
+static POOL: LazyLock<Option<Runtime>> = LazyLock::new(|| {
+    Builder::new_current_thread()
+        .max_blocking_threads(MAX_BLOCKING)
+        .thread_name("pintle-blocking")
+        .build()
+        .ok()
+});
 
 /// One permit for each synchronous handler that may run. A handler keeps its permit until it returns, even if its call was
 /// cancelled: otherwise a client that calls and cancels could fill the queue of the pool, which has no limit.
@@ -53,19 +62,19 @@ impl CallerKey {
     }
 }
 
-/// A synchronous function as a handler, which runs on tokio's blocking pool.
+/// A synchronous function as a handler, which runs on a thread for such functions.
 #[derive(Debug)]
 pub struct Blocking<F>(Arc<F>);
 
 /// Makes a handler of a synchronous function, for functions that wait or compute for long.
 ///
-/// The function runs on tokio's blocking pool, so that other calls of its connection go on meanwhile. In a process at most 256
+/// The function runs on a thread of its own, so that other calls of its connection go on meanwhile. In a process at most 256
 /// such functions run at the same time, and at most 64 of one caller other than the local user: a principal, or else an address or
 /// a connection. The calls of further ones wait for their turn, and count as running for the limits of the server.
 ///
 /// A thread cannot be interrupted: if the call is cancelled or exceeds its timeout, the client gets no result, or the error, at
-/// once, but the function runs to its end and keeps its thread until then. A function with a loop takes [`Cx`] and asks
-/// [`Cx::is_cancelled`]. A function that has not started yet is never run. A panic fails the call, as in an async handler.
+/// once, but the function runs to its end and keeps its thread until then, or until the program ends, which does not wait for it.
+/// A function with a loop takes [`Cx`] and asks [`Cx::is_cancelled`]. A function that has not started yet is never run. A panic fails the call, as in an async handler.
 ///
 /// [`Cx`]: crate::server::Cx
 /// [`Cx::is_cancelled`]: crate::server::Cx::is_cancelled
@@ -95,7 +104,7 @@ impl<F> Blocking<F> {
     }
 }
 
-/// Runs a function on the blocking pool. Dropping the future removes the function from the queue, if it has not started.
+/// Runs a function on a thread of the pool. Dropping the future removes the function from the queue, if it has not started.
 pub(super) async fn run<R: Send + 'static>(
     caller: Option<CallerKey>,
     scope: CallScope,
@@ -112,7 +121,12 @@ pub(super) async fn run<R: Send + 'static>(
     let span = tracing::Span::current();
     #[cfg(feature = "logging")]
     let call = current::current();
-    let task = runtime.spawn_blocking(move || {
+    let Some(pool) = &*POOL else { return function() };
+    // Time that is paused advances when nothing runs, as far as the runtime knows: this thread is something.
+    let (_running, ended) = mpsc::channel::<()>();
+    runtime.spawn_blocking(move || ended.recv());
+    let task = pool.spawn_blocking(move || {
+        let _runtime = runtime.enter();
         let _permits = (own_permit, permit);
         let _scope = scope.enter();
         let _entered = span.entered();

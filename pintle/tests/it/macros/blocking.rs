@@ -235,3 +235,47 @@ async fn one_caller_does_not_use_up_the_threads_of_the_others() {
     let answered = tokio::time::timeout(Duration::from_secs(10), other.tool("quick")).await;
     assert_eq!(answered.as_deref(), Ok("quick"));
 }
+
+#[test]
+fn a_program_does_not_wait_for_a_function_at_its_end() {
+    let run = Run::default();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let server = Server::new("s", "0").with_state(run.clone()).tools(pintle::tools![long]);
+        let mut client = Client::open(&server, R5, json!({})).await;
+        client.send("tools/call", json!({"name": "long"})).await;
+        let waiting = run.clone();
+        assert!(tokio::task::spawn_blocking(move || waiting.started.pass()).await.unwrap());
+    });
+    drop(runtime);
+    run.cancelled.open();
+    assert!(run.noticed.pass(), "the function still waited when the runtime had ended");
+}
+
+#[tokio::test(start_paused = true)]
+async fn paused_time_waits_for_a_function() {
+    let run = Run::default();
+    let server = Server::new("s", "0").with_state(run.clone()).tools(pintle::tools![long]);
+    let server = server.call_timeout(Duration::from_secs(1));
+    let mut client = Client::open(&server, R5, json!({})).await;
+    let opener = thread::spawn(move || {
+        let started = run.started.pass();
+        run.cancelled.open();
+        started
+    });
+    let answer = client.call("tools/call", json!({"name": "long"})).await;
+    assert!(opener.join().unwrap());
+    assert_eq!(answer["result"]["isError"], json!(null), "{answer}");
+}
+
+#[pintle::tool]
+fn asks_the_runtime() -> String {
+    tokio::runtime::Handle::current().block_on(async { "its own runtime".to_owned() })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_function_may_use_the_runtime() {
+    let server = Server::new("s", "0").tools(pintle::tools![asks_the_runtime]);
+    let mut client = Client::open(&server, R5, json!({})).await;
+    assert_eq!(client.tool("asks_the_runtime").await, "its own runtime");
+}
