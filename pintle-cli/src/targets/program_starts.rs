@@ -211,7 +211,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn one_that_was_ended_from_outside_has_not_failed() {
         let (starts, killed) = (ProgramStarts::new(9), exit("kill -9 $$"));
-        let closed = Exit { stage: Stage::Closed, ..exit("exit 0") };
+        let mut closed = exit("exit 0");
+        closed.stage = Stage::Closed;
         for _ in 0..20 {
             starts.begin().unwrap().ended(&killed);
             starts.begin().unwrap().ended(&closed);
