@@ -39,6 +39,9 @@ struct ErrorsPage;
 #[doc = include_str!("../../docs/extensions.md")]
 struct ExtensionsPage;
 
+#[doc = include_str!("../../docs/gates.md")]
+struct GatesPage;
+
 #[doc = include_str!("../../docs/http.md")]
 struct HttpPage;
 

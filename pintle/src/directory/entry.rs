@@ -5,7 +5,7 @@ pub(super) const MAX_DEPTH: usize = 32;
 
 /// The rules that determine which files are served.
 #[derive(Clone, Debug)]
-pub(super) struct Rules {
+pub(super) struct DirectoryRules {
     pub(super) recursive: bool,
     pub(super) hidden: bool,
     pub(super) links: bool,
@@ -26,10 +26,10 @@ pub(super) trait Confined: Sized {
     fn open(path: &Path) -> io::Result<Self>;
 
     /// Opens a regular file and returns its size. Anything else is [`NotFound`](io::ErrorKind::NotFound).
-    fn file(&self, names: &[OsString], rules: &Rules) -> io::Result<(File, u64)>;
+    fn file(&self, names: &[OsString], rules: &DirectoryRules) -> io::Result<(File, u64)>;
 
     /// Lists the files in order, and returns whether there are more than `rules` allow.
-    fn list(&self, rules: &Rules) -> io::Result<(Vec<FileEntry>, bool)>;
+    fn list(&self, rules: &DirectoryRules) -> io::Result<(Vec<FileEntry>, bool)>;
 }
 
 pub(super) fn is_hidden(name: &OsStr) -> bool {

@@ -22,7 +22,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use pintle_types::schema::{Annotations, Resource, ResourceContents};
 use pintle_uri::{decode_bytes, encode_segment, normalise, uri_from_path};
 
-use entry::{Confined, FileEntry, Rules};
+use entry::{Confined, DirectoryRules, FileEntry};
 pub use error::ReadError;
 #[cfg(not(unix))]
 use portable::DirectoryPath as Root;
@@ -66,7 +66,7 @@ const MAX_URI: usize = 8 * 1024;
 pub struct Directory {
     root: Arc<Root>,
     prefix: String,
-    rules: Rules,
+    rules: DirectoryRules,
     max_file_size: u64,
 }
 
@@ -79,7 +79,7 @@ impl Directory {
         let path = path.as_ref().canonicalize()?;
         let root = Arc::new(Root::open(&path)?);
         let prefix = uri_from_path(&path).map_err(io::Error::other)?;
-        let rules = Rules { recursive: true, hidden: false, links: false, max_files: 10_000 };
+        let rules = DirectoryRules { recursive: true, hidden: false, links: false, max_files: 10_000 };
         Self { root, prefix: String::new(), rules, max_file_size: 8 * 1024 * 1024 }.prefix(&prefix)
     }
 

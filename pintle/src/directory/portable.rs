@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::entry::{Confined, FileEntry, Least, MAX_DEPTH, Rules, is_hidden, not_found};
+use super::entry::{Confined, DirectoryRules, FileEntry, Least, MAX_DEPTH, is_hidden, not_found};
 
 /// A directory by its resolved path, for systems without directory handles.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ impl Confined for DirectoryPath {
         if path.is_dir() { Ok(Self { path }) } else { Err(io::ErrorKind::NotADirectory.into()) }
     }
 
-    fn file(&self, names: &[OsString], rules: &Rules) -> io::Result<(File, u64)> {
+    fn file(&self, names: &[OsString], rules: &DirectoryRules) -> io::Result<(File, u64)> {
         let path = self.resolve(names, rules)?;
         // Pipes and devices are never opened, not even to check their type.
         if !fs::metadata(&path)?.is_file() {
@@ -31,7 +31,7 @@ impl Confined for DirectoryPath {
         if metadata.is_file() { Ok((file, metadata.len())) } else { Err(not_found()) }
     }
 
-    fn list(&self, rules: &Rules) -> io::Result<(Vec<FileEntry>, bool)> {
+    fn list(&self, rules: &DirectoryRules) -> io::Result<(Vec<FileEntry>, bool)> {
         let mut walk = PathWalk {
             root: self,
             rules,
@@ -47,7 +47,7 @@ impl Confined for DirectoryPath {
 
 impl DirectoryPath {
     /// Resolves a path below the directory.
-    fn resolve(&self, names: &[OsString], rules: &Rules) -> io::Result<PathBuf> {
+    fn resolve(&self, names: &[OsString], rules: &DirectoryRules) -> io::Result<PathBuf> {
         let mut path = self.path.clone();
         for name in names {
             path.push(name);
@@ -64,7 +64,7 @@ impl DirectoryPath {
 
 struct PathWalk<'a> {
     root: &'a DirectoryPath,
-    rules: &'a Rules,
+    rules: &'a DirectoryRules,
     names: Vec<OsString>,
     /// The directories that were already listed, because links may lead to one twice.
     seen: HashSet<PathBuf>,

@@ -373,8 +373,12 @@ fn the_portable_way_serves_the_same() {
     let (one, other) =
         (unix::DirectoryHandle::open(&path).unwrap(), portable::DirectoryPath::open(&path).unwrap());
     for bits in 0..8 {
-        let rules =
-            Rules { recursive: bits & 1 > 0, hidden: bits & 2 > 0, links: bits & 4 > 0, max_files: 3 };
+        let rules = DirectoryRules {
+            recursive: bits & 1 > 0,
+            hidden: bits & 2 > 0,
+            links: bits & 4 > 0,
+            max_files: 3,
+        };
         let names = |(entries, more): (Vec<FileEntry>, bool)| -> (Vec<_>, bool) {
             (entries.into_iter().map(|entry| (entry.names, entry.size)).collect(), more)
         };

@@ -16,7 +16,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::entry::{Confined, FileEntry, Least, MAX_DEPTH, Rules, is_hidden, not_found};
+use super::entry::{Confined, DirectoryRules, FileEntry, Least, MAX_DEPTH, is_hidden, not_found};
 
 /// The maximum number of links that are followed for one file.
 const MAX_LINKS: usize = 16;
@@ -32,14 +32,14 @@ impl Confined for DirectoryHandle {
         Ok(Self { fd: rustix::fs::open(path, DIRECTORY, Mode::empty())? })
     }
 
-    fn file(&self, names: &[OsString], rules: &Rules) -> io::Result<(File, u64)> {
+    fn file(&self, names: &[OsString], rules: &DirectoryRules) -> io::Result<(File, u64)> {
         match self.resolve(names, rules)? {
             Resolved::File(fd, stat) => Ok((File::from(fd), size(&stat))),
             Resolved::Directory(_) => Err(not_found()),
         }
     }
 
-    fn list(&self, rules: &Rules) -> io::Result<(Vec<FileEntry>, bool)> {
+    fn list(&self, rules: &DirectoryRules) -> io::Result<(Vec<FileEntry>, bool)> {
         let mut walk = HandleWalk {
             root: self,
             rules,
@@ -71,7 +71,7 @@ enum Resolved {
 
 impl DirectoryHandle {
     /// Resolves a path by opening one directory after the other. The targets of links are resolved in the same way.
-    fn resolve(&self, names: &[OsString], rules: &Rules) -> io::Result<Resolved> {
+    fn resolve(&self, names: &[OsString], rules: &DirectoryRules) -> io::Result<Resolved> {
         let mut todo: VecDeque<OsString> = names.iter().cloned().collect();
         let mut way: Vec<OwnedFd> = Vec::new();
         let mut links = 0;
@@ -123,7 +123,7 @@ impl DirectoryHandle {
 
 struct HandleWalk<'a> {
     root: &'a DirectoryHandle,
-    rules: &'a Rules,
+    rules: &'a DirectoryRules,
     /// The path of the directory that is being listed.
     names: Vec<OsString>,
     /// The directories that were already listed, because links may lead to one twice.

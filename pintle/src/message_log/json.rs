@@ -34,7 +34,7 @@ enum MessagePart {
 
 /// The treatment of a value.
 #[derive(Clone, Copy)]
-enum Rule {
+enum MemberRule {
     Copy(MessagePart),
     /// Replaced.
     Redact,
@@ -54,40 +54,42 @@ impl<'a> Rewriter<'a> {
     pub(super) fn rewrite(redactor: &'a Redactor, text: &str, by_client: bool) -> Option<String> {
         let mut rewriter = Rewriter { redactor, by_client, out: Vec::with_capacity(text.len()) };
         let mut reader = serde_json::Deserializer::from_str(text);
-        rewriter.value(Rule::Copy(MessagePart::Frame)).deserialize(&mut reader).ok()?;
+        rewriter.value(MemberRule::Copy(MessagePart::Frame)).deserialize(&mut reader).ok()?;
         reader.end().ok()?;
         String::from_utf8(rewriter.out).ok()
     }
 
-    fn value(&mut self, rule: Rule) -> RuledValue<'_, 'a> {
+    fn value(&mut self, rule: MemberRule) -> RuledValue<'_, 'a> {
         RuledValue { rewriter: self, rule }
     }
 
-    fn rule(&self, part: MessagePart, name: &str) -> Rule {
+    fn rule(&self, part: MessagePart, name: &str) -> MemberRule {
         if !self.redactor.is_enabled() {
-            return Rule::Copy(MessagePart::Other);
+            return MemberRule::Copy(MessagePart::Other);
         }
         if self.redactor.has_member(name) {
-            return Rule::Redact;
+            return MemberRule::Redact;
         }
         match (part, name) {
-            (_, "requestState") => Rule::Tag,
-            (_, "inputResponses") => Rule::Copy(MessagePart::Answers),
-            (MessagePart::Answers, _) => Rule::Copy(MessagePart::Answer),
-            (MessagePart::Answer, name) if ANSWER_MEMBERS.contains(&name) => Rule::Copy(MessagePart::Other),
-            (MessagePart::Answer, _) => Rule::Redact,
-            (MessagePart::Frame | MessagePart::Message, "result") if self.by_client => {
-                Rule::Copy(MessagePart::Answer)
+            (_, "requestState") => MemberRule::Tag,
+            (_, "inputResponses") => MemberRule::Copy(MessagePart::Answers),
+            (MessagePart::Answers, _) => MemberRule::Copy(MessagePart::Answer),
+            (MessagePart::Answer, name) if ANSWER_MEMBERS.contains(&name) => {
+                MemberRule::Copy(MessagePart::Other)
             }
-            (MessagePart::Frame | MessagePart::Message, "params") => Rule::Copy(MessagePart::Params),
+            (MessagePart::Answer, _) => MemberRule::Redact,
+            (MessagePart::Frame | MessagePart::Message, "result") if self.by_client => {
+                MemberRule::Copy(MessagePart::Answer)
+            }
+            (MessagePart::Frame | MessagePart::Message, "params") => MemberRule::Copy(MessagePart::Params),
             (MessagePart::Params, "arguments" | "argument" | "context")
                 if self.redactor.redacts_arguments() =>
             {
-                Rule::Redact
+                MemberRule::Redact
             }
-            (_, "uriTemplate") => Rule::Verbatim,
-            (_, name) if is_secret_member(name) => Rule::RedactValue,
-            _ => Rule::Copy(MessagePart::Other),
+            (_, "uriTemplate") => MemberRule::Verbatim,
+            (_, name) if is_secret_member(name) => MemberRule::RedactValue,
+            _ => MemberRule::Copy(MessagePart::Other),
         }
     }
 
@@ -100,13 +102,16 @@ impl<'a> Rewriter<'a> {
 /// A value that is read and written in one pass.
 struct RuledValue<'w, 'a> {
     rewriter: &'w mut Rewriter<'a>,
-    rule: Rule,
+    rule: MemberRule,
 }
 
 impl RuledValue<'_, '_> {
     /// Returns whether only an object would be copied: of an answer, nothing else is known to be harmless.
     fn needs_object(&self) -> bool {
-        matches!(self.rule, Rule::RedactValue | Rule::Copy(MessagePart::Answer | MessagePart::Answers))
+        matches!(
+            self.rule,
+            MemberRule::RedactValue | MemberRule::Copy(MessagePart::Answer | MessagePart::Answers)
+        )
     }
 
     fn scalar<E: serde::de::Error>(self, scalar: impl Serialize) -> Result<(), E> {
@@ -122,16 +127,18 @@ impl<'de> DeserializeSeed<'de> for RuledValue<'_, '_> {
 
     fn deserialize<D: Deserializer<'de>>(self, value: D) -> Result<(), D::Error> {
         match self.rule {
-            Rule::Redact => {
+            MemberRule::Redact => {
                 IgnoredAny::deserialize(value)?;
                 self.rewriter.write(REDACTED)
             }
-            Rule::Tag => {
+            MemberRule::Tag => {
                 let secret = <&RawValue>::deserialize(value)?;
                 let tag = self.rewriter.redactor.tag(secret.get().as_bytes());
                 self.rewriter.write(&tag)
             }
-            Rule::Copy(_) | Rule::RedactValue | Rule::Verbatim => value.deserialize_any(self),
+            MemberRule::Copy(_) | MemberRule::RedactValue | MemberRule::Verbatim => {
+                value.deserialize_any(self)
+            }
         }
     }
 }
@@ -165,7 +172,7 @@ impl<'de> Visitor<'de> for RuledValue<'_, '_> {
 
     fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<(), E> {
         match self.rule {
-            Rule::Verbatim => self.rewriter.write(value),
+            MemberRule::Verbatim => self.rewriter.write(value),
             _ => {
                 let redactor = self.rewriter.redactor;
                 self.scalar(redactor.text(value))
@@ -179,7 +186,7 @@ impl<'de> Visitor<'de> for RuledValue<'_, '_> {
             return self.rewriter.write(REDACTED);
         }
         let part = match self.rule {
-            Rule::Copy(MessagePart::Frame) => MessagePart::Message,
+            MemberRule::Copy(MessagePart::Frame) => MessagePart::Message,
             _ => MessagePart::Other,
         };
         let rewriter = self.rewriter;
@@ -190,7 +197,7 @@ impl<'de> Visitor<'de> for RuledValue<'_, '_> {
             if end > start {
                 rewriter.out.push(b',');
             }
-            if values.next_element_seed(rewriter.value(Rule::Copy(part)))?.is_none() {
+            if values.next_element_seed(rewriter.value(MemberRule::Copy(part)))?.is_none() {
                 rewriter.out.truncate(end);
                 break;
             }
@@ -201,7 +208,7 @@ impl<'de> Visitor<'de> for RuledValue<'_, '_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
         let part = match self.rule {
-            Rule::Copy(part) => part,
+            MemberRule::Copy(part) => part,
             _ => MessagePart::Other,
         };
         let rewriter = self.rewriter;

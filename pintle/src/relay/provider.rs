@@ -97,6 +97,8 @@ impl Provider for Relay {
 
     fn describe(&self, _: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
         let known = self.inner.upstream.primary().catalogue.describe(target);
+        // Gates judge by what any connection has read.
+        let known = known.or_else(|| self.inner.known.describe(target));
         // Its server notifies those that watch it.
         let is_watched = || matches!(target, Target::Resource(uri) if self.inner.watched.contains(uri));
         known.or_else(|| is_watched().then(ProvidedEntry::unlisted))

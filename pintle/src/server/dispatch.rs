@@ -9,7 +9,8 @@ use pintle_uri::nearest;
 use tokio::sync::oneshot;
 
 use crate::server::{
-    Cx, ListKind, Next, Target, ToolRoute,
+    Access, Cx, Entry, ListKind, Next, Target, ToolRoute,
+    access::required::Required,
     call::{
         run::{HandlerFuture, Start, run_claimed},
         sink::CallEvent,
@@ -21,6 +22,7 @@ use crate::server::{
         overlay::Overlay,
         source,
     },
+    gate::admission::{AccessGrant, AccessRefusal, Used, admit, permit},
     provider::{self, entry::ProvidedEntry},
 };
 
@@ -86,31 +88,37 @@ async fn perform(cx: Cx) -> Outcome {
     outcome.await.unwrap_or_else(|_| closed())
 }
 
-/// Refuses a subscription to resources that a layer has put in place of those of the client, if the caller lacks the rights: those
-/// that the client named were checked before, over HTTP.
+/// Refuses a subscription to resources that the caller may see and not watch. Over HTTP, the rights for those that the client named
+/// were checked before; a layer may have put others in their place.
 fn permit_subscription(cx: &Cx) -> Result<(), Outcome> {
+    let snapshot = cx.snapshot();
     let subscribes = matches!(cx.method(), method::RESOURCES_SUBSCRIBE | method::SUBSCRIPTIONS_LISTEN);
-    if !subscribes || !cx.has_edited_params() || !cx.snapshot().may_require() {
+    if !subscribes || !(cx.has_edited_params() && snapshot.may_require() || !snapshot.gates.is_empty()) {
         return Ok(());
     }
-    let catalogue = &cx.snapshot().catalogue;
+    let catalogue = &snapshot.catalogue;
+    // A hidden resource is treated like one that does not exist: nothing is sent of it.
+    let admit = |used: Used<'_>| match admit(cx, Access::Subscribe, &used) {
+        Err(AccessRefusal::Denied(outcome)) => Err(outcome),
+        Ok(_) | Err(AccessRefusal::Hidden) => Ok(()),
+    };
     // A subscription to more is refused when it is carried out.
-    for target in cx.targets().iter().take(cx.snapshot().service.bounds().watched) {
+    for target in cx.targets().iter().take(snapshot.service.bounds().watched) {
         let uri = target.name();
-        // A hidden resource is treated like one that does not exist: nothing is sent of it.
         if let Some(route) = catalogue.resources.get(uri) {
-            if lists::sees(cx, route) {
-                lists::permit(cx, &route.options.required, uri)?;
-            }
-        } else if catalogue.sources.describe(uri).is_none() {
-            if let Some((route, _)) = catalogue.template(uri) {
-                if lists::sees(cx, route) {
-                    lists::permit(cx, &route.options.required, uri)?;
-                }
-            } else if let Some(entry) = cx.snapshot().describe_provided(&cx.scope(), target)
-                && !entry.is_hidden()
-            {
-                lists::permit(cx, &entry.required, uri)?;
+            admit(Used::own(&route.options.required, route.entry()).uri(uri))?;
+        } else if let Some((_, resource)) = catalogue.sources.describe(uri) {
+            admit(Used::own(&Required::NOTHING, Entry::Resource(&resource)).uri(uri))?;
+        } else if let Some((route, _)) = catalogue.template(uri) {
+            admit(Used::own(&route.options.required, route.entry()).uri(uri))?;
+        } else if let Some((backend, entry)) = snapshot.providers.describe(&cx.scope(), target) {
+            match entry.judged(|found| {
+                admit(Used { backend: Some(&backend), ..Used::own(&entry.required, found).uri(uri) })
+            }) {
+                Some(admitted) => admitted?,
+                // Nothing is known of it that a gate could judge.
+                None if entry.is_hidden() || !snapshot.gates.is_empty() => {}
+                None => permit(cx, &entry.required, uri)?,
             }
         }
     }
@@ -213,25 +221,27 @@ fn tool(cx: &Cx) -> Result<HandlerFuture, Outcome> {
     if route.is_none() && !cx.snapshot().providers.is_empty() {
         return Ok(provided(cx));
     }
-    match route.filter(|route| lists::sees(cx, route)) {
-        Some(route) => {
-            lists::permit(cx, &route.options.required, &name)?;
-            let arguments = cx.sent_arguments();
-            if !arguments.starts_with('{') {
-                let message =
-                    "`arguments` of `tools/call` is not an object: send one with the arguments by name";
-                return Err(Outcome::Failed(RpcError::invalid_params(message)));
-            }
-            mirrored(cx, route)?;
-            let filled = route.ready.check.check_arguments(arguments).map_err(Outcome::BadArguments)?;
-            cx.set_tool(ToolCall { tool: route.clone(), filled });
-            Ok(go(cx, &route.options))
-        }
-        None => {
-            let tools = cx.snapshot().catalogue.tools.iter();
-            Err(unknown("tool", &name, visible(cx, tools)))
-        }
+    let unknown = || unknown("tool", &name, visible(cx, cx.snapshot().catalogue.tools.iter()));
+    let Some(route) = route else { return Err(unknown()) };
+    let arguments = cx.sent_arguments();
+    let used = Used::own(&route.options.required, route.entry()).arguments(arguments);
+    let admission = admit(cx, Access::Call, &used).map_err(|refused| refused.or_unknown(unknown))?;
+    if !arguments.starts_with('{') {
+        let message = "`arguments` of `tools/call` is not an object: send one with the arguments by name";
+        return Err(Outcome::Failed(RpcError::invalid_params(message)));
     }
+    mirrored(cx, route)?;
+    let filled = route.ready.check.check_arguments(arguments).map_err(Outcome::BadArguments)?;
+    let call = ToolCall { tool: route.clone(), filled };
+    if matches!(admission, AccessGrant::Granted) {
+        cx.set_tool(call);
+        return Ok(go(cx, &route.options));
+    }
+    let route = route.clone();
+    Ok(admission.run(cx, move |cx| {
+        cx.set_tool(call);
+        go(&cx, &route.options)
+    }))
 }
 
 /// Returns the tool of this name: one of the session or the principal, or one of everybody.
@@ -276,18 +286,16 @@ fn prompt(cx: &Cx) -> Result<HandlerFuture, Outcome> {
     if route.is_none() && !cx.snapshot().providers.is_empty() {
         return Ok(provided(cx));
     }
-    match route.filter(|route| lists::sees(cx, route)) {
-        Some(route) => {
-            lists::permit(cx, &route.options.required, &name)?;
-            let vars = route.admit(cx).map_err(Outcome::Failed)?;
-            cx.set_texts(TextArguments::of_prompt(route.clone(), vars));
-            Ok(go(cx, &route.options))
-        }
-        None => {
-            let prompts = cx.snapshot().catalogue.prompts.iter();
-            Err(unknown("prompt", &name, visible(cx, prompts)))
-        }
-    }
+    let unknown = || unknown("prompt", &name, visible(cx, cx.snapshot().catalogue.prompts.iter()));
+    let Some(route) = route else { return Err(unknown()) };
+    let used = Used::own(&route.options.required, route.entry()).arguments(cx.sent_arguments());
+    let admission = admit(cx, Access::Call, &used).map_err(|refused| refused.or_unknown(unknown))?;
+    let vars = route.admit(cx).map_err(Outcome::Failed)?;
+    let route = route.clone();
+    Ok(admission.run(cx, move |cx| {
+        cx.set_texts(TextArguments::of_prompt(route.clone(), vars));
+        go(&cx, &route.options)
+    }))
 }
 
 /// Has the provider that has an entry handle the call, if the caller may use it.
@@ -302,23 +310,55 @@ fn provided(cx: &Cx) -> HandlerFuture {
         let (provider, entry) = match snapshot.providers.find(&cx, &target, usize::MAX).await {
             Ok(Some(found)) => found,
             Ok(None) => return unprovided(&cx, &target),
-            Err(error) => return error.outcome(cx.method(), is_resource),
+            Err(failed) if failed.is_hidden(&cx, &target) => return unprovided(&cx, &target),
+            Err(failed) => return failed.error.outcome(cx.method(), is_resource),
         };
-        let is_seen = snapshot.filters.is_empty() || entry.is_seen(|entry| lists::passes_filters(&cx, entry));
-        if entry.is_hidden() || !is_seen {
-            return unprovided(&cx, &target);
-        }
-        if let Err(refused) = lists::permit(&cx, &entry.required, target.name()) {
-            return refused;
-        }
+        let admission = match admit_provided(&cx, &provider.name(), &entry, &target) {
+            Ok(admission) => admission,
+            Err(refused) => return refused.or_unknown(|| unprovided(&cx, &target)),
+        };
         if let Err(refused) = provided_mirrored(&cx, &entry) {
             return refused;
         }
-        match provider.claims_state() && cx.call().returned() {
-            true => run_claimed(&cx, move |cx| provider.handle(cx)).await,
-            false => provider.handle(cx.clone()).await,
-        }
+        let handling = admission.run(&cx, |cx| match provider.claims_state() && cx.call().returned() {
+            true => run_claimed(&cx, move |cx| provider.handle(cx)),
+            false => provider.handle(cx),
+        });
+        handling.await
     })
+}
+
+/// Decides whether a request may use an entry of a provider.
+fn admit_provided(
+    cx: &Cx,
+    backend: &str,
+    entry: &ProvidedEntry,
+    target: &Target<'_>,
+) -> Result<AccessGrant, AccessRefusal> {
+    if entry.is_hidden() {
+        return Err(AccessRefusal::Hidden);
+    }
+    if cx.snapshot().gates.is_empty() {
+        let permitted = permit(cx, &entry.required, target.name());
+        return permitted.map(|()| AccessGrant::Granted).map_err(AccessRefusal::Denied);
+    }
+    let access = match cx.method() {
+        method::RESOURCES_READ => Access::Read,
+        method::COMPLETION_COMPLETE => Access::Complete,
+        _ => Access::Call,
+    };
+    let admitted = entry.judged(|found| {
+        let used = Used {
+            entry: found,
+            required: &entry.required,
+            backend: Some(backend),
+            uri: matches!(target, Target::Resource(_)).then(|| target.name()),
+            arguments: (access == Access::Call).then(|| cx.sent_arguments()),
+        };
+        admit(cx, access, &used)
+    });
+    // Nothing is known of it that a gate could judge.
+    admitted.unwrap_or(Err(AccessRefusal::Hidden))
 }
 
 /// Checks that the headers that repeat arguments of a provided tool have their values, if its schema is known.
@@ -372,23 +412,32 @@ fn resource(cx: &Cx) -> Result<HandlerFuture, Outcome> {
     let uri = text(cx, "uri")?;
     cx.set_uri(&uri);
     let catalogue = &cx.snapshot().catalogue;
-    let found = if let Some(route) = catalogue.resources.get(&uri) {
-        let sees = lists::sees(cx, route);
-        sees.then(|| lists::permit(cx, &route.options.required, &uri).map(|()| go(cx, &route.options)))
-            .transpose()?
-    } else if let Some((source, _)) = catalogue.sources.describe(&uri) {
-        Some(source::read(cx.clone(), source.clone()))
-    } else if let Some((route, vars)) = catalogue.template(&uri) {
-        let sees = lists::sees(cx, route);
-        if sees {
-            lists::permit(cx, &route.options.required, &uri)?;
-            cx.set_texts(TextArguments::of_template(route.clone(), vars, uri.to_string()));
-        }
-        sees.then(|| go(cx, &route.options))
-    } else if !cx.snapshot().providers.is_empty() {
-        Some(provided(cx))
-    } else {
-        None
+    let unknown = || Outcome::NotFound { uri: uri.to_string() };
+    let read = |used: Used<'_>| {
+        admit(cx, Access::Read, &used.uri(&uri)).map_err(|refused| refused.or_unknown(unknown))
     };
-    found.ok_or_else(|| Outcome::NotFound { uri: uri.into_owned() })
+    if let Some(route) = catalogue.resources.get(&uri) {
+        let admission = read(Used::own(&route.options.required, route.entry()))?;
+        let (route, uri) = (route.clone(), uri.to_string());
+        return Ok(admission.run(cx, move |cx| {
+            cx.set_uri(&uri);
+            go(&cx, &route.options)
+        }));
+    }
+    if let Some((source, _)) = catalogue.sources.describe(&uri) {
+        return Ok(source::read(cx.clone(), source.clone()));
+    }
+    if let Some((route, vars)) = catalogue.template(&uri) {
+        let admission = read(Used::own(&route.options.required, route.entry()))?;
+        let (route, uri) = (route.clone(), uri.to_string());
+        return Ok(admission.run(cx, move |cx| {
+            cx.set_uri(&uri);
+            cx.set_texts(TextArguments::of_template(route.clone(), vars, uri));
+            go(&cx, &route.options)
+        }));
+    }
+    if !cx.snapshot().providers.is_empty() {
+        return Ok(provided(cx));
+    }
+    Err(unknown())
 }

@@ -21,6 +21,7 @@ mod changes;
 mod clock;
 mod dispatch;
 mod form;
+mod gate;
 mod handler;
 mod hooks;
 #[cfg(feature = "http-server")]
@@ -29,6 +30,7 @@ mod listen;
 mod mounting;
 mod ordered_map;
 mod provider;
+mod rules;
 mod serving;
 mod sessions;
 mod settings;
@@ -76,6 +78,8 @@ pub use catalogue::template::{TemplateRoute, template};
 pub use catalogue::tool::{ToolRoute, tool};
 pub use changes::notice::Notice;
 pub use form::{Field, Form, FormError};
+pub use gate::decision::{Access, Decision, Gate};
+pub use gate::request::GateRequest;
 pub use handler::blocking::{Blocking, blocking};
 pub use handler::error::{HandlerError, RequestError, ToolError};
 pub use handler::extract::{Args, Description, Extension, State};
@@ -92,15 +96,18 @@ pub use provider::entry::ProvidedEntry;
 pub use provider::mount::Mount;
 pub use provider::page::ProviderPage;
 pub use provider::prefix::Prefix;
+pub use provider::transform::{Transform, edit::EntryEdit, pattern::NamePattern};
+pub use rules::rule::{HintMatch, RateLimit, RateScope, Rule, RuleDecision};
+pub use rules::{Explanation, RuleSet, Rules, audit::AuditRecord};
 pub use serving::{Serving, ServingHandle};
 pub use sessions::connection::{ConnectionEvent, Opened};
 pub use sessions::handle::{SessionError, SessionHandle};
 
 use self::{
-    access::scope::Filter,
     catalogue::{Catalogue, custom::OnNotification, extension::declare, lint},
     changes::ChangeHub,
     form::FormCache,
+    gate::registry::Gates,
     provider::watches::Watches,
     sessions::registry::SessionRegistry,
     snapshot::{ServerSettings, Snapshot},
@@ -163,7 +170,7 @@ impl Server {
             catalogue: Catalogue::default(),
             providers: Default::default(),
             settings: ServerSettings::default(),
-            filters: Vec::new(),
+            gates: Gates::default(),
             hooks: Default::default(),
             own: Default::default(),
             custom: HashMap::new(),
@@ -420,14 +427,6 @@ impl Server {
         self.setting(|settings| {
             settings.expected = snapshot::Expected { tools: true, prompts: true, resources: true };
         })
-    }
-
-    /// Shows an entry only if `sees` says so. What a caller does not see it cannot call, read or complete either.
-    #[must_use]
-    pub fn filter(self, sees: impl Fn(&Scope<'_>, Entry<'_>) -> bool + Send + Sync + 'static) -> Self {
-        let filter: Arc<Filter> = Arc::new(sees);
-        self.change(|state| state.filters.push(filter));
-        self
     }
 
     /// Puts a `tower` layer around every request and every notification, on every transport; [`around`] makes one of a

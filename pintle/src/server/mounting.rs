@@ -10,10 +10,7 @@ use pintle_proto::{
     Peer,
     server::{CacheHint, Change, Outcome, WatchObserver},
 };
-use pintle_types::{
-    Notification, RawObject, RpcError,
-    schema::{Resource, ServerCapabilities},
-};
+use pintle_types::{Notification, RawObject, RpcError, schema::ServerCapabilities};
 
 use crate::{
     Error, Result,
@@ -272,7 +269,8 @@ impl Provider for Server {
         }
         let cx = cx.mounted(Mounted::new(self, snapshot.clone()));
         let found = snapshot.providers.find(&cx, target, usize::MAX).await?;
-        Ok(found.map(|(_, entry)| snapshot.restrict(&cx.scope(), entry)))
+        Ok(found
+            .map(|(provider, entry)| snapshot.restrict(&cx.scope(), entry, target, Some(&provider.name()))))
     }
 
     async fn handle(&self, cx: Cx) -> Outcome {
@@ -366,63 +364,81 @@ impl Snapshot {
                 let principal =
                     scope.principal.and_then(|principal| catalogue.principal_tools.get(principal));
                 let own = principal.and_then(|tools| tools.get(name));
-                own.or_else(|| catalogue.tools.get(name)).map(|route| self.provided(scope, route))
+                own.or_else(|| catalogue.tools.get(name)).map(|route| self.provided(scope, route, target))
             }
-            Target::Prompt(name) => catalogue.prompts.get(name).map(|route| self.provided(scope, route)),
+            Target::Prompt(name) => {
+                catalogue.prompts.get(name).map(|route| self.provided(scope, route, target))
+            }
             Target::Resource(uri) => {
                 if let Some(route) = catalogue.resources.get(uri) {
-                    return Some(self.provided(scope, route));
+                    return Some(self.provided(scope, route, target));
                 }
                 if let Some((_, resource)) = catalogue.sources.describe(uri) {
-                    return Some(self.sourced(scope, resource));
+                    return Some(self.restrict(scope, resource.into(), target, None));
                 }
-                catalogue.template(uri).map(|(route, _)| self.provided(scope, route))
+                catalogue.template(uri).map(|(route, _)| self.provided(scope, route, target))
             }
             Target::Template(uri) => {
                 let named = catalogue.templates.get(uri);
                 let route = named.or_else(|| Some(catalogue.template(uri)?.0))?;
-                Some(self.provided(scope, route))
+                Some(self.provided(scope, route, target))
             }
             Target::Task(_) => None,
         }
     }
 
-    fn provided<R: ProvidedRoute>(&self, scope: &Scope<'_>, route: &Arc<R>) -> ProvidedEntry {
-        let required = &route.options().required;
-        match required.shows(scope.extensions) && self.shows(scope, route.entry()) {
-            true => route.provided(),
+    fn provided<R: ProvidedRoute>(
+        &self,
+        scope: &Scope<'_>,
+        route: &Arc<R>,
+        target: &Target<'_>,
+    ) -> ProvidedEntry {
+        match route.options().required.shows(scope.extensions) {
+            true => self.restrict(scope, route.provided(), target, None),
             false => ProvidedEntry::hidden(),
         }
     }
 
-    fn sourced(&self, scope: &Scope<'_>, resource: Resource) -> ProvidedEntry {
-        match self.shows(scope, Entry::Resource(&resource)) {
-            true => resource.into(),
-            false => ProvidedEntry::hidden(),
+    /// Hides an entry that the gates hide.
+    fn restrict(
+        &self,
+        scope: &Scope<'_>,
+        entry: ProvidedEntry,
+        target: &Target<'_>,
+        backend: Option<&str>,
+    ) -> ProvidedEntry {
+        if self.gates.is_empty() || entry.is_hidden() {
+            return entry;
+        }
+        let judged = entry.judged(|found| {
+            let uri = matches!(target, Target::Resource(_)).then(|| target.name());
+            let notifies = uri.is_none_or(|uri| self.gates.notifies(scope, found, backend, uri));
+            (self.gates.shows_uri(scope, found, backend, uri), notifies)
+        });
+        match judged {
+            Some((true, true)) => entry,
+            Some((true, false)) => entry.unwatched(),
+            // Nothing is known of it that a gate could judge.
+            Some((false, _)) | None => ProvidedEntry::hidden(),
         }
     }
 
-    /// Hides an entry of a provider that the filters hide.
-    fn restrict(&self, scope: &Scope<'_>, entry: ProvidedEntry) -> ProvidedEntry {
-        match self.filters.is_empty() || entry.is_seen(|entry| self.shows(scope, entry)) {
-            true => entry,
-            false => ProvidedEntry::hidden(),
-        }
-    }
-
-    /// Returns what a provider knows of an entry without I/O, as the filters show it.
+    /// Returns what a provider knows of an entry without I/O, as the gates show it.
     pub(crate) fn describe_provided(&self, scope: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
-        Some(self.restrict(scope, self.providers.describe(scope, target)?))
+        let (backend, entry) = self.providers.describe(scope, target)?;
+        Some(self.restrict(scope, entry, target, Some(&backend)))
+    }
+
+    /// Returns whether a resource is hidden from the caller, as far as it is known without I/O.
+    pub(crate) fn hides_resource(&self, scope: &Scope<'_>, uri: &str) -> bool {
+        let target = Target::Resource(uri.into());
+        let own = self.describe_own(scope, &target);
+        own.or_else(|| self.describe_provided(scope, &target)).is_some_and(|entry| entry.is_hidden())
     }
 
     /// Returns whether an entry may require rights.
     pub(crate) fn may_require(&self) -> bool {
         self.catalogue.requires.any || !self.providers.is_empty()
-    }
-
-    /// Returns whether the filters show an entry.
-    fn shows(&self, scope: &Scope<'_>, entry: Entry<'_>) -> bool {
-        self.filters.iter().all(|filter| filter(scope, entry))
     }
 
     /// Returns whether a caller may be notified of a change of this resource: whether it sees the entry that the URI leads to. A URI
@@ -435,13 +451,13 @@ impl Snapshot {
 
     fn sees_resource(&self, scope: &Scope<'_>, uri: &str) -> Option<bool> {
         let sees = |required: &Required, entry: Entry<'_>| {
-            required.is_met(scope.extensions) && self.shows(scope, entry)
+            required.is_met(scope.extensions) && self.gates.notifies(scope, entry, None, uri)
         };
         let own = self.catalogue.judged(uri, &sees);
         if own.is_some() || self.providers.is_empty() {
             return own;
         }
         let entry = self.describe_provided(scope, &Target::Resource(uri.into()))?;
-        Some(!entry.is_hidden() && entry.required.is_met(scope.extensions))
+        Some(!entry.is_hidden() && !entry.unwatched && entry.required.is_met(scope.extensions))
     }
 }

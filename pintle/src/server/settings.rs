@@ -1,6 +1,10 @@
 use std::time::Duration;
 
-use crate::{Timeouts, message_log::MessageLog, server::Server};
+use crate::{
+    Timeouts,
+    message_log::MessageLog,
+    server::{Entry, Gate, Scope, Server, gate::decision::FilterGate},
+};
 
 /// How long things may take, and how many of them at the same time.
 impl Server {
@@ -61,5 +65,46 @@ impl Server {
     #[must_use]
     pub fn concurrency(self, calls: usize) -> Self {
         self.setting(|settings| settings.running = calls.max(1))
+    }
+}
+
+/// Access: the gates that decide about every use of an entry.
+impl Server {
+    /// Adds a gate, which decides about every use of every entry: lists, completions, reads, subscriptions and calls. Of several gates,
+    /// the strictest decision counts.
+    ///
+    /// Gates are asked inside of the [layers](Self::layer), about the arguments that these pass on. Requests of custom methods are not
+    /// judged, because they name no entry.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> pintle::Result<()> {
+    /// use pintle::{Server, server::{Decision, GateRequest, tool}};
+    ///
+    /// let server = Server::new("vault", "1.0.0")
+    ///     .tool(tool("look", || async { "gold" }))
+    ///     .tool(tool("take", || async { "taken" }))
+    ///     .gate(|request: &GateRequest<'_>| match request.name() {
+    ///         "take" => Decision::Deny("the vault is closed on Mondays".to_owned()),
+    ///         _ => Decision::Allow,
+    ///     });
+    /// # #[cfg(feature = "client")] {
+    /// let vault = pintle::Client::new("demo", "0.1.0").connect(server.in_process()?).await?;
+    /// assert_eq!(vault.call_tool("look", ()).await?.text(), "gold");
+    /// assert!(vault.call_tool("take", ()).await.unwrap_err().to_string().contains("closed on Mondays"));
+    /// # }
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn gate(self, gate: impl Gate) -> Self {
+        self.change(|state| state.gates.push(gate));
+        self
+    }
+
+    /// Shows an entry only if `sees` returns `true`. What a caller does not see it cannot call, read or complete either. This is a
+    /// [gate](Self::gate) that allows or hides.
+    #[must_use]
+    pub fn filter(self, sees: impl Fn(&Scope<'_>, Entry<'_>) -> bool + Send + Sync + 'static) -> Self {
+        self.gate(FilterGate(sees))
     }
 }

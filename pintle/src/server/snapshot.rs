@@ -18,9 +18,9 @@ use crate::{
     message_log::MessageLog,
     server::{
         Cx, ListKind, MemoryReplayGuard, Next, ReplayGuard,
-        access::scope::Filter,
         call::run::Start,
         catalogue::{Catalogue, custom::CustomMethod},
+        gate::registry::Gates,
         handler::state_map::StateMap,
         hooks::Hooks,
         provider::registry::Providers,
@@ -37,7 +37,7 @@ pub(crate) struct Snapshot {
     /// The providers, for what the catalogue does not have.
     pub(crate) providers: Providers,
     pub(crate) settings: ServerSettings,
-    pub(crate) filters: Vec<Arc<Filter>>,
+    pub(crate) gates: Gates,
     pub(crate) hooks: Hooks,
     pub(crate) own: StateMap,
     pub(crate) custom: HashMap<String, CustomMethod>,
@@ -154,7 +154,7 @@ impl Snapshot {
 
     /// Returns whether a list depends on the caller.
     pub(crate) fn list_depends(&self, list: ListKind) -> bool {
-        !self.filters.is_empty()
+        !self.gates.is_empty()
             || self.catalogue.requires.hides
             || (list == ListKind::Tools && !self.catalogue.principal_tools.is_empty())
     }

@@ -10,6 +10,8 @@
 mod catalogue;
 mod client;
 mod docs;
+#[cfg(all(feature = "client", feature = "logging", feature = "server"))]
+mod gate;
 mod http_client;
 mod http_server;
 #[cfg(feature = "http-server")]

@@ -48,6 +48,14 @@ pub enum Entry<'a> {
     Template(&'a pintle_types::schema::ResourceTemplate),
 }
 
-/// A function that decides whether a caller sees an entry. An entry that is not seen cannot be called, read or completed
-/// either.
-pub(crate) type Filter = dyn Fn(&Scope<'_>, Entry<'_>) -> bool + Send + Sync;
+impl<'a> Entry<'a> {
+    /// Returns the name of a tool or prompt, the URI of a resource, or the URI template.
+    pub fn name(&self) -> &'a str {
+        match self {
+            Self::Tool(tool) => &tool.name,
+            Self::Prompt(prompt) => &prompt.name,
+            Self::Resource(resource) => &resource.uri,
+            Self::Template(template) => &template.uri_template,
+        }
+    }
+}

@@ -9,13 +9,14 @@ use serde_json::Value;
 
 use super::{
     completion::{Completer, caught, fixed},
-    lists,
+    options::CatalogueRoute as _,
     overlay::Overlay,
 };
 use crate::{
     server::{
-        Cx, Partial, PromptRoute, RequestError, Target, TemplateRoute, ToolRoute, access::required::Required,
+        Access, Cx, Partial, PromptRoute, RequestError, Target, TemplateRoute, ToolRoute,
         call::run::HandlerFuture,
+        gate::admission::{AccessRefusal, Used, admit},
     },
     suggestion::MAX_VALUES,
 };
@@ -31,7 +32,7 @@ pub(crate) fn complete(cx: &Cx) -> Result<HandlerFuture, Outcome> {
         .map_err(|error| refuse(format!("`completion/complete`: {}", plain_error(&error))))?;
     let target = CompletionTarget::find(cx, &params.reference).ok_or_else(unknown_reference)?;
     // The values of an argument may reveal as much as the route itself.
-    lists::permit(cx, target.required(), target.name())?;
+    target.admit(cx).map_err(|refused| refused.or_unknown(unknown_reference))?;
     let name = params.argument.name.clone();
     let completer = target.completer(&name).map_err(refuse)?;
     let (cx, partial) = (cx.clone(), Partial::new(cx, params));
@@ -101,39 +102,32 @@ impl CompletionTarget {
         let catalogue = &cx.snapshot().catalogue;
         match reference {
             CompletionReference::Prompt(prompt) => {
-                let route = catalogue.prompts.get(&prompt.name)?;
-                lists::sees(cx, route).then(|| Self::Prompt(route.clone()))
+                catalogue.prompts.get(&prompt.name).map(|route| Self::Prompt(route.clone()))
             }
             CompletionReference::Resource(resource) => {
                 let named = catalogue.templates.get(&resource.uri);
                 let route = named.or_else(|| Some(catalogue.template(&resource.uri)?.0))?;
-                lists::sees(cx, route).then(|| Self::Template(route.clone()))
+                Some(Self::Template(route.clone()))
             }
             CompletionReference::Unknown(other) if cx.snapshot().settings.tool_completion => {
                 let named = |key: &str| other.get(key).and_then(Value::as_str);
                 let name = named("name").filter(|_| named("type") == Some("ref/tool"))?;
                 let own = Overlay::of(cx).and_then(|overlay| overlay.tool(name));
                 let route = own.as_ref().or_else(|| catalogue.tools.get(name))?;
-                lists::sees(cx, route).then(|| Self::Tool(route.clone()))
+                Some(Self::Tool(route.clone()))
             }
             _ => None,
         }
     }
 
-    fn required(&self) -> &Required {
-        match self {
-            Self::Prompt(route) => &route.options.required,
-            Self::Template(route) => &route.options.required,
-            Self::Tool(route) => &route.options.required,
-        }
-    }
-
-    fn name(&self) -> &str {
-        match self {
-            Self::Prompt(route) => &route.prompt.name,
-            Self::Template(route) => &route.resource_template.uri_template,
-            Self::Tool(route) => &route.tool.name,
-        }
+    /// Decides whether the caller may complete arguments of the route.
+    fn admit(&self, cx: &Cx) -> Result<(), AccessRefusal> {
+        let used = match self {
+            Self::Prompt(route) => Used::own(&route.options.required, route.entry()),
+            Self::Template(route) => Used::own(&route.options.required, route.entry()),
+            Self::Tool(route) => Used::own(&route.options.required, route.entry()),
+        };
+        admit(cx, Access::Complete, &used).map(drop)
     }
 
     /// Returns the completer of an argument. An unknown argument is an error.

@@ -11,7 +11,7 @@ use pintle_types::{
 };
 
 use super::{options::CatalogueRoute, overlay::Overlay};
-use crate::server::{Cx, Entry, Principal, Target, access::required::Required, ordered_map::OrderedMap};
+use crate::server::{Cx, Entry, Target, ordered_map::OrderedMap};
 
 /// A list that a server has.
 #[non_exhaustive]
@@ -154,26 +154,13 @@ pub(crate) fn templates(cx: &Cx) -> Outcome {
 
 /// Returns whether the caller sees this route. A route that it does not see does not exist for it.
 pub(crate) fn sees<R: CatalogueRoute>(cx: &Cx, route: &Arc<R>) -> bool {
-    route.options().required.shows(cx.left()) && passes_filters(cx, route.entry())
+    route.options().required.shows(cx.left()) && is_shown(cx, route.entry(), None)
 }
 
-/// Returns whether the filters of the server show this entry to the caller.
-pub(crate) fn passes_filters(cx: &Cx, entry: Entry<'_>) -> bool {
-    cx.snapshot().filters.iter().all(|filter| filter(&cx.scope(), entry))
-}
-
-/// Returns an error if the caller lacks a right. Over HTTP this is also checked earlier, with a response that names the missing
-/// rights; here it is checked against the state that runs the call.
-pub(crate) fn permit(cx: &Cx, required: &Required, name: &str) -> Result<(), Outcome> {
-    if required.is_met(cx.left()) {
-        return Ok(());
-    }
-    let shown: String = name.chars().take(128).collect();
-    let mut message = format!("`{shown}` needs more than the caller may");
-    if cx.identity() == Principal::Anonymous {
-        message += ", and nobody has checked who is calling";
-    }
-    Err(Outcome::Failed(RpcError::invalid_request(message)))
+/// Returns whether the gates of the server show this entry, of a provider or of the server itself, to the caller.
+pub(crate) fn is_shown(cx: &Cx, entry: Entry<'_>, backend: Option<&str>) -> bool {
+    let gates = &cx.snapshot().gates;
+    gates.is_empty() || gates.shows(&cx.scope(), entry, backend)
 }
 
 fn list<R: CatalogueRoute>(

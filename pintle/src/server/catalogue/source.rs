@@ -9,8 +9,10 @@ use pintle_types::{
 
 use super::{lists, resource};
 use crate::server::{
-    Cx, Entry, ListKind, RequestError,
+    Access, Cx, Entry, ListKind, RequestError,
+    access::required::Required,
     call::run::{HandlerFuture, run_claimed},
+    gate::admission::{AccessRefusal, Used, admit},
 };
 
 /// A source of resources that may change at any time: the files of a directory, the rows of a table.
@@ -161,15 +163,25 @@ impl<S: ResourceSource> AnySource for S {
 /// resource is read.
 pub(crate) fn read(cx: Cx, source: Arc<dyn AnySource>) -> HandlerFuture {
     Box::pin(async move {
-        match source.find(&cx).await {
-            Ok(Some(found)) if lists::passes_filters(&cx, Entry::Resource(&found)) => {}
-            Ok(_) => return Outcome::NotFound { uri: cx.uri().to_owned() },
+        let admitted = match source.find(&cx).await {
+            Ok(Some(found)) => {
+                let required = Required::NOTHING;
+                admit(&cx, Access::Read, &Used::own(&required, Entry::Resource(&found)).uri(cx.uri()))
+            }
+            Ok(None) => Err(AccessRefusal::Hidden),
             Err(error) => return error.outcome(cx.method(), Some(cx.uri())),
-        }
-        match cx.call().returned() {
-            true => run_claimed(&cx, |cx| source.read(cx)).await,
-            false => source.read(cx).await,
-        }
+        };
+        let admission = match admitted {
+            Ok(admission) => admission,
+            Err(refused) => {
+                return refused.or_unknown(|| Outcome::NotFound { uri: cx.uri().to_owned() });
+            }
+        };
+        let reading = admission.run(&cx, |cx| match cx.call().returned() {
+            true => run_claimed(&cx, |cx| source.read(cx)),
+            false => source.read(cx),
+        });
+        reading.await
     })
 }
 
@@ -184,7 +196,7 @@ pub(crate) async fn list(cx: Cx) -> Outcome {
     }
 }
 
-/// The number of pages of sources that one request reads, if filters hide their resources.
+/// The number of pages of sources that one request reads, if gates hide their resources.
 const MAX_SOURCE_PAGES: usize = 32;
 
 async fn page(cx: &Cx) -> Result<ListResourcesResult, RequestError> {
@@ -221,7 +233,7 @@ async fn page(cx: &Cx) -> Result<ListResourcesResult, RequestError> {
             found.resources.get(at).map(|resource| resource.uri.as_str()).unwrap_or_default()
         });
         for (behind, resource) in (first + 1..).zip(found.resources.into_iter().skip(first)) {
-            if !lists::passes_filters(cx, Entry::Resource(&resource)) {
+            if !lists::is_shown(cx, Entry::Resource(&resource), None) {
                 continue;
             }
             if page.is_full() {

@@ -31,11 +31,11 @@ impl Recipient<'_> {
     /// Drops changes of resources that are hidden from the client.
     pub(crate) fn withhold(&mut self) {
         let Self { snapshot, principal, extensions, peer, .. } = *self;
-        if snapshot.filters.is_empty() && !snapshot.catalogue.requires.any && snapshot.providers.is_empty() {
+        if snapshot.gates.is_empty() && !snapshot.catalogue.requires.any && snapshot.providers.is_empty() {
             return;
         }
         let scope = Scope { peer, principal, extensions };
-        // A filter that panics hides: nothing of the author's may end the connection.
+        // A gate that panics hides: nothing of the author's may end the connection.
         let hidden = |uri: &str| {
             catch_unwind(AssertUnwindSafe(|| !snapshot.shows_resource(&scope, uri))).unwrap_or(true)
         };

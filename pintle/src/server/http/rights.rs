@@ -197,17 +197,17 @@ impl<'a> Needs<'a> {
         }
     }
 
-    /// Returns whether the server's filters show an entry to the caller. Before the handshake the peer is not known, and the
+    /// Returns whether the server's gates show an entry to the caller. Before the handshake the peer is not known, and the
     /// entry is treated as hidden here; the request is checked again when it is dispatched.
     fn sees(&self, peer: Option<&Peer>, entry: Entry<'_>) -> bool {
-        let filters = &self.snapshot.filters;
-        if filters.is_empty() {
+        let gates = &self.snapshot.gates;
+        if gates.is_empty() {
             return true;
         }
         let Some(peer) = peer else { return false };
         let scope = Scope { peer, principal: self.principal, extensions: self.context.extensions() };
-        // A filter that panics hides.
-        catch_unwind(AssertUnwindSafe(|| filters.iter().all(|filter| filter(&scope, entry)))).unwrap_or(false)
+        // A gate that panics hides.
+        catch_unwind(AssertUnwindSafe(|| gates.shows(&scope, entry, None))).unwrap_or(false)
     }
 
     fn finish(self, id: Option<&RequestId>, revision: Option<Revision>) -> Result<(), Box<Response<Body>>> {

@@ -7,8 +7,8 @@ use pintle_types::{
 
 use super::prefix::Prefix;
 use crate::server::{
-    Entry, ListKind, PromptRoute, ResourceRoute, TemplateRoute, ToolRoute, access::required::Required,
-    catalogue::options::CatalogueRoute,
+    Entry, ListKind, PromptRoute, ResourceRoute, Target, TemplateRoute, ToolRoute,
+    access::required::Required, catalogue::options::CatalogueRoute,
 };
 
 /// An entry of a [`Provider`](crate::server::Provider), as far as it is known. A tool, prompt, resource or template converts into
@@ -19,6 +19,8 @@ pub struct ProvidedEntry {
     /// The prefixes that its names are written with, the innermost first.
     prefixes: Vec<Prefix>,
     pub(crate) required: Required,
+    /// Whether the caller may not be notified of changes of the resource.
+    pub(crate) unwatched: bool,
 }
 
 /// Where the definition of an entry comes from.
@@ -36,7 +38,7 @@ enum DefinitionSource {
 }
 
 impl ProvidedEntry {
-    /// Creates an entry whose definition is not known. A server with [filters](crate::server::Server::filter) hides it.
+    /// Creates an entry whose definition is not known. A server with [gates](crate::server::Server::gate) hides it.
     pub fn unlisted() -> Self {
         Self::new(DefinitionSource::Unknown)
     }
@@ -55,7 +57,7 @@ impl ProvidedEntry {
     }
 
     fn new(source: DefinitionSource) -> Self {
-        Self { source, prefixes: Vec::new(), required: Required::default() }
+        Self { source, prefixes: Vec::new(), required: Required::default(), unwatched: false }
     }
 
     /// Writes the name, URI or URI template with this prefix.
@@ -68,22 +70,37 @@ impl ProvidedEntry {
         matches!(self.source, DefinitionSource::Hidden)
     }
 
-    /// Returns whether `sees` accepts the definition. An entry without one is not seen.
-    pub(crate) fn is_seen(&self, sees: impl FnOnce(Entry<'_>) -> bool) -> bool {
+    /// Returns what `judge` returns for the definition; `None` for an entry without one.
+    pub(crate) fn judged<T>(&self, judge: impl FnOnce(Entry<'_>) -> T) -> Option<T> {
         if !self.prefixes.is_empty() {
-            return self.definition().is_some_and(|mut definition| {
+            return self.definition().map(|mut definition| {
                 self.prefixes.iter().for_each(|prefix| definition.prefix(prefix));
-                sees(definition.entry())
+                judge(definition.entry())
             });
         }
-        match &self.source {
-            DefinitionSource::Unknown | DefinitionSource::Hidden => false,
-            DefinitionSource::Value(definition) => sees(definition.entry()),
-            DefinitionSource::Tool(route) => sees(Entry::Tool(&route.tool)),
-            DefinitionSource::Prompt(route) => sees(Entry::Prompt(&route.prompt)),
-            DefinitionSource::Resource(route) => sees(Entry::Resource(&route.resource)),
-            DefinitionSource::Template(route) => sees(Entry::Template(&route.resource_template)),
+        Some(match &self.source {
+            DefinitionSource::Unknown | DefinitionSource::Hidden => return None,
+            DefinitionSource::Value(definition) => judge(definition.entry()),
+            DefinitionSource::Tool(route) => judge(Entry::Tool(&route.tool)),
+            DefinitionSource::Prompt(route) => judge(Entry::Prompt(&route.prompt)),
+            DefinitionSource::Resource(route) => judge(Entry::Resource(&route.resource)),
+            DefinitionSource::Template(route) => judge(Entry::Template(&route.resource_template)),
+        })
+    }
+
+    /// Changes the definition, as clients see it.
+    pub(crate) fn edited(mut self, edit: impl FnOnce(Definition) -> Definition) -> Self {
+        if let Some(mut definition) = self.definition() {
+            self.prefixes.drain(..).for_each(|prefix| definition.prefix(&prefix));
+            self.source = DefinitionSource::Value(Box::new(edit(definition)));
         }
+        self
+    }
+
+    /// Sets that the caller may not be notified of changes of the resource.
+    pub(crate) fn unwatched(mut self) -> Self {
+        self.unwatched = true;
+        self
     }
 
     /// Returns the input schema of a tool.
@@ -127,6 +144,38 @@ impl Definition {
             ListKind::Prompts => Self::Prompt(entry.decode().ok()?),
             ListKind::Resources => Self::Resource(entry.decode().ok()?),
             ListKind::Templates => Self::Template(entry.decode().ok()?),
+        })
+    }
+
+    /// Encodes an entry of a list.
+    pub(crate) fn encode(&self) -> Result<RawObject, serde_json::Error> {
+        match self {
+            Self::Tool(tool) => RawObject::from_serialize(tool),
+            Self::Prompt(prompt) => RawObject::from_serialize(prompt),
+            Self::Resource(resource) => RawObject::from_serialize(resource),
+            Self::Template(template) => RawObject::from_serialize(template),
+        }
+    }
+
+    /// Returns the list that the entry is in, and its name, URI or URI template.
+    pub(crate) fn key(&self) -> (ListKind, &str) {
+        match self {
+            Self::Tool(tool) => (ListKind::Tools, &tool.name),
+            Self::Prompt(prompt) => (ListKind::Prompts, &prompt.name),
+            Self::Resource(resource) => (ListKind::Resources, &resource.uri),
+            Self::Template(template) => (ListKind::Templates, &template.uri_template),
+        }
+    }
+
+    /// Creates the definition of an entry of which only the name is known.
+    pub(crate) fn of_name(target: &Target<'_>) -> Option<Self> {
+        let name = target.name();
+        Some(match target {
+            Target::Tool(_) => Self::Tool(Tool::new(name, JsonObject::new())),
+            Target::Prompt(_) => Self::Prompt(Prompt::new(name)),
+            Target::Resource(_) => Self::Resource(Resource::new(name, name)),
+            Target::Template(_) => Self::Template(ResourceTemplate::new(name, name)),
+            Target::Task(_) => return None,
         })
     }
 

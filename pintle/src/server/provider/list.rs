@@ -74,12 +74,13 @@ async fn fill(
         let request = PageRequest { cursor: position.cursor.clone(), limit: page.limit() };
         let found = known.provider.list(cx.clone(), list, request).await?;
         pages += 1;
+        let backend = known.provider.name();
         let first = position.continue_at(found.entries.len(), |at| {
             found.entries.get(at).and_then(|entry| key(list, entry)).unwrap_or_default()
         });
         for (behind, entry) in (first + 1..).zip(found.entries.into_iter().skip(first)) {
             let Some(key) = key(list, &entry) else { continue };
-            if !is_shown(cx, list, &entry) || is_shadowed(cx, list, &key, position.source).await {
+            if !is_shown(cx, list, &entry, &backend) || is_shadowed(cx, list, &key, position.source).await {
                 continue;
             }
             if page.is_full() {
@@ -101,11 +102,11 @@ async fn fill(
     Ok(None)
 }
 
-/// Returns whether the filters of the server show an entry. If there are any, one that cannot be decoded is hidden.
-fn is_shown(cx: &Cx, list: ListKind, entry: &RawObject) -> bool {
-    cx.snapshot().filters.is_empty()
+/// Returns whether the gates of the server show an entry. If there are any, one that cannot be decoded is hidden.
+fn is_shown(cx: &Cx, list: ListKind, entry: &RawObject, backend: &str) -> bool {
+    cx.snapshot().gates.is_empty()
         || Definition::decode(list, entry)
-            .is_some_and(|definition| lists::passes_filters(cx, definition.entry()))
+            .is_some_and(|definition| lists::is_shown(cx, definition.entry(), Some(backend)))
 }
 
 /// Returns whether a call of this name would not reach this provider, because the server or an earlier provider has it.

@@ -212,7 +212,11 @@ impl<P: Provider> Provider for Mount<P> {
         let Some(target) = self.inner(target) else { return Ok(None) };
         let method = cx.method().to_owned();
         let cx = cx.rewritten(|params| self.inner_params(&method, params));
-        let mut entry = self.provider.find(cx.clone(), &target).await?;
+        let mut entry = match self.provider.find(cx.clone(), &target).await {
+            // The failure of a hidden provider must not show that it exists.
+            Err(_) if !self.required.shows(cx.left()) => None,
+            found => found?,
+        };
         if entry.is_none() && self.prefix.marks(&target) && self.provider.has_unlisted() {
             entry = Some(ProvidedEntry::unlisted());
         }

@@ -10,8 +10,11 @@ use pintle_types::{
     schema::{CacheScope, ServerCapabilities},
 };
 
-use super::{any::AnyProvider, entry::ProvidedEntry};
-use crate::server::{ConnectionEvent, Cx, ListKind, RequestError, Scope, Target};
+use super::{
+    any::AnyProvider,
+    entry::{Definition, ProvidedEntry},
+};
+use crate::server::{ConnectionEvent, Cx, ListKind, RequestError, Scope, Target, catalogue::lists};
 
 /// The providers of a server, in their order.
 #[derive(Clone, Default)]
@@ -83,6 +86,27 @@ impl RegisteredProvider {
     }
 }
 
+/// The failure of a provider to find an entry.
+pub(crate) struct FindError {
+    backend: String,
+    pub(crate) error: RequestError,
+}
+
+impl FindError {
+    /// Returns whether the gates hide an entry of this name of this provider, so that nothing may be known of the failure either.
+    pub(crate) fn is_hidden(&self, cx: &Cx, target: &Target<'_>) -> bool {
+        !cx.snapshot().gates.is_empty()
+            && Definition::of_name(target)
+                .is_none_or(|definition| !lists::is_shown(cx, definition.entry(), Some(&self.backend)))
+    }
+}
+
+impl From<FindError> for RequestError {
+    fn from(failed: FindError) -> Self {
+        failed.error
+    }
+}
+
 impl Providers {
     pub(crate) fn push(&mut self, provider: RegisteredProvider) {
         self.0.push(provider);
@@ -113,22 +137,28 @@ impl Providers {
         cx: &Cx,
         target: &Target<'_>,
         count: usize,
-    ) -> Result<Option<(Arc<dyn AnyProvider>, ProvidedEntry)>, RequestError> {
+    ) -> Result<Option<(Arc<dyn AnyProvider>, ProvidedEntry)>, FindError> {
         let mut failed = None;
         for known in self.0.iter().take(count).filter(|known| known.may_have(target)) {
             match known.provider.find(cx.clone(), target).await {
                 Ok(Some(entry)) => return Ok(Some((known.provider.clone(), entry))),
                 Ok(None) => {}
-                Err(error) => failed = failed.or(Some(error)),
+                Err(error) => {
+                    let backend = || known.provider.name().into_owned();
+                    failed = failed.or_else(|| Some(FindError { backend: backend(), error }));
+                }
             }
         }
         failed.map_or(Ok(None), Err)
     }
 
-    /// Returns what the first provider that has this entry knows of it without I/O.
-    pub(crate) fn describe(&self, scope: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
+    /// Returns the name of the first provider that has this entry, and what it knows of the entry without I/O.
+    pub(crate) fn describe(&self, scope: &Scope<'_>, target: &Target<'_>) -> Option<(String, ProvidedEntry)> {
         let mut known = self.0.iter().filter(|known| known.may_have(target));
-        known.find_map(|known| known.provider.describe(scope, target))
+        known.find_map(|known| {
+            let entry = known.provider.describe(scope, target)?;
+            Some((known.provider.name().into_owned(), entry))
+        })
     }
 
     /// Has every provider handle an event of a connection, until one refuses it.

@@ -4,6 +4,7 @@
 mod calls;
 #[cfg(feature = "server")]
 mod lists;
+mod transform;
 
 #[cfg(feature = "server")]
 use std::{

@@ -52,7 +52,7 @@ pub(in crate::client::http) struct HttpConnection {
     /// Running POSTs of notifications and replies.
     telling: JoinSet<()>,
     open: HashMap<RequestId, OpenRequest>,
-    gate: Gate,
+    gate: SendGate,
     /// Whether the gate was opened just now, so that the requests started by it were not polled yet.
     opened: bool,
     /// Whether the inbox was full.
@@ -71,7 +71,7 @@ pub(in crate::client::http) struct HttpConnection {
 
 /// The ordered start of a session. Without it, requests on other connections could overtake.
 #[derive(Debug)]
-enum Gate {
+enum SendGate {
     /// `notifications/initialized` was sent and not accepted yet.
     Initialized,
     /// The GET stream was requested and is not open yet: messages that belong to no request could be lost. Some servers
@@ -114,7 +114,7 @@ impl HttpConnection {
             listening: JoinSet::new(),
             telling: JoinSet::new(),
             open: HashMap::default(),
-            gate: Gate::Open,
+            gate: SendGate::Open,
             opened: false,
             crowded: false,
             unseen: false,
@@ -249,7 +249,7 @@ impl HttpConnection {
             let Poll::Ready(Some(event)) = self.events.poll_recv(cx) else { break };
             self.happened(event);
         }
-        if let Gate::SessionStream(timeout) = &mut self.gate
+        if let SendGate::SessionStream(timeout) = &mut self.gate
             && timeout.as_mut().poll(cx).is_ready()
         {
             self.open_gate();
@@ -313,7 +313,7 @@ impl HttpConnection {
             }
             TransportEvent::Initialized { taken } if taken && !self.line.has_two_endpoints() => {
                 self.listen(session_stream::run(self.line.clone()));
-                self.gate = Gate::SessionStream(Box::pin(sleep(SESSION_STREAM_TIMEOUT)));
+                self.gate = SendGate::SessionStream(Box::pin(sleep(SESSION_STREAM_TIMEOUT)));
             }
             TransportEvent::Initialized { .. } | TransportEvent::SessionStreamReady => self.open_gate(),
             TransportEvent::Lost => {
@@ -325,7 +325,7 @@ impl HttpConnection {
     }
 
     fn open_gate(&mut self) {
-        self.gate = Gate::Open;
+        self.gate = SendGate::Open;
         self.opened = true;
         for post in std::mem::take(&mut self.queue) {
             self.start(post);
@@ -358,8 +358,8 @@ impl HttpConnection {
                 ask.mirrored = Some(context.headers).filter(|headers| !headers.is_empty()).map(Box::new);
                 let post = OutgoingPost { ask, purpose, requests };
                 match self.gate {
-                    Gate::Open => self.start(post),
-                    Gate::Initialized | Gate::SessionStream(_) => self.queue.push_back(post),
+                    SendGate::Open => self.start(post),
+                    SendGate::Initialized | SendGate::SessionStream(_) => self.queue.push_back(post),
                 }
             }
             Err(bad) => {
@@ -378,7 +378,7 @@ impl HttpConnection {
         let line = self.line.clone();
         if post.requests.is_empty() {
             if post.purpose == Purpose::Initialized {
-                self.gate = Gate::Initialized;
+                self.gate = SendGate::Initialized;
             }
             return self.tell(exchange::tell(line, post));
         }

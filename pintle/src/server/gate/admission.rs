@@ -1,0 +1,180 @@
+use std::time::Duration;
+
+use pintle_proto::server::Outcome;
+use pintle_types::{RpcError, schema::CacheScope};
+
+use super::{
+    confirmation::Confirmation,
+    decision::{Access, Decision},
+    private_result::private,
+    request::GateRequest,
+};
+use crate::server::{Cx, Entry, Principal, access::required::Required, call::run::HandlerFuture};
+
+/// An entry that a request uses.
+#[derive(Clone, Copy)]
+pub(crate) struct Used<'a> {
+    pub(crate) entry: Entry<'a>,
+    pub(crate) required: &'a Required,
+    /// The provider that has it.
+    pub(crate) backend: Option<&'a str>,
+    /// The URI of a resource.
+    pub(crate) uri: Option<&'a str>,
+    /// The arguments of a call.
+    pub(crate) arguments: Option<&'a str>,
+}
+
+impl<'a> Used<'a> {
+    /// An entry of the server itself.
+    pub(crate) fn own(required: &'a Required, entry: Entry<'a>) -> Self {
+        Self { entry, required, backend: None, uri: None, arguments: None }
+    }
+
+    pub(crate) fn uri(self, uri: &'a str) -> Self {
+        Self { uri: Some(uri), ..self }
+    }
+
+    pub(crate) fn arguments(self, arguments: &'a str) -> Self {
+        Self { arguments: Some(arguments), ..self }
+    }
+
+    fn name(&self) -> &'a str {
+        self.uri.unwrap_or_else(|| self.entry.name())
+    }
+}
+
+/// The admission of a request.
+pub(crate) enum AccessGrant {
+    /// A request that may run.
+    Granted,
+    /// A request that may run, and whose result is for its caller alone.
+    Private,
+    /// A request that may run if the user agrees.
+    Asking(Confirmation),
+}
+
+/// The refusal of a request.
+pub(crate) enum AccessRefusal {
+    /// The entry does not exist for the caller.
+    Hidden,
+    Denied(Outcome),
+}
+
+impl AccessRefusal {
+    /// Returns the outcome; `unknown` is that of an entry that does not exist.
+    pub(crate) fn or_unknown(self, unknown: impl FnOnce() -> Outcome) -> Outcome {
+        match self {
+            Self::Hidden => unknown(),
+            Self::Denied(outcome) => outcome,
+        }
+    }
+}
+
+/// Decides whether a request may use an entry. Lists ask [`Gates::shows`](super::registry::Gates::shows) instead.
+#[inline]
+pub(crate) fn admit(cx: &Cx, access: Access, used: &Used<'_>) -> Result<AccessGrant, AccessRefusal> {
+    if !used.required.shows(cx.left()) {
+        return Err(AccessRefusal::Hidden);
+    }
+    if cx.snapshot().gates.is_empty() {
+        return permit(cx, used.required, used.name())
+            .map(|()| AccessGrant::Granted)
+            .map_err(AccessRefusal::Denied);
+    }
+    judge(cx, access, used)
+}
+
+#[cold]
+fn judge(cx: &Cx, access: Access, used: &Used<'_>) -> Result<AccessGrant, AccessRefusal> {
+    let gates = &cx.snapshot().gates;
+    let request = GateRequest::new(cx.scope(), access, used.entry)
+        .backend(used.backend)
+        .uri(used.uri)
+        .arguments_text(used.arguments);
+    let decision = gates.judge(&request);
+    if decision == Decision::Hide {
+        return Err(AccessRefusal::Hidden);
+    }
+    permit(cx, used.required, used.name()).map_err(AccessRefusal::Denied)?;
+    let refuse =
+        |reason: String| Err(AccessRefusal::Denied(Outcome::Failed(RpcError::invalid_request(reason))));
+    let name: String = used.name().chars().take(128).collect();
+    let question = match decision {
+        Decision::Deny(reason) => return refuse(format!("`{name}` is denied: {reason}")),
+        Decision::Limit(wait) => return Err(AccessRefusal::Denied(limited(&name, wait))),
+        Decision::Confirm(question) => Some(question),
+        Decision::Allow | Decision::Hide => None,
+    };
+    let runs = matches!(access, Access::Call | Access::Read);
+    if question.is_some() && !(runs && cx.can_elicit()) {
+        return refuse(format!(
+            "`{name}` needs the confirmation of the user, whom this request cannot ask: call it with a client that supports elicitation"
+        ));
+    }
+    // Later rounds belong to a call that was counted.
+    if runs
+        && !cx.call().returned()
+        && let Some(wait) = gates.count(&request)
+    {
+        return Err(AccessRefusal::Denied(limited(&name, wait)));
+    }
+    Ok(match question {
+        None => AccessGrant::Private,
+        Some(question) => {
+            AccessGrant::Asking(Confirmation::new(&name, question, used.arguments.unwrap_or_default()))
+        }
+    })
+}
+
+fn limited(name: &str, wait: Duration) -> Outcome {
+    let message = format!("`{name}` was called too often: call it again in {wait:.0?}");
+    let wait = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+    Outcome::Failed(RpcError::overloaded(message, wait))
+}
+
+/// Returns an error if the caller lacks a right. Over HTTP this is also checked earlier, with a response that names the missing
+/// rights; here it is checked against the state that runs the call.
+pub(crate) fn permit(cx: &Cx, required: &Required, name: &str) -> Result<(), Outcome> {
+    if required.is_met(cx.left()) {
+        return Ok(());
+    }
+    let shown: String = name.chars().take(128).collect();
+    let mut message = format!("`{shown}` needs more than the caller may");
+    if cx.identity() == Principal::Anonymous {
+        message += ", and nobody has checked who is calling";
+    }
+    Err(Outcome::Failed(RpcError::invalid_request(message)))
+}
+
+impl AccessGrant {
+    /// Runs a handler as this admission allows: after the confirmation, and with a result for the caller alone.
+    pub(crate) fn run(
+        self,
+        cx: &Cx,
+        handler: impl FnOnce(Cx) -> HandlerFuture + Send + 'static,
+    ) -> HandlerFuture {
+        let confirmation = match self {
+            Self::Granted => return handler(cx.clone()),
+            Self::Private => None,
+            Self::Asking(confirmation) => Some(confirmation),
+        };
+        let cx = cx.clone();
+        Box::pin(async move {
+            let cx = match confirmation {
+                None => cx,
+                Some(confirmation) => match confirmation.ask(cx).await {
+                    Ok(cx) => cx,
+                    Err(refused) => return refused,
+                },
+            };
+            match handler(cx.clone()).await {
+                Outcome::Complete(body) => Outcome::Complete(private(&cx, body)),
+                Outcome::Cacheable(body, mut hint) => {
+                    hint.scope = CacheScope::Private;
+                    Outcome::Cacheable(private(&cx, body), hint)
+                }
+                other => other,
+            }
+        })
+    }
+}

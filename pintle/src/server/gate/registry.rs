@@ -1,0 +1,72 @@
+use std::{fmt, sync::Arc, time::Duration};
+
+use super::{
+    decision::{Access, Decision, Gate},
+    request::GateRequest,
+};
+use crate::server::{Entry, Scope};
+
+/// The gates of a server.
+#[derive(Clone, Default)]
+pub(crate) struct Gates(Vec<Arc<dyn Gate>>);
+
+impl Gates {
+    pub(crate) fn push(&mut self, gate: impl Gate) {
+        self.0.push(Arc::new(gate));
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns the strictest decision. This is the one place where gates are asked.
+    pub(crate) fn judge(&self, request: &GateRequest<'_>) -> Decision {
+        let decisions = self.0.iter().map(|gate| gate.decide(request));
+        let decision = decisions.fold(Decision::Allow, Decision::or_stricter);
+        match request.arguments_fault() {
+            Some(fault) => decision.or_stricter(Decision::Deny(fault.to_owned())),
+            None => decision,
+        }
+    }
+
+    /// Counts a call that is allowed. Returns the longest time that a gate has the caller wait.
+    pub(crate) fn count(&self, request: &GateRequest<'_>) -> Option<Duration> {
+        self.0.iter().filter_map(|gate| gate.count(request)).max()
+    }
+
+    /// Returns whether an entry is visible to the caller.
+    pub(crate) fn shows(&self, scope: &Scope<'_>, entry: Entry<'_>, backend: Option<&str>) -> bool {
+        self.shows_uri(scope, entry, backend, None)
+    }
+
+    /// Returns whether an entry is visible to the caller: a template as the resource of a URI.
+    pub(crate) fn shows_uri(
+        &self,
+        scope: &Scope<'_>,
+        entry: Entry<'_>,
+        backend: Option<&str>,
+        uri: Option<&str>,
+    ) -> bool {
+        let request = || GateRequest::new(*scope, Access::List, entry).backend(backend).uri(uri);
+        self.is_empty() || self.judge(&request()) != Decision::Hide
+    }
+
+    /// Returns whether the caller may be notified of changes of a resource.
+    pub(crate) fn notifies(
+        &self,
+        scope: &Scope<'_>,
+        entry: Entry<'_>,
+        backend: Option<&str>,
+        uri: &str,
+    ) -> bool {
+        let request = || GateRequest::new(*scope, Access::Subscribe, entry).backend(backend).uri(Some(uri));
+        self.is_empty() || self.judge(&request()) == Decision::Allow
+    }
+}
+
+impl fmt::Debug for Gates {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} gates", self.0.len())
+    }
+}

@@ -1,0 +1,122 @@
+use std::{cell::OnceCell, fmt};
+
+use pintle_types::{JsonObject, schema::ToolAnnotations};
+use serde_json::Value;
+
+use super::{decision::Access, unique_json};
+use crate::server::{Authenticated, Entry, Principal, Scope};
+
+/// A request that a [`Gate`](crate::server::Gate) decides about.
+#[non_exhaustive]
+pub struct GateRequest<'a> {
+    /// The caller.
+    pub scope: Scope<'a>,
+    /// The use that the caller makes of the entry.
+    pub access: Access,
+    /// The entry, as clients see it in lists.
+    pub entry: Entry<'a>,
+    /// The name of the [provider](crate::server::Provider) that has the entry; `None` for entries of the server itself.
+    pub backend: Option<&'a str>,
+    /// The URI that is read, watched or completed, if the entry is a resource or a template.
+    pub uri: Option<&'a str>,
+    /// The arguments of a call, as text.
+    text: Option<&'a str>,
+    arguments: OnceCell<Result<JsonObject, String>>,
+}
+
+impl<'a> GateRequest<'a> {
+    pub(crate) fn new(scope: Scope<'a>, access: Access, entry: Entry<'a>) -> Self {
+        Self { scope, access, entry, backend: None, uri: None, text: None, arguments: OnceCell::new() }
+    }
+
+    pub(crate) fn backend(self, backend: Option<&'a str>) -> Self {
+        Self { backend, ..self }
+    }
+
+    pub(crate) fn uri(self, uri: Option<&'a str>) -> Self {
+        Self { uri, ..self }
+    }
+
+    pub(crate) fn arguments_text(self, text: Option<&'a str>) -> Self {
+        Self { text, ..self }
+    }
+
+    /// Returns whether the caller is local, anonymous or a named principal.
+    pub fn identity(&self) -> Principal<'a> {
+        self.scope.identity()
+    }
+
+    /// Returns whether the caller has a right. An anonymous caller has none.
+    pub fn has(&self, right: &str) -> bool {
+        self.scope.extensions.get::<Authenticated>().is_some_and(|caller| caller.has(right))
+    }
+
+    /// Returns the name of the tool or prompt, the URI of the resource, or the URI template.
+    pub fn name(&self) -> &'a str {
+        match self.entry {
+            Entry::Resource(_) | Entry::Template(_) => self.uri.unwrap_or_else(|| self.entry.name()),
+            _ => self.entry.name(),
+        }
+    }
+
+    /// Returns the hints of a tool. They are statements of the server that has it, and may be wrong.
+    pub fn hints(&self) -> Option<&'a ToolAnnotations> {
+        match self.entry {
+            Entry::Tool(tool) => tool.annotations.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// Returns the arguments of a call, with the defaults that the schema of the tool has for those that were omitted. `None` for all
+    /// other requests.
+    ///
+    /// Arguments with a repeated member, at any depth, have two meanings: such a call is denied, whatever the gate decides.
+    pub fn arguments(&self) -> Option<&JsonObject> {
+        let text = self.text?;
+        let parse = || {
+            let mut arguments = unique_json::parse_object(text)?;
+            if let Entry::Tool(tool) = self.entry {
+                fill_defaults(&mut arguments, &tool.input_schema, MAX_DEPTH);
+            }
+            Ok(arguments)
+        };
+        self.arguments.get_or_init(parse).as_ref().ok()
+    }
+
+    /// Returns why the arguments cannot be judged, if a gate has read them.
+    pub(crate) fn arguments_fault(&self) -> Option<&str> {
+        self.arguments.get()?.as_ref().err().map(String::as_str)
+    }
+}
+
+/// The depth to which defaults are filled in.
+const MAX_DEPTH: u8 = 16;
+
+/// Adds the defaults of omitted properties.
+fn fill_defaults(object: &mut JsonObject, schema: &JsonObject, depth: u8) {
+    let Some(Value::Object(properties)) = schema.get("properties") else { return };
+    for (name, property) in properties {
+        match (object.get_mut(name), property) {
+            (None, Value::Object(property)) => {
+                if let Some(default) = property.get("default") {
+                    object.insert(name.clone(), default.clone());
+                }
+            }
+            (Some(Value::Object(value)), Value::Object(property)) if depth > 0 => {
+                fill_defaults(value, property, depth - 1);
+            }
+            _ => {}
+        }
+    }
+}
+
+impl fmt::Debug for GateRequest<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GateRequest")
+            .field("identity", &self.identity())
+            .field("access", &self.access)
+            .field("name", &self.name())
+            .field("backend", &self.backend)
+            .finish_non_exhaustive()
+    }
+}

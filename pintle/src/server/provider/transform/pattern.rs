@@ -1,0 +1,78 @@
+/// A pattern of names: `*` matches any text, everything else matches itself.
+///
+/// ```
+/// use pintle::server::NamePattern;
+///
+/// let pattern = NamePattern::new("git_*");
+/// assert!(pattern.matches("git_push") && !pattern.matches("push"));
+/// ```
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct NamePattern(Box<str>);
+
+impl NamePattern {
+    /// Creates a pattern.
+    pub fn new(pattern: impl Into<Box<str>>) -> Self {
+        Self(pattern.into())
+    }
+
+    /// Returns the text of the pattern.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Returns whether a name has this pattern.
+    pub fn matches(&self, name: &str) -> bool {
+        let Some((first, rest)) = self.0.split_once('*') else { return *self.0 == *name };
+        let Some(mut name) = name.strip_prefix(first) else { return false };
+        let mut parts = rest.split('*');
+        let Some(last) = parts.next_back() else { return false };
+        // Taking each part where it first occurs leaves the most for the others.
+        for part in parts {
+            match name.find(part) {
+                Some(at) => name = &name[at + part.len()..],
+                None => return false,
+            }
+        }
+        name.ends_with(last)
+    }
+}
+
+impl<T: Into<Box<str>>> From<T> for NamePattern {
+    fn from(pattern: T) -> Self {
+        Self::new(pattern)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_matches_any_text() {
+        for (pattern, matches, others) in [
+            ("push", &["push"][..], &["pushed", "", "a push"][..]),
+            ("*", &["", "push", "**"], &[]),
+            ("git_*", &["git_", "git_push"], &["git", "a git_push"]),
+            ("*_push", &["_push", "git_push"], &["git_push_"]),
+            ("a*b*c", &["abc", "a-b-c", "abbcc", "abcbc"], &["ab", "acb", "abcd"]),
+            ("a*a", &["aa", "aba"], &["a"]),
+            ("", &[""], &["a"]),
+            ("**a**", &["a", "bab"], &["b"]),
+            ("*ä*", &["ä", "aäb"], &["a"]),
+        ] {
+            let pattern = NamePattern::new(pattern);
+            for name in matches {
+                assert!(pattern.matches(name), "{pattern:?} {name}");
+            }
+            for name in others {
+                assert!(!pattern.matches(name), "{pattern:?} {name}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_name_takes_long() {
+        let pattern = NamePattern::new("*a".repeat(1000) + "b");
+        assert!(!pattern.matches(&"a".repeat(100_000)));
+    }
+}

@@ -1,0 +1,24 @@
+use serde::Serialize;
+
+/// A decision of [`Rules`](super::Rules), for an audit log. It serializes as one JSON object, and contains no arguments.
+#[non_exhaustive]
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AuditRecord<'a> {
+    /// The milliseconds since 1970.
+    pub time_ms: u64,
+    /// The name of the principal; `@local` or `@anonymous` for callers without one.
+    pub principal: &'a str,
+    /// The method of the protocol, or what comes nearest: `list`, `complete`, `subscribe`, `read` or `call`.
+    pub access: &'static str,
+    /// The name or URI.
+    pub name: &'a str,
+    /// The name of the backend.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backend: Option<&'a str>,
+    /// The decision: `allow`, `confirm`, `limit`, `deny` or `hide`.
+    pub decision: &'static str,
+    /// The name of the rule, or its number, that decided.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+}

@@ -1,0 +1,330 @@
+//! Rules: a gate that is configured.
+
+pub(crate) mod audit;
+mod rates;
+pub(crate) mod rule;
+
+use std::{
+    fmt,
+    sync::{Arc, PoisonError, RwLock},
+    time::{Duration, SystemTime},
+};
+
+use pintle_types::{JsonObject, schema::Tool};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use self::{
+    audit::AuditRecord,
+    rates::Rates,
+    rule::{Match, Rule, RuleDecision, RuleSubject},
+};
+use crate::{
+    Error, Result,
+    server::{Access, Decision, Entry, Gate, GateRequest, ListKind, Principal},
+};
+
+/// The rules of a [`Rules`] gate, in their order. They are read from JSON, or from any format that serde reads.
+#[non_exhaustive]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq)]
+#[serde(deny_unknown_fields, default)]
+pub struct RuleSet {
+    /// The rules. The first one that is met and has a decision decides.
+    pub rules: Vec<Rule>,
+    /// The decision if no rule decides. Default: `hide`.
+    pub default: Option<RuleDecision>,
+}
+
+/// A gate of rules that a file can have: who may use what, by name, hints, principal, rights and arguments; what the user has to
+/// confirm; and how often.
+///
+/// Cheap to clone; all clones have the same rules, which can be [replaced](Self::replace) while the server runs.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use pintle::{Server, server::{Rules, tool}};
+///
+/// let rules = Rules::new(serde_json::from_str(
+///     r#"{"rules": [
+///         {"tools": ["git_*"], "arguments": {"force": true}, "decision": "deny", "reason": "do not force"},
+///         {"tools": ["git_*"], "principals": ["@local", "ann"], "decision": "allow"}
+///     ]}"#,
+/// )?)?;
+/// let server = Server::new("desk", "1.0.0")
+///     .tool(tool("git_push", || async { "pushed" }))
+///     .tool(tool("rm", || async { "removed" }))
+///     .gate(rules);
+/// # #[cfg(feature = "client")] {
+/// let desk = pintle::Client::new("demo", "0.1.0").connect(server.in_process()?).await?;
+/// assert_eq!(desk.call_tool("git_push", ()).await?.text(), "pushed");
+/// let refused = desk.call_tool("git_push", serde_json::json!({"force": true})).await.unwrap_err();
+/// assert!(refused.to_string().contains("do not force"));
+/// assert!(desk.call_tool("rm", ()).await.unwrap_err().to_string().contains("no such tool"));
+/// # }
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct Rules(Arc<RulesInner>);
+
+struct RulesInner {
+    current: RwLock<Arc<CurrentRules>>,
+    audit: Option<Box<Audit>>,
+}
+
+type Audit = dyn Fn(&AuditRecord<'_>) + Send + Sync;
+
+#[derive(Debug, Default)]
+struct CurrentRules {
+    set: RuleSet,
+    rates: Rates,
+}
+
+/// The rule that decides about a request, and why: see [`Rules::explain`].
+#[non_exhaustive]
+#[derive(Clone, Debug)]
+pub struct Explanation {
+    /// The decision. Limits of rates are not counted.
+    pub decision: Decision,
+    /// The name or number of the rule that decides; `None` for the default.
+    pub rule: Option<String>,
+    /// The rules before it, and why each does not decide.
+    pub passed: Vec<(String, String)>,
+}
+
+impl Rules {
+    /// Creates a gate.
+    ///
+    /// # Errors
+    ///
+    /// A rule is wrong; the error has its name or number.
+    pub fn new(set: RuleSet) -> Result<Self> {
+        let current = RwLock::new(Arc::new(CurrentRules::new(set)?));
+        Ok(Self(Arc::new(RulesInner { current, audit: None })))
+    }
+
+    /// Creates a gate that reports every decision about a completion, read or call to a function, which must not block.
+    ///
+    /// # Errors
+    ///
+    /// A rule is wrong; the error has its name or number.
+    pub fn audited(set: RuleSet, audit: impl Fn(&AuditRecord<'_>) + Send + Sync + 'static) -> Result<Self> {
+        let current = RwLock::new(Arc::new(CurrentRules::new(set)?));
+        Ok(Self(Arc::new(RulesInner { current, audit: Some(Box::new(audit)) })))
+    }
+
+    /// Replaces the rules. Counts of rates begin anew. Notify clients with [`Server::tools_changed`](crate::server::Server::tools_changed)
+    /// and its kin.
+    ///
+    /// # Errors
+    ///
+    /// A rule is wrong. Then the rules stay as they are.
+    pub fn replace(&self, set: RuleSet) -> Result<()> {
+        let current = self.current();
+        if current.set == set {
+            return Ok(());
+        }
+        let next = Arc::new(CurrentRules::new(set)?);
+        *self.0.current.write().unwrap_or_else(PoisonError::into_inner) = next;
+        Ok(())
+    }
+
+    /// Returns which rule decides about a call of a tool, and why. Nothing is counted.
+    pub fn explain(
+        &self,
+        caller: Principal<'_>,
+        rights: impl Fn(&str) -> bool,
+        backend: Option<&str>,
+        tool: &Tool,
+        arguments: &JsonObject,
+    ) -> Explanation {
+        let subject = RuleSubject {
+            identity: caller,
+            has: &|right| caller != Principal::Anonymous && rights(right),
+            access: Access::Call,
+            list: ListKind::Tools,
+            name: &tool.name,
+            backend,
+            hints: tool.annotations.as_ref(),
+            arguments: &|| Some(arguments),
+        };
+        let current = self.current();
+        let mut passed = Vec::new();
+        let (decision, rule) = current.decide(&subject, |number, rule, reason| {
+            passed.push((label(number, rule), reason.to_owned()));
+        });
+        let rule = rule.and_then(|number| Some(label(number, current.set.rules.get(number)?)));
+        Explanation { decision, rule, passed }
+    }
+
+    fn current(&self) -> Arc<CurrentRules> {
+        self.0.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn report(&self, subject: &RuleSubject<'_>, decision: &Decision, rule: Option<String>) {
+        let Some(audit) = self.0.audit.as_ref() else { return };
+        let access = match subject.access {
+            Access::List | Access::Subscribe => return,
+            Access::Complete => "complete",
+            Access::Read => "read",
+            Access::Call => "call",
+        };
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        audit(&AuditRecord {
+            time_ms: u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
+            principal: match subject.identity {
+                Principal::Local => "@local",
+                Principal::Anonymous => "@anonymous",
+                Principal::Named(name) => name,
+            },
+            access,
+            name: subject.name,
+            backend: subject.backend,
+            decision: match decision {
+                Decision::Allow => "allow",
+                Decision::Confirm(_) => "confirm",
+                Decision::Limit(_) => "limit",
+                Decision::Deny(_) => "deny",
+                Decision::Hide => "hide",
+            },
+            rule,
+        });
+    }
+}
+
+/// Runs a function with a request as rules see it.
+fn with_subject<T>(request: &GateRequest<'_>, run: impl FnOnce(&RuleSubject<'_>) -> T) -> T {
+    let list = match request.entry {
+        Entry::Tool(_) => ListKind::Tools,
+        Entry::Prompt(_) => ListKind::Prompts,
+        Entry::Resource(_) => ListKind::Resources,
+        Entry::Template(_) => ListKind::Templates,
+    };
+    run(&RuleSubject {
+        identity: request.identity(),
+        has: &|right| request.has(right),
+        access: request.access,
+        list,
+        name: request.name(),
+        backend: request.backend,
+        hints: request.hints(),
+        arguments: &|| request.arguments(),
+    })
+}
+
+impl Gate for Rules {
+    fn decide(&self, request: &GateRequest<'_>) -> Decision {
+        let current = self.current();
+        with_subject(request, |subject| {
+            let (decision, rule) = current.decide(subject, |_, _, _| {});
+            // What is allowed is reported when it is counted, once per call.
+            let is_counted = matches!(decision, Decision::Allow | Decision::Confirm(_))
+                && matches!(subject.access, Access::Call | Access::Read);
+            if !is_counted {
+                self.report(subject, &decision, rule.and_then(|number| current.label(number)));
+            }
+            decision
+        })
+    }
+
+    fn count(&self, request: &GateRequest<'_>) -> Option<Duration> {
+        let current = self.current();
+        with_subject(request, |subject| {
+            let (mut decision, mut decided) = current.decide(subject, |_, _, _| {});
+            let last = decided.unwrap_or(current.set.rules.len());
+            let mut wait = None;
+            for (number, rule) in current.set.rules.iter().enumerate().take(last.saturating_add(1)) {
+                if let Some(limit) = &rule.rate
+                    && rule.matches(subject) == Match::Yes
+                    && let Some(longer) = current.rates.take(number, limit, subject)
+                {
+                    (wait, decided) = (wait.max(Some(longer)), Some(number));
+                    decision = Decision::Limit(longer);
+                }
+            }
+            self.report(subject, &decision, decided.and_then(|number| current.label(number)));
+            wait
+        })
+    }
+}
+
+impl CurrentRules {
+    fn new(set: RuleSet) -> Result<Self> {
+        let numbered = set.rules.iter().enumerate();
+        let faults: Vec<_> = numbered
+            .filter_map(|(number, rule)| Some(format!("{}: {}", label(number, rule), rule.fault()?)))
+            .collect();
+        match faults.is_empty() {
+            true => Ok(Self { set, rates: Rates::default() }),
+            false => Err(Error::misuse(faults.join("\n"))),
+        }
+    }
+
+    fn label(&self, number: usize) -> Option<String> {
+        self.set.rules.get(number).map(|rule| label(number, rule))
+    }
+
+    /// Returns the decision about a request, and the number of the rule. `pass` is called for each rule before it.
+    fn decide(
+        &self,
+        subject: &RuleSubject<'_>,
+        mut pass: impl FnMut(usize, &Rule, &str),
+    ) -> (Decision, Option<usize>) {
+        for (number, rule) in self.set.rules.iter().enumerate() {
+            let Some(decision) = rule.decision else {
+                pass(number, rule, "it only limits the rate");
+                continue;
+            };
+            match rule.matches(subject) {
+                Match::No(condition) => pass(number, rule, condition),
+                // An entry is listed if some arguments are allowed.
+                Match::Depends if matches!(decision, RuleDecision::Deny | RuleDecision::Hide) => {
+                    pass(number, rule, "`arguments`");
+                }
+                Match::Yes | Match::Depends => return (made(decision, Some(rule), subject), Some(number)),
+            }
+        }
+        let default = self.set.default.unwrap_or(RuleDecision::Hide);
+        (made(default, None, subject), None)
+    }
+}
+
+fn made(decision: RuleDecision, rule: Option<&Rule>, subject: &RuleSubject<'_>) -> Decision {
+    let reason = rule.and_then(|rule| rule.reason.clone());
+    match decision {
+        RuleDecision::Allow => Decision::Allow,
+        RuleDecision::Hide => Decision::Hide,
+        RuleDecision::Deny => {
+            Decision::Deny(reason.unwrap_or_else(|| "a rule of this server forbids it".to_owned()))
+        }
+        RuleDecision::Confirm => Decision::Confirm(question(reason, subject)),
+    }
+}
+
+/// The number of characters of the arguments that a question shows.
+const SHOWN: usize = 2000;
+
+/// Returns a question with the arguments that the user confirms.
+fn question(reason: Option<String>, subject: &RuleSubject<'_>) -> String {
+    let mut question = reason.unwrap_or_else(|| format!("Allow `{}`?", subject.name));
+    if let Some(arguments) = (subject.arguments)().filter(|arguments| !arguments.is_empty()) {
+        let text = serde_json::to_string(arguments).unwrap_or_default();
+        let shown: String = text.chars().take(SHOWN).collect();
+        let more = text.chars().count().saturating_sub(SHOWN);
+        question += &format!("\n\n`{}` with {shown}", subject.name);
+        if more > 0 {
+            question += &format!("… and {more} characters more");
+        }
+    }
+    question
+}
+
+fn label(number: usize, rule: &Rule) -> String {
+    rule.name.clone().unwrap_or_else(|| format!("rule {}", number + 1))
+}
+
+impl fmt::Debug for Rules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Rules").field(&self.current().set).finish()
+    }
+}

@@ -1,0 +1,242 @@
+use std::{collections::BTreeMap, time::Duration};
+
+use pintle_types::{JsonObject, schema::ToolAnnotations};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::server::{Access, ListKind, NamePattern, Principal};
+
+/// One rule: conditions, all of which a request has to meet, and what then happens. A condition that is left out is met.
+#[non_exhaustive]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq)]
+#[serde(deny_unknown_fields, default)]
+pub struct Rule {
+    /// A name for explanations and the audit log.
+    pub name: Option<String>,
+    /// Patterns of names of tools, in which `*` is any text. A rule with none of `tools`, `prompts` and `resources` is for all entries.
+    pub tools: Vec<String>,
+    /// Patterns of names of prompts.
+    pub prompts: Vec<String>,
+    /// Patterns of URIs of resources, and of URI templates.
+    pub resources: Vec<String>,
+    /// Patterns of names of backends.
+    pub backends: Vec<String>,
+    /// Patterns of names of principals; also `@local`, `@anonymous` and `@named`.
+    pub principals: Vec<String>,
+    /// Rights, all of which the caller has to have.
+    pub rights: Vec<String>,
+    /// Hints of the tool. What a tool does not state is as the protocol defines: not read-only, destructive, not idempotent, open.
+    pub hints: HintMatch,
+    /// Arguments of a call, by name, or by a path of names with dots: a pattern for texts, or an equal value.
+    #[schemars(with = "BTreeMap<String, Value>")]
+    pub arguments: BTreeMap<String, Value>,
+    /// The decision. A rule without one only limits the rate, and the next rules are applied too.
+    pub decision: Option<RuleDecision>,
+    /// The reason of a denial, or the question of a confirmation.
+    pub reason: Option<String>,
+    /// The number of calls that are allowed.
+    pub rate: Option<RateLimit>,
+}
+
+/// The hints that a [`Rule`] is for.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, PartialEq)]
+#[serde(deny_unknown_fields, default)]
+pub struct HintMatch {
+    /// Whether the tool changes nothing.
+    pub read_only: Option<bool>,
+    /// Whether the tool may destroy something.
+    pub destructive: Option<bool>,
+    /// Whether a repeated call has no further effect.
+    pub idempotent: Option<bool>,
+    /// Whether the tool interacts with an open world.
+    pub open_world: Option<bool>,
+}
+
+/// The decision of a [`Rule`].
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, JsonSchema, PartialEq)]
+#[serde(rename_all = "lowercase")]
+pub enum RuleDecision {
+    /// The request is allowed.
+    Allow,
+    /// The user has to confirm the request.
+    Confirm,
+    /// The request is denied, and the entry stays in lists.
+    Deny,
+    /// The entry does not exist for the caller.
+    Hide,
+}
+
+/// A limit of calls in a time.
+#[non_exhaustive]
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct RateLimit {
+    /// The number of calls.
+    pub calls: u32,
+    /// The seconds in which so many calls are allowed.
+    pub seconds: u32,
+    /// The calls that are counted separately. Default: those of each principal.
+    #[serde(default)]
+    pub per: RateScope,
+}
+
+/// The calls that a [`RateLimit`] counts separately.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, Hash, JsonSchema, PartialEq)]
+#[serde(rename_all = "kebab-case")]
+pub enum RateScope {
+    /// The calls of each principal.
+    #[default]
+    Principal,
+    /// The calls of each tool, by all principals.
+    Tool,
+    /// The calls of each tool by each principal.
+    PrincipalAndTool,
+    /// All calls.
+    All,
+}
+
+impl RateLimit {
+    pub(super) fn window(&self) -> Duration {
+        Duration::from_secs(self.seconds.max(1).into())
+    }
+}
+
+/// A request, as far as rules look at it.
+#[derive(Clone, Copy)]
+pub(super) struct RuleSubject<'a> {
+    pub(super) identity: Principal<'a>,
+    pub(super) has: &'a dyn Fn(&str) -> bool,
+    pub(super) access: Access,
+    pub(super) list: ListKind,
+    pub(super) name: &'a str,
+    pub(super) backend: Option<&'a str>,
+    pub(super) hints: Option<&'a ToolAnnotations>,
+    pub(super) arguments: &'a dyn Fn() -> Option<&'a JsonObject>,
+}
+
+/// Whether a request meets the conditions of a rule.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Match {
+    Yes,
+    /// The first condition that is not met.
+    No(&'static str),
+    /// All but those on arguments, which a list does not have.
+    Depends,
+}
+
+fn any_matches(patterns: &[String], name: &str) -> bool {
+    patterns.iter().any(|pattern| NamePattern::new(pattern.as_str()).matches(name))
+}
+
+impl Rule {
+    pub(super) fn matches(&self, subject: &RuleSubject<'_>) -> Match {
+        let conditions = [
+            ("the entry", self.matches_entry(subject)),
+            (
+                "`backends`",
+                self.backends.is_empty() || subject.backend.is_some_and(|it| any_matches(&self.backends, it)),
+            ),
+            ("`principals`", self.principals.is_empty() || self.matches_principal(subject.identity)),
+            ("`rights`", self.rights.iter().all(|right| (subject.has)(right))),
+            ("`hints`", self.hints == HintMatch::default() || self.hints.matches(subject)),
+        ];
+        if let Some((condition, _)) = conditions.into_iter().find(|(_, met)| !met) {
+            return Match::No(condition);
+        }
+        if self.arguments.is_empty() {
+            return Match::Yes;
+        }
+        match (subject.access, (subject.arguments)()) {
+            (Access::List, _) => Match::Depends,
+            (_, Some(arguments)) if self.arguments.iter().all(|condition| is_equal(arguments, condition)) => {
+                Match::Yes
+            }
+            _ => Match::No("`arguments`"),
+        }
+    }
+
+    fn matches_entry(&self, subject: &RuleSubject<'_>) -> bool {
+        let patterns = match subject.list {
+            ListKind::Tools => &self.tools,
+            ListKind::Prompts => &self.prompts,
+            ListKind::Resources | ListKind::Templates => &self.resources,
+        };
+        let is_for_all = self.tools.is_empty() && self.prompts.is_empty() && self.resources.is_empty();
+        is_for_all || any_matches(patterns, subject.name)
+    }
+
+    fn matches_principal(&self, identity: Principal<'_>) -> bool {
+        self.principals.iter().any(|principal| match (principal.as_str(), identity) {
+            ("@local", identity) => identity == Principal::Local,
+            ("@anonymous", identity) => identity == Principal::Anonymous,
+            ("@named", identity) => matches!(identity, Principal::Named(_)),
+            (pattern, Principal::Named(name)) => NamePattern::new(pattern).matches(name),
+            _ => false,
+        })
+    }
+
+    /// Returns what is wrong with the rule.
+    pub(super) fn fault(&self) -> Option<String> {
+        let known = ["@local", "@anonymous", "@named"];
+        let unknown = self.principals.iter().find(|it| it.starts_with('@') && !known.contains(&it.as_str()));
+        if let Some(unknown) = unknown {
+            return Some(format!(
+                "`{unknown}` is not a kind of principal: use one of `{}`",
+                known.join("`, `")
+            ));
+        }
+        if self.decision.is_none() && self.rate.is_none() {
+            return Some("it decides nothing: give it a `decision` or a `rate`".to_owned());
+        }
+        if self.rate.as_ref().is_some_and(|rate| rate.calls == 0) {
+            return Some("`calls` is 0: use the decision `deny` instead".to_owned());
+        }
+        None
+    }
+}
+
+impl HintMatch {
+    fn matches(self, subject: &RuleSubject<'_>) -> bool {
+        if subject.list != ListKind::Tools {
+            return false;
+        }
+        let hint = |of: fn(&ToolAnnotations) -> Option<bool>| subject.hints.and_then(of);
+        let read_only = hint(|hints| hints.read_only_hint).unwrap_or(false);
+        // What changes nothing destroys nothing, and may be repeated.
+        let destructive = !read_only && hint(|hints| hints.destructive_hint).unwrap_or(true);
+        let idempotent = read_only || hint(|hints| hints.idempotent_hint).unwrap_or(false);
+        let open_world = hint(|hints| hints.open_world_hint).unwrap_or(true);
+        let is = |wanted: Option<bool>, found: bool| wanted.is_none_or(|wanted| wanted == found);
+        is(self.read_only, read_only)
+            && is(self.destructive, destructive)
+            && is(self.idempotent, idempotent)
+            && is(self.open_world, open_world)
+    }
+}
+
+/// Returns whether arguments have the value that a condition names.
+fn is_equal(arguments: &JsonObject, (path, wanted): (&String, &Value)) -> bool {
+    // A name with dots is found before a path.
+    let mut found = arguments.get(path);
+    if found.is_none() {
+        let mut names = path.split('.');
+        found = names.next().and_then(|first| arguments.get(first));
+        for name in names {
+            found = found.and_then(|value| value.get(name));
+        }
+    }
+    match (found, wanted) {
+        (Some(Value::String(found)), Value::String(pattern)) => {
+            NamePattern::new(pattern.as_str()).matches(found)
+        }
+        (Some(Value::Number(found)), Value::Number(wanted)) => {
+            found == wanted || found.as_f64() == wanted.as_f64()
+        }
+        (Some(found), wanted) => found == wanted,
+        (None, _) => false,
+    }
+}

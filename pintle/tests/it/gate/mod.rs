@@ -1,0 +1,6 @@
+//! Gates of servers, mounts and relays.
+
+mod confirm;
+mod counts;
+mod leaks;
+mod rules;

@@ -1,0 +1,206 @@
+//! Rules of a file: who decides, what is counted, what is written down.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use pintle::{
+    Server,
+    server::{Authenticated, Caller, Decision, Principal, RuleSet, Rules, resource, tool},
+    types::schema::Tool,
+};
+use serde_json::{Value, json};
+
+use crate::support::{
+    eras::{ALL, Client, R5},
+    line_client::Raw,
+};
+
+fn set(rules: Value) -> RuleSet {
+    serde_json::from_value(rules).unwrap()
+}
+
+fn rules(rules: Value) -> Rules {
+    Rules::new(set(json!({ "rules": rules }))).unwrap()
+}
+
+fn tool_of(name: &str, annotations: Value) -> Tool {
+    serde_json::from_value(json!({"name": name, "inputSchema": {}, "annotations": annotations})).unwrap()
+}
+
+fn decide(rules: &Rules, caller: Principal<'_>, tool: &Tool, arguments: Value) -> (String, String) {
+    let explained =
+        rules.explain(caller, |right| right == "write", Some("git"), tool, arguments.as_object().unwrap());
+    let decision = match explained.decision {
+        Decision::Allow => "allow".to_owned(),
+        Decision::Confirm(question) => format!("confirm {question}"),
+        Decision::Deny(reason) => format!("deny {reason}"),
+        Decision::Hide => "hide".to_owned(),
+        Decision::Limit(_) => "limit".to_owned(),
+    };
+    (decision, explained.rule.unwrap_or_default())
+}
+
+#[test]
+fn each_condition_decides() {
+    let (ann, plain) = (Principal::Named("ann"), tool_of("git_push", json!({})));
+    for (condition, matching, other) in [
+        (json!({"tools": ["git_*"]}), (ann, "git_push", json!({})), (ann, "rm", json!({}))),
+        (json!({"prompts": ["git_*"], "tools": ["a"]}), (ann, "a", json!({})), (ann, "git_push", json!({}))),
+        (json!({"backends": ["g*"]}), (ann, "a", json!({})), (ann, "", json!({}))),
+        (json!({"principals": ["a*"]}), (ann, "a", json!({})), (Principal::Named("bob"), "a", json!({}))),
+        (
+            json!({"principals": ["@local"]}),
+            (Principal::Local, "a", json!({})),
+            (Principal::Named("@local"), "a", json!({})),
+        ),
+        (
+            json!({"principals": ["@anonymous"]}),
+            (Principal::Anonymous, "a", json!({})),
+            (ann, "a", json!({})),
+        ),
+        (json!({"principals": ["@named"]}), (ann, "a", json!({})), (Principal::Anonymous, "a", json!({}))),
+        (json!({"principals": ["*"]}), (ann, "a", json!({})), (Principal::Anonymous, "a", json!({}))),
+        (json!({"rights": ["write"]}), (ann, "a", json!({})), (Principal::Anonymous, "a", json!({}))),
+        (
+            json!({"arguments": {"branch": "rel-*"}}),
+            (ann, "a", json!({"branch": "rel-1"})),
+            (ann, "a", json!({"branch": "x"})),
+        ),
+        (
+            json!({"arguments": {"to.host": "a", "n": 1}}),
+            (ann, "a", json!({"to": {"host": "a"}, "n": 1.0})),
+            (ann, "a", json!({"to": "a", "n": 1})),
+        ),
+        (json!({"arguments": {"force": true}}), (ann, "a", json!({"force": true})), (ann, "a", json!({}))),
+    ] {
+        let mut rule = condition.clone();
+        rule["decision"] = "allow".into();
+        let rules = rules(json!([rule]));
+        for ((caller, name, arguments), expected) in [(matching, "allow"), (other, "hide")] {
+            let backendless = condition.get("backends").is_some() && name.is_empty();
+            let tool = tool_of(name, json!({}));
+            let decision = if backendless {
+                let none = json!({});
+                let explained = rules.explain(caller, |_| true, None, &tool, none.as_object().unwrap());
+                if explained.decision == Decision::Hide { "hide".to_owned() } else { "allow".to_owned() }
+            } else {
+                decide(&rules, caller, &tool, arguments).0
+            };
+            assert_eq!(decision, expected, "{condition} {caller:?} {name}");
+        }
+    }
+    let first = rules(json!([
+        {"name": "rate", "rate": {"calls": 1, "seconds": 1}},
+        {"name": "no force", "arguments": {"force": true}, "decision": "deny", "reason": "gently"},
+        {"tools": ["git_*"], "decision": "confirm"},
+        {"decision": "allow"},
+    ]));
+    assert_eq!(
+        decide(&first, ann, &plain, json!({"force": true})),
+        ("deny gently".into(), "no force".into())
+    );
+    let (question, rule) = decide(&first, ann, &plain, json!({"force": false}));
+    assert_eq!(
+        (question.contains("git_push") && question.contains("\"force\":false"), &*rule),
+        (true, "rule 3")
+    );
+    assert_eq!(decide(&first, ann, &tool_of("a", json!({})), json!({})), ("allow".into(), "rule 4".into()));
+}
+
+#[test]
+fn a_tool_without_hints_is_as_bad_as_the_protocol_says() {
+    let careful = rules(json!([{"hints": {"read_only": true}, "decision": "allow"},
+        {"hints": {"destructive": true}, "decision": "deny"}, {"decision": "confirm"}]));
+    for (hints, expected) in [
+        (json!({}), "deny"),
+        (json!({"readOnlyHint": true, "destructiveHint": true}), "allow"),
+        (json!({"readOnlyHint": false, "destructiveHint": false}), "confirm"),
+    ] {
+        let (decision, _) = decide(&careful, Principal::Local, &tool_of("t", hints.clone()), json!({}));
+        assert!(decision.starts_with(expected), "{hints} {decision}");
+    }
+}
+
+#[test]
+fn wrong_rules_are_refused_with_their_name() {
+    for (rule, expected) in [
+        (json!({"name": "x"}), "x: it decides nothing"),
+        (json!({"principals": ["@localhost"], "decision": "allow"}), "rule 1: `@localhost` is not a kind"),
+        (json!({"rate": {"calls": 0, "seconds": 1}}), "`calls` is 0"),
+    ] {
+        let error = Rules::new(set(json!({"rules": [rule]}))).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+    for unreadable in [json!({"rules": [{"tool": ["a"]}]}), json!({"rules": [{"decision": "maybe"}]})] {
+        serde_json::from_value::<RuleSet>(unreadable).unwrap_err();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn rates_are_counted_for_each_principal_and_refill() {
+    let server = Server::new("s", "0")
+        .tool(tool("a", || async { "a" }))
+        .tool(tool("b", || async { "b" }))
+        .gate(rules(json!([
+            {"rate": {"calls": 2, "seconds": 60}},
+            {"tools": ["b"], "rate": {"calls": 1, "seconds": 60, "per": "tool"}, "decision": "allow"},
+            {"decision": "allow"},
+        ])));
+    for revision in ALL {
+        // Rounds of several revisions do not disturb each other.
+        tokio::time::advance(Duration::from_secs(120)).await;
+        let open = async |name: &'static str| {
+            Client::over(
+                Raw::known(&server, Caller::new().with(Authenticated::new(name))),
+                revision,
+                json!({}),
+            )
+            .await
+        };
+        let (mut ann, mut bob) = (open("ann").await, open("bob").await);
+        for _ in 0..10 {
+            ann.call("tools/list", json!({})).await;
+        }
+        let wait = async |client: &mut Client, name: &str| {
+            client.call("tools/call", json!({"name": name})).await["error"]["data"]["retryAfterMs"].as_u64()
+        };
+        assert_eq!(wait(&mut ann, "a").await, None);
+        assert_eq!(wait(&mut ann, "b").await, None);
+        assert!(wait(&mut ann, "a").await.is_some_and(|wait| (29_000..=30_000).contains(&wait)));
+        assert!(wait(&mut bob, "b").await.is_some_and(|wait| wait > 50_000), "b was called by ann");
+        assert_eq!(wait(&mut bob, "a").await, None);
+        tokio::time::advance(Duration::from_secs(31)).await;
+        assert_eq!(wait(&mut ann, "a").await, None);
+    }
+}
+
+#[tokio::test]
+async fn rules_can_be_replaced_and_every_decision_is_written_down_once() {
+    let records = Arc::new(Mutex::new(Vec::new()));
+    let written = records.clone();
+    let set_of =
+        |decision: &str| set(json!({"rules": [{"name": "all", "decision": decision, "reason": "no"}]}));
+    let rules = Rules::audited(set_of("allow"), move |record| {
+        let mut record = serde_json::to_value(record).unwrap();
+        assert!(record["timeMs"].as_u64().unwrap() > 1_700_000_000_000);
+        record.as_object_mut().unwrap().remove("timeMs");
+        written.lock().unwrap().push(record);
+    })
+    .unwrap();
+    let server = Server::new("s", "0")
+        .tool(tool("a", || async { "a" }))
+        .resource(resource("r://r", "r", || async { "r" }))
+        .gate(rules.clone());
+    let mut client = Client::open(&server, R5, json!({})).await;
+    client.call("tools/list", json!({})).await;
+    for decision in ["allow", "deny", "hide"] {
+        rules.replace(set_of(decision)).unwrap();
+        client.call("tools/call", json!({"name": "a", "arguments": {"password": "hunter2"}})).await;
+        client.call("resources/read", json!({"uri": "r://r"})).await;
+        let record = |access: &str, name: &str| json!({"principal": "@local", "access": access, "name": name, "decision": decision, "rule": "all"});
+        let records = std::mem::take(&mut *records.lock().unwrap());
+        assert_eq!(records, [record("call", "a"), record("read", "r://r")], "{decision}");
+    }
+}
