@@ -98,7 +98,11 @@ fn may_repeat(relay: &Relay, cx: &Cx) -> bool {
         Repetition::Safe => true,
         Repetition::SafeIfIdempotent => {
             let name: Option<String> = cx.params().decode_member("name").ok().flatten();
-            let tool = name.and_then(|name| relay.inner.upstream.primary().catalogue.tool(&name));
+            let tool = name.and_then(|name| {
+                let of_client = relay.inner.upstream.last_link(cx, relay.options.links.sharing);
+                let of_client = of_client.and_then(|link| link.catalogue.tool(&name));
+                of_client.or_else(|| relay.inner.known.tool(&name))
+            });
             tool.is_some_and(|tool| Hints::of(&tool).idempotent)
         }
         Repetition::Unsafe => false,
@@ -337,11 +341,12 @@ async fn start(relay: &Relay, cx: &Cx, params: RawObject) -> Result<UpstreamCall
     let params = hops::pass(relay, cx, &params)?;
     let capabilities = upstream_capabilities(relay, cx);
     let link = relay.inner.upstream.lease(cx, &capabilities, relay.options.links).await?;
-    link.want_logs(cx.peer().log_level).await;
+    link.settle().await;
+    let logs = link.want_logs(cx.peer().log_level).await;
     let capabilities =
         RawObject::from_serialize(&capabilities).map_err(|error| RpcError::internal(error.to_string()))?;
     let method = cx.method().to_owned();
-    Ok(UpstreamCall::start(link, UpstreamRequest { method, params, capabilities, cx }))
+    Ok(UpstreamCall::start(link, UpstreamRequest { method, params, capabilities, logs, cx }))
 }
 
 /// Returns the capabilities of the client that the server behind may use. Extensions are between two neighbours, unless the relay

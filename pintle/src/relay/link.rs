@@ -1,6 +1,9 @@
-use std::sync::{
-    Arc, Mutex,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
 use pintle_types::{
@@ -8,11 +11,17 @@ use pintle_types::{
     schema::{ClientCapabilities, InputRequest, LoggingLevel},
 };
 use serde_json::json;
-use tokio::{sync::mpsc, task::AbortHandle, time::sleep};
+use tokio::{
+    runtime::Handle,
+    sync::{mpsc, watch},
+    task::AbortHandle,
+    time::{sleep, timeout},
+};
 
 use super::{
     catalogue::LinkCatalogue,
     limits::{LinkLimits, LinkUsage, LinkUse},
+    log_levels::{LevelGuard, LogLevels},
     meta::without_meta,
     upstream_call::{OpenQuestion, sending_to},
 };
@@ -24,12 +33,14 @@ use crate::{
     server::SessionHandle,
 };
 
+/// How long a call waits for the server to read the cancellation of another one.
+const MAX_SETTLE_WAIT: Duration = Duration::from_secs(10);
+
 /// A connection to the server behind a relay.
 #[derive(Debug)]
 pub(super) struct RelayLink {
     pub(super) connection: Connection,
-    /// The level of log messages that was set, in a session.
-    log_level: Mutex<Option<LoggingLevel>>,
+    log_levels: Arc<LogLevels>,
     calls: Arc<LinkCalls>,
     pub(super) catalogue: LinkCatalogue,
     /// The task that forwards changes. It keeps the connection open.
@@ -59,9 +70,9 @@ impl RelayLink {
     }
 
     fn over(connection: Connection, calls: Arc<LinkCalls>) -> Self {
-        let (log_level, forwarding, limiting) = (Mutex::default(), Mutex::default(), Mutex::default());
+        let (log_levels, forwarding, limiting) = (Arc::default(), Mutex::default(), Mutex::default());
         let (catalogue, usage) = (LinkCatalogue::default(), LinkUsage::new());
-        Self { connection, log_level, calls, catalogue, forwarding, usage, limiting }
+        Self { connection, log_levels, calls, catalogue, forwarding, usage, limiting }
     }
 
     /// Forwards changes of the server to a session, until this is dropped.
@@ -115,21 +126,45 @@ impl RelayLink {
         self.usage.is_over()
     }
 
-    /// Has the server of a session send log messages of this level. Lower levels are kept: others may want them.
-    pub(super) async fn want_logs(&self, level: Option<LoggingLevel>) {
-        let Some(level) = level else { return };
+    /// Has the server of a session send log messages of this level, for a call. Lower levels that others want are kept.
+    pub(super) async fn want_logs(&self, level: Option<LoggingLevel>) -> Option<LevelGuard> {
+        let level = level?;
         if self.connection.revision().is_stateless() || self.connection.capabilities().logging.is_none() {
+            return None;
+        }
+        let (guard, changed) = self.log_levels.enter(level);
+        if let Some(level) = changed
+            && let Err(error) = self.connection.set_log_level(level).await
+        {
+            tracing::debug!(%error, "the server behind a relay did not set the log level");
+        }
+        Some(guard)
+    }
+
+    /// Records that a call was cancelled. Over a pipe, the server may ask something for it until it has read the cancellation:
+    /// calls wait for that. The connection is used for it in the background.
+    pub(super) fn cancelled(self: &Arc<Self>) {
+        if self.connection.has_streams() || self.connection.revision().is_stateless() || self.is_closed() {
             return;
         }
-        {
-            let mut set = lock(&self.log_level);
-            if set.is_some_and(|set| set <= level) {
-                return;
+        let Ok(runtime) = Handle::try_current() else { return };
+        self.calls.unread_cancellations.send_modify(|count| *count += 1);
+        let link = self.clone();
+        runtime.spawn(async move {
+            // The first may be sent before the cancellation, the second may not.
+            for _ in 0..2 {
+                let _ = link.connection.ping().await;
             }
-            *set = Some(level);
-        }
-        if let Err(error) = self.connection.set_log_level(level).await {
-            tracing::debug!(%error, "the server behind a relay did not set the log level");
+            link.calls.unread_cancellations.send_modify(|count| *count -= 1);
+        });
+    }
+
+    /// Waits until the server has read all cancellations, or does not answer.
+    pub(super) async fn settle(&self) {
+        let mut unread = self.calls.unread_cancellations.subscribe();
+        let settled = unread.wait_for(|count| *count == 0);
+        if *self.calls.unread_cancellations.borrow() > 0 {
+            let _ = timeout(MAX_SETTLE_WAIT, settled).await;
         }
     }
 
@@ -160,6 +195,8 @@ pub(super) type OpenConnection =
 struct LinkCalls {
     last: AtomicU64,
     senders: Mutex<Vec<(u64, mpsc::Sender<OpenQuestion>)>>,
+    /// The number of cancellations that the server may not have read.
+    unread_cancellations: watch::Sender<usize>,
 }
 
 impl LinkCalls {
@@ -168,8 +205,13 @@ impl LinkCalls {
         Arc::new(move |question| {
             let newest = lock(&self.senders).last().map(|(_, sender)| sender.clone());
             let session = session.clone();
+            let may_be_late = *self.unread_cancellations.borrow() > 0;
             Box::pin(async move {
                 match (newest, session) {
+                    // Whose it is cannot be known.
+                    (Some(_), None) | (None, _) if may_be_late => {
+                        Err(RpcError::internal("the call was cancelled"))
+                    }
                     (Some(newest), _) => sending_to(newest)(question).await,
                     (None, Some(session)) => ask_session(&session, question).await,
                     (None, None) => Err(RpcError::method_not_found(&question.method)),

@@ -22,6 +22,7 @@ mod forward;
 mod hops;
 mod limits;
 mod link;
+mod log_levels;
 mod meta;
 mod parked;
 mod pool;

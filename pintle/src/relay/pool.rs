@@ -107,6 +107,11 @@ impl Lease {
         self
     }
 
+    /// Records that a call over the connection was cancelled.
+    pub(super) fn cancelled(&self) {
+        self.link.cancelled();
+    }
+
     /// Returns the connection for a part of what it was leased for.
     pub(super) fn again(&self) -> Self {
         Self::shared(self.link.clone())

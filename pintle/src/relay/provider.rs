@@ -250,7 +250,8 @@ impl Relay {
         }
         let params = hops::pass(self, cx, &params).map_err(crate::Error::Rpc)?;
         let capabilities = RawObject::from_serialize(&upstream_capabilities(self, cx)).map_err(unreadable)?;
-        let request = UpstreamRequest { method: list.method().to_owned(), params, capabilities, cx };
+        let request =
+            UpstreamRequest { method: list.method().to_owned(), params, capabilities, logs: None, cx };
         let mut call = UpstreamCall::start(link.again(), request);
         let result = loop {
             // A list asks nothing, and its notifications are not those of the client's request.

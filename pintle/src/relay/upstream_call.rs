@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderName};
 use pintle_types::{RawObject, RpcError, method};
 use tokio::sync::{mpsc, oneshot};
 
-use super::{link::EnteredCall, pool::Lease};
+use super::{link::EnteredCall, log_levels::LevelGuard, pool::Lease};
 use crate::{
     Result,
     client::{CallNotification, Forward, RawHandler, RawQuestion},
@@ -27,9 +27,23 @@ pub(super) struct UpstreamCall {
     result: Pin<Box<dyn Future<Output = Result<RawObject>> + Send>>,
     notifications: mpsc::Receiver<CallNotification>,
     questions: mpsc::Receiver<OpenQuestion>,
-    _entered: EnteredCall,
+    is_done: bool,
+    entered: Option<EnteredCall>,
+    _logs: Option<LevelGuard>,
     /// Dropped last, so that the connection is free when the call was cancelled.
-    _link: Lease,
+    link: Lease,
+}
+
+impl Drop for UpstreamCall {
+    fn drop(&mut self) {
+        if self.is_done {
+            return;
+        }
+        // Its cancellation is sent when this is dropped.
+        self.result = Box::pin(std::future::pending());
+        self.entered = None;
+        self.link.cancelled();
+    }
 }
 
 /// A question of the server behind that waits for its answer.
@@ -52,7 +66,7 @@ impl UpstreamCall {
     pub(super) fn start(link: Lease, request: UpstreamRequest<'_>) -> Self {
         let (ask, questions) = mpsc::channel(QUESTIONS);
         let (notify, notifications) = mpsc::channel(NOTIFICATIONS);
-        let UpstreamRequest { method, params, capabilities, cx } = request;
+        let UpstreamRequest { method, params, capabilities, logs, cx } = request;
         let entered = link.enter(ask.clone());
         let forward = Forward {
             method: method.into(),
@@ -69,7 +83,7 @@ impl UpstreamCall {
                 connection.forward(forward, move |notification| drop(notify.try_send(notification)));
             forwarding.await
         });
-        Self { result, notifications, questions, _entered: entered, _link: link }
+        Self { result, notifications, questions, is_done: false, entered: Some(entered), _logs: logs, link }
     }
 
     /// Returns the next event. The result comes after all notifications, and a question after those that were sent before it.
@@ -85,11 +99,13 @@ impl UpstreamCall {
         let result = self.result.as_mut().poll(task);
         if let Ok(notification) = self.notifications.try_recv() {
             if let Poll::Ready(result) = result {
+                self.is_done = true;
                 self.result = Box::pin(std::future::ready(result));
             }
             return Poll::Ready(CallProgress::Notification(notification));
         }
         if let Poll::Ready(result) = result {
+            self.is_done = true;
             return Poll::Ready(CallProgress::Done(result));
         }
         match self.questions.poll_recv(task) {
@@ -109,6 +125,8 @@ pub(super) struct UpstreamRequest<'a> {
     pub(super) method: String,
     pub(super) params: RawObject,
     pub(super) capabilities: RawObject,
+    /// The level of log messages that it wants of a server with sessions.
+    pub(super) logs: Option<LevelGuard>,
     pub(super) cx: &'a Cx,
 }
 
