@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
 use super::world::{self, ERAS, Seen, answer, everything};
-use crate::support::eras::{Client, R4, R5};
+use crate::support::eras::{ALL, Client, R1, R2, R3, R4, R5};
 
 /// Calls every tool, and returns everything that the client saw: answers, questions, notifications.
 async fn scenario(server: &Server, revision: &'static str, capabilities: Value) -> Vec<Value> {
@@ -104,6 +104,77 @@ async fn every_pairing_of_eras_is_the_direct_connection() {
             let direct = scenario(&behind, downstream, everything()).await;
             let front = world::relayed(&behind, upstream).await;
             let through = scenario(&front, downstream, everything()).await;
+            assert_same(&through, &direct, &format!("{downstream} to {upstream}"));
+        }
+    }
+}
+
+/// What every revision has. An older server behind has no forms, no structured content, no titles.
+async fn oldest_scenario(server: &Server, revision: &'static str) -> Vec<Value> {
+    let mut client = Client::open(server, revision, json!({"sampling": {}, "roots": {}})).await;
+    client.answer = Box::new(answer);
+    client.log_level("info").await;
+    let mut seen = Vec::new();
+    let requests = [
+        ("prompts/get", json!({"name": "review", "arguments": {"language": "rust"}})),
+        ("prompts/get", json!({"name": "nothing"})),
+        ("resources/read", json!({"uri": "note://shopping"})),
+        ("resources/read", json!({"uri": "note://7"})),
+        ("resources/read", json!({"uri": "nothing://7"})),
+        ("tools/call", json!({"name": "nothing"})),
+        ("tools/call", json!({"name": "add", "arguments": {"a": 1, "b": 2}})),
+        ("tools/call", json!({"name": "raw", "_meta": {"acme/a": {"b": [1]}}})),
+        ("tools/call", json!({"name": "fail"})),
+        ("tools/call", json!({"name": "sorry"})),
+        ("tools/call", json!({"name": "count", "_meta": {"progressToken": "mine"}})),
+        ("tools/call", json!({"name": "log"})),
+        ("tools/call", json!({"name": "think"})),
+        ("tools/call", json!({"name": "where"})),
+    ];
+    for (method, params) in requests {
+        let what = json!([method, params]);
+        let answered = client.call(method, params).await;
+        let mut heard = client.heard();
+        // The message of a progress notification is newer than the oldest revision.
+        heard.iter_mut().for_each(|it| drop(it["params"].as_object_mut().unwrap().remove("message")));
+        heard.dedup();
+        seen.extend(heard);
+        seen.push(json!([what, without_id(answered)]));
+    }
+    for list in ["tools", "prompts", "resources"] {
+        let answered = client.call(&format!("{list}/list"), json!({})).await;
+        let entries = answered["result"][list].as_array().unwrap_or_else(|| panic!("{answered}"));
+        seen.push(entries.iter().map(|entry| entry["name"].clone()).collect());
+    }
+    seen
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_pairing_of_revisions_is_the_direct_connection() {
+    for downstream in ALL {
+        for upstream in ALL {
+            let behind = world::server(&Seen::default());
+            let direct = oldest_scenario(&behind, downstream).await;
+            let front = world::relayed(&behind, upstream).await;
+            let through = oldest_scenario(&front, downstream).await;
+            assert_same(&through, &direct, &format!("{downstream} to {upstream}"));
+        }
+    }
+}
+
+/// Clients of all revisions, and a server behind that has everything.
+#[tokio::test(start_paused = true)]
+async fn clients_of_every_revision_have_the_direct_connection() {
+    // Invalid arguments are an error of the protocol in old revisions: the server behind returns what its client's has.
+    let is_refusal = |seen: &Value| seen.to_string().contains("should be an integer");
+    for downstream in [R1, R2, R3] {
+        for upstream in ERAS {
+            let behind = world::server(&Seen::default());
+            let mut direct = scenario(&behind, downstream, everything()).await;
+            let front = world::relayed(&behind, upstream).await;
+            let mut through = scenario(&front, downstream, everything()).await;
+            direct.retain(|seen| !is_refusal(seen));
+            through.retain(|seen| !is_refusal(seen));
             assert_same(&through, &direct, &format!("{downstream} to {upstream}"));
         }
     }

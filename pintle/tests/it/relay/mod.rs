@@ -11,6 +11,7 @@ mod limits;
 mod lookup;
 mod outage;
 mod parked;
+mod scripted;
 mod sessions;
 mod translated;
 mod world;

@@ -4,13 +4,13 @@ use std::{
     io,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
 use pintle::{
-    Server,
+    Server, Timeouts,
     relay::Relay,
     server::{Cx, tool},
 };
@@ -109,5 +109,40 @@ async fn a_call_of_a_server_that_is_down_does_not_reach_another_one() {
         }
         down.store(false, Ordering::SeqCst);
         assert_eq!(client.tool("roll").await, "first");
+    }
+}
+
+/// The session behind ends during the first call of each tool.
+#[tokio::test(start_paused = true)]
+async fn a_lost_call_is_sent_again_only_if_that_is_safe() {
+    for downstream in ERAS {
+        let (safe, unsafe_calls) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
+        let dropping = |calls: &Arc<AtomicUsize>| {
+            let calls = calls.clone();
+            move |cx: Cx| {
+                let call = calls.fetch_add(1, Ordering::SeqCst);
+                async move {
+                    if call < 2 {
+                        cx.session().unwrap().close().await.unwrap();
+                        std::future::pending::<()>().await;
+                    }
+                    format!("call {}", call + 1)
+                }
+            }
+        };
+        let mut timeouts = Timeouts::default();
+        timeouts.disconnect = Duration::ZERO;
+        let behind = Server::new("dice", "1.0.0")
+            .timeouts(timeouts)
+            .tool(tool("peek", dropping(&safe)).read_only())
+            .tool(tool("roll", dropping(&unsafe_calls)));
+        let front = world::front(&unsteady(&behind, &Arc::default()).await);
+        let mut client = Client::open(&front, downstream, json!({})).await;
+        client.call("tools/list", json!({})).await;
+        assert_eq!(client.tool("peek").await, "call 3", "{downstream}");
+        let lost = client.call("tools/call", json!({"name": "roll"})).await;
+        let message = lost["error"]["message"].as_str().unwrap_or_else(|| panic!("{lost}"));
+        assert!(message.contains("`dice`") && message.contains("did not answer"), "{downstream}: {message}");
+        assert_eq!(unsafe_calls.load(Ordering::SeqCst), 1, "{downstream}");
     }
 }

@@ -1,6 +1,9 @@
 //! Which connection to the server behind a client uses.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::{
+    sync::atomic::{AtomicU32, Ordering},
+    time::Duration,
+};
 
 use pintle::{
     Server,
@@ -8,7 +11,7 @@ use pintle::{
 };
 use serde_json::{Value, json};
 
-use super::world;
+use super::world::{self, Seen};
 use crate::support::{
     eras::{R4, R5},
     line_client::{Raw, modern},
@@ -98,9 +101,63 @@ async fn a_session_that_ends_ends_behind_the_relay() {
         if behind.sessions().len() == before {
             break;
         }
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
     assert_eq!(behind.sessions().len(), before);
     // A server without sessions has one connection, whoever calls.
     assert_eq!(world::relayed(&behind, R5).await.sessions().len(), 0);
+}
+
+/// Anonymous clients share no connection, so that each call needs another one.
+#[tokio::test(start_paused = true)]
+async fn a_call_for_which_there_is_no_connection_waits_and_is_then_refused() {
+    let seen = Seen::default();
+    let front = world::relayed(&world::server(&seen), R4).await;
+    let wait = modern(json!({"name": "wait"}), json!({}));
+    let mut waiting = Vec::new();
+    for _ in 0..64 {
+        let mut client = Raw::known(&front, Caller::new());
+        let id = client.request("tools/call", wait.clone()).await;
+        waiting.push((client, id));
+    }
+    seen.reaches(64, 0).await;
+    let add = modern(json!({"name": "add", "arguments": {"a": 1, "b": 2}}), json!({}));
+    let mut late = Raw::known(&front, Caller::new());
+    let started = tokio::time::Instant::now();
+    late.request("tools/call", add.clone()).await;
+    let refused = late.recv().await;
+    assert_eq!(started.elapsed().as_secs(), 30);
+    assert!(refused["error"]["message"].as_str().unwrap().contains("in use"), "{refused}");
+    assert!(refused["error"]["data"]["retryAfterMs"].is_u64(), "{refused}");
+    // One that becomes free is used at once.
+    late.request("tools/call", add).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let (mut client, id) = waiting.pop().unwrap();
+    let cancelled =
+        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}});
+    client.send(cancelled).await;
+    assert_eq!(late.recv().await["result"]["content"][0]["text"], "3");
+}
+
+/// The server behind asks for the roots of a client outside of any call.
+#[tokio::test(start_paused = true)]
+async fn a_question_outside_of_a_call_goes_to_the_session_or_is_refused() {
+    let behind = counting();
+    let front = world::relayed(&behind, R4).await;
+    let roots = json!({"roots": {}});
+    let mut ann = Raw::new(&front);
+    ann.open(R4, roots.clone()).await;
+    count(&mut ann, json!({"name": "count"})).await;
+    let session = behind.sessions().pop().unwrap();
+    let asking = tokio::spawn(async move { session.roots().await });
+    let question = ann.recv().await;
+    assert_eq!(question["method"], "roots/list", "{question}");
+    let result = json!({"roots": [{"uri": "file:///srv"}]});
+    ann.send(json!({"jsonrpc": "2.0", "id": question["id"], "result": result})).await;
+    assert_eq!(asking.await.unwrap().unwrap()[0].uri, "file:///srv");
+    let mut bob = Raw::known(&front, Caller::new().principal("bob"));
+    count(&mut bob, modern(json!({"name": "count"}), roots)).await;
+    let session = behind.sessions().pop().unwrap();
+    let refused = session.roots().await.unwrap_err().to_string();
+    assert!(refused.contains("no such method"), "{refused}");
 }
