@@ -47,8 +47,10 @@ pub enum Ask {
 /// The questions and answers of one call.
 #[derive(Debug)]
 pub(crate) struct Inputs {
-    /// Whether questions are sent while the call runs.
+    /// Whether the call belongs to a session.
     live: bool,
+    /// Whether the call goes on after its response, as a task does.
+    detached: AtomicBool,
     /// Whether the request has a state of an earlier round.
     returned: bool,
     over: AtomicBool,
@@ -84,14 +86,26 @@ struct Used {
 impl Inputs {
     /// Creates the inputs of a call in a session, whose questions are sent at once.
     pub(crate) fn live() -> Self {
-        Self { live: true, returned: false, over: AtomicBool::new(false), inner: Mutex::new(None) }
+        Self {
+            live: true,
+            detached: AtomicBool::new(false),
+            returned: false,
+            over: AtomicBool::new(false),
+            inner: Mutex::new(None),
+        }
     }
 
     /// Creates the inputs of a stateless call with these answers.
     pub(crate) fn alone(offered: Option<RawObject>) -> Self {
         let inner =
             offered.map(|offered| Box::new(InputsInner { offered: Some(offered), ..InputsInner::default() }));
-        Self { live: false, returned: false, over: AtomicBool::new(false), inner: Mutex::new(inner) }
+        Self {
+            live: false,
+            detached: AtomicBool::new(false),
+            returned: false,
+            over: AtomicBool::new(false),
+            inner: Mutex::new(inner),
+        }
     }
 
     /// Creates the inputs of a stateless call with these answers and the state of an earlier round: `text` as received,
@@ -125,6 +139,7 @@ impl Inputs {
         let inner = InputsInner { state, offered, used, ..InputsInner::default() };
         Ok(Self {
             live: false,
+            detached: AtomicBool::new(false),
             returned: true,
             over: AtomicBool::new(false),
             inner: Mutex::new(Some(Box::new(inner))),
@@ -173,9 +188,10 @@ impl Inputs {
             return Err(AskError::TooMany { limit: limits.questions });
         }
         // In a session rounds do not end with an answer, so the first question counts.
-        inner.state.round += u32::from(self.live && begins);
+        let sends = self.live || self.is_detached();
+        inner.state.round += u32::from(sends && begins);
         inner.asked.insert(key.to_owned(), (mark, request.clone()));
-        Ok(if self.live { Ask::Send(request) } else { Ask::Park })
+        Ok(if sends { Ask::Send(request) } else { Ask::Park })
     }
 
     /// Accepts the answer to a question that was sent, in the shapes of `revision`.
@@ -197,16 +213,27 @@ impl Inputs {
 
     /// Forgets an answer, so that the question is sent again. Without a session it stays: there it belongs to the call.
     pub(crate) fn forget_answer(&self, key: &str) {
-        if self.live
+        if (self.live || self.is_detached())
             && let Some(inner) = &mut *self.lock()
         {
             inner.state.answers.remove(key);
         }
     }
 
-    /// Returns whether questions are sent as requests, as in a session.
+    /// Returns whether the call belongs to a session.
     pub(crate) fn is_live(&self) -> bool {
         self.live
+    }
+
+    /// Sets whether the call goes on after its response. Its questions are sent then, in either era, and its response does not
+    /// close it.
+    pub(crate) fn set_detached(&self, detached: bool) {
+        self.detached.store(detached, Ordering::Release);
+    }
+
+    /// Returns whether the call goes on after its response.
+    pub(crate) fn is_detached(&self) -> bool {
+        self.detached.load(Ordering::Acquire)
     }
 
     /// Returns the questions of this round, by key.
@@ -248,8 +275,15 @@ impl Inputs {
         self.lock().get_or_insert_default().state.relayed = Some(state);
     }
 
-    /// Ends the round: no more questions can be asked.
+    /// Ends the round: no more questions can be asked. A detached call goes on.
     pub(crate) fn close(&self) {
+        if !self.is_detached() {
+            self.end();
+        }
+    }
+
+    /// Ends the call, detached or not.
+    pub(crate) fn end(&self) {
         self.over.store(true, Ordering::Release);
     }
 

@@ -205,7 +205,9 @@ impl Call {
             #[serde(skip_serializing_if = "Option::is_none")]
             message: Option<&'a str>,
         }
-        let progress_token = self.0.progress.as_ref().filter(|_| !self.0.inputs.is_over())?;
+        let inputs = &self.0.inputs;
+        let progress_token =
+            self.0.progress.as_ref().filter(|_| !inputs.is_over() && !inputs.is_detached())?;
         if !progress.is_finite() || total.is_some_and(|total| !total.is_finite()) {
             return None;
         }
@@ -229,7 +231,7 @@ impl Call {
             data: Box<RawValue>,
         }
         let wanted = self.0.peer.log_level?;
-        if level < wanted || self.0.inputs.is_over() {
+        if level < wanted || self.0.inputs.is_over() || self.0.inputs.is_detached() {
             return None;
         }
         // A value of the user's may fail to serialize.
@@ -376,9 +378,30 @@ impl Call {
     }
 
     /// Ends the call without a response, because it was cancelled. Later questions fail, and later progress and log
-    /// messages are dropped.
+    /// messages are dropped. A [detached](Self::detach) call goes on.
     pub fn close(&self) {
         self.0.inputs.close();
+    }
+
+    /// Makes the call independent of its response: it goes on after it, as a task does. From now on its questions are to be sent,
+    /// in either era, and it emits neither progress nor log messages.
+    pub fn detach(&self) {
+        self.0.inputs.set_detached(true);
+    }
+
+    /// Undoes [`detach`](Self::detach), for a call that is over before its response is sent.
+    pub fn attach(&self) {
+        self.0.inputs.set_detached(false);
+    }
+
+    /// Returns whether the call goes on after its response.
+    pub fn is_detached(&self) -> bool {
+        self.0.inputs.is_detached()
+    }
+
+    /// Ends the call, [detached](Self::detach) or not: later questions fail.
+    pub fn end(&self) {
+        self.0.inputs.end();
     }
 
     /// Ends the call, and returns its response in the shapes of the client's revision. `now` is in milliseconds of the

@@ -37,6 +37,8 @@ pub struct Extension {
     pub names: Vec<(String, String)>,
     /// Whether the extension is not available in sessions.
     pub stateless_only: bool,
+    /// The revisions that the extension is available in. Empty means all.
+    pub revisions: Vec<Revision>,
 }
 
 /// Decides what a subscription to an extension's notifications is granted.
@@ -64,16 +66,16 @@ impl Extension {
     }
 
     fn is_for(&self, revision: Revision) -> bool {
-        revision.is_stateless() || !self.stateless_only
+        (revision.is_stateless() || !self.stateless_only)
+            && (self.revisions.is_empty() || self.revisions.contains(&revision))
     }
 
-    /// Returns the error for a client that did not declare the extension.
-    fn undeclared(&self) -> RpcError {
+    /// Returns the error for a client that did not declare the extension `name`. It names what is missing.
+    pub fn undeclared(name: &str) -> RpcError {
         let mut required = ClientCapabilities::default();
         let settings = Value::Object(JsonObject::new());
-        required.extensions.get_or_insert_default().insert(self.name.clone(), settings);
-        let reason =
-            format!("the extension `{}` is not declared: name it in the client's capabilities", self.name);
+        required.extensions.get_or_insert_default().insert(name.to_owned(), settings);
+        let reason = format!("the extension `{name}` is not declared: name it in the client's capabilities");
         RpcError::new(ErrorCode::MISSING_CLIENT_CAPABILITY, reason)
             .with_data(&MissingCapabilityData::new(required))
     }
@@ -109,7 +111,9 @@ impl Service {
         match owner {
             None => Ok(false),
             Some(extension) if extension.is_declared(peer) => Ok(true),
-            Some(extension) if peer.revision.is_stateless() => Err(extension.undeclared()),
+            Some(extension) if peer.revision.is_stateless() && extension.is_for(peer.revision) => {
+                Err(Extension::undeclared(&extension.name))
+            }
             Some(_) => Err(RpcError::method_not_found(method)),
         }
     }
@@ -128,7 +132,7 @@ impl Service {
                 continue;
             };
             if !extension.is_declared(peer) {
-                return Err(extension.undeclared());
+                return Err(Extension::undeclared(&extension.name));
             }
             if value.as_array().is_some_and(|several| several.len() > limit) {
                 return Err(RpcError::invalid_params(format!(
@@ -149,14 +153,14 @@ impl Service {
         let owner =
             self.extensions.iter().find(|extension| extension.result_types.iter().any(|own| own == kind));
         match owner {
-            Some(extension) if !extension.is_declared(peer) => Err(extension.undeclared()),
+            Some(extension) if !extension.is_declared(peer) => Err(Extension::undeclared(&extension.name)),
             _ => Ok(()),
         }
     }
 
-    /// Returns whether an extension is declared in sessions.
-    pub(super) fn is_for_sessions(&self, name: &str) -> bool {
-        !self.extensions.iter().any(|extension| extension.name == name && extension.stateless_only)
+    /// Returns whether an extension is declared in a revision.
+    pub(super) fn is_declared_in(&self, name: &str, revision: Revision) -> bool {
+        !self.extensions.iter().any(|extension| extension.name == name && !extension.is_for(revision))
     }
 }
 

@@ -315,8 +315,8 @@ impl Service {
             Capability::Completions => can.completions.is_some(),
             Capability::Logging => can.logging.is_some(),
             Capability::Changes => self.announces(),
-            // Tasks are an extension, which lists its methods.
-            Capability::Tasks => false,
+            // Those of sessions. The later extension lists its methods.
+            Capability::Tasks => can.tasks.is_some(),
             // Capabilities of clients.
             Capability::Sampling | Capability::Roots | Capability::Elicitation => false,
         }
@@ -360,7 +360,10 @@ impl Service {
     /// Returns the result of `server/discover`, without the members of every stateless result.
     pub(super) fn discovered(&self) -> RawObject {
         let supported = self.revisions.iter().map(|revision| revision.as_str().to_owned()).collect();
-        let mut result = DiscoverResult::new(supported, self.capabilities.clone());
+        let mut capabilities = self.capabilities.clone();
+        // Here tasks are an extension.
+        capabilities.tasks = None;
+        let mut result = DiscoverResult::new(supported, capabilities);
         result.instructions.clone_from(&self.instructions);
         RawObject::from_serialize(&result).expect("a description of the server serializes")
     }

@@ -164,7 +164,7 @@ fn agree(service: &Service, params: Option<&RawObject>) -> Result<(Arc<Peer>, Ra
     let revision = peer.revision;
     let mut can = service.capabilities().clone();
     if let Some(extensions) = &mut can.extensions {
-        extensions.retain(|name, _| service.is_for_sessions(name));
+        extensions.retain(|name, _| service.is_declared_in(name, revision));
     }
     let mut result = InitializeResult::new(revision.as_str(), can, service.info().clone());
     result.instructions = service.instructions_text().cloned();

@@ -4,7 +4,9 @@ use pintle_proto::{
     http::{HeaderParams, Streams, name_in},
     server::Outcome,
 };
-use pintle_types::{Frame, Message, Notification, RawObject, RawValue, RpcError, method, plain_error};
+use pintle_types::{
+    Frame, Message, Notification, RawObject, RawValue, RpcError, method, plain_error, schema::Tool,
+};
 use pintle_uri::nearest;
 use tokio::sync::oneshot;
 
@@ -12,6 +14,7 @@ use crate::server::{
     Access, Cx, Entry, ListKind, Next, Target, ToolRoute,
     access::required::Required,
     call::{
+        detached::{DetachRequest, ToolStart},
         run::{HandlerFuture, Start, run_claimed},
         sink::CallEvent,
         target::{TextArguments, ToolCall},
@@ -186,15 +189,38 @@ pub(crate) fn cancellations(frame: &Frame) -> Vec<Notification> {
 /// Starts the handler of a route that the caller may use. If the call has a `requestState`, the handler runs once the state
 /// is claimed.
 fn go(cx: &Cx, options: &RouteOptions) -> HandlerFuture {
+    go_detached(cx, options, None)
+}
+
+/// Starts the handler of a route, detached from its request if that is requested.
+fn go_detached(cx: &Cx, options: &RouteOptions, detach: Option<DetachRequest>) -> HandlerFuture {
     if let Some(timeout) = options.timeout.or_else(|| cx.mount_timeout().map(Some)) {
         cx.set_timeout(timeout);
     }
     let next = &options.next;
+    let start = |cx: Cx, next: &Next, detach: Option<DetachRequest>| {
+        if let Some(detach) = detach {
+            cx.request_detach(detach);
+        }
+        next.go(cx)
+    };
     if !cx.call().returned() {
-        return next.go(cx.clone());
+        return start(cx.clone(), next, detach);
     }
     let next = next.clone();
-    run_claimed(cx, move |cx| next.go(cx))
+    run_claimed(cx, move |cx| start(cx, &next, detach))
+}
+
+/// Asks the extensions how the call of a tool starts. The first that decides anything else than to run it decides.
+fn intercepted(cx: &Cx, tool: &Tool) -> Result<Option<DetachRequest>, Outcome> {
+    for interceptor in &cx.snapshot().settings.interceptors {
+        match interceptor(cx, tool) {
+            ToolStart::Run => {}
+            ToolStart::Refuse(outcome) => return Err(outcome),
+            ToolStart::Detach(request) => return Ok(Some(request)),
+        }
+    }
+    Ok(None)
 }
 
 /// Returns the text of a member that must be a string.
@@ -235,13 +261,24 @@ fn tool(cx: &Cx) -> Result<HandlerFuture, Outcome> {
     let call = ToolCall { tool: route.clone(), filled };
     if matches!(admission, AccessGrant::Granted) {
         cx.set_tool(call);
-        return Ok(go(cx, &route.options));
+        return Ok(start_tool(cx, route));
     }
     let route = route.clone();
     Ok(admission.run(cx, move |cx| {
         cx.set_tool(call);
-        go(&cx, &route.options)
+        start_tool(&cx, &route)
     }))
+}
+
+/// Starts the handler of a tool, as the extensions decide.
+fn start_tool(cx: &Cx, route: &ToolRoute) -> HandlerFuture {
+    if cx.snapshot().settings.interceptors.is_empty() {
+        return go(cx, &route.options);
+    }
+    match intercepted(cx, &route.tool) {
+        Ok(detach) => go_detached(cx, &route.options, detach),
+        Err(outcome) => Box::pin(std::future::ready(outcome)),
+    }
 }
 
 /// Returns the tool of this name: one of the session or the principal, or one of everybody.

@@ -18,7 +18,10 @@ use crate::{
     message_log::MessageLog,
     server::{
         Cx, ListKind, MemoryReplayGuard, Next, ReplayGuard,
-        call::run::Start,
+        call::{
+            detached::{Detacher, Interceptor},
+            run::Start,
+        },
         catalogue::{Catalogue, custom::CustomMethod},
         gate::registry::Gates,
         handler::state_map::StateMap,
@@ -80,6 +83,14 @@ pub(crate) struct ServerSettings {
     pub(crate) logging: bool,
     pub(crate) tool_completion: bool,
     pub(crate) extensions: JsonObject,
+    /// The capabilities and extensions that extensions need: who needs it, and what.
+    pub(crate) needs: Vec<(String, String)>,
+    /// Changes that extensions make to the declared capabilities.
+    pub(crate) capability_edits: Vec<Arc<CapabilityEdit>>,
+    /// The extensions that decide how calls of tools start.
+    pub(crate) interceptors: Vec<Arc<Interceptor>>,
+    /// The extension that takes over calls whose handlers detach them.
+    pub(crate) detacher: Option<Arc<Detacher>>,
     pub(crate) experimental: JsonObject,
     /// The capabilities that are declared although the catalogue has no such entries yet.
     pub(crate) expected: Expected,
@@ -108,6 +119,10 @@ impl Default for ServerSettings {
             logging: false,
             tool_completion: false,
             extensions: JsonObject::new(),
+            needs: Vec::new(),
+            capability_edits: Vec::new(),
+            interceptors: Vec::new(),
+            detacher: None,
             experimental: JsonObject::new(),
             expected: Expected::default(),
             list_hint: CacheHint::default(),
@@ -115,6 +130,9 @@ impl Default for ServerSettings {
         }
     }
 }
+
+/// A change of the declared capabilities.
+pub(crate) type CapabilityEdit = dyn Fn(&mut ServerCapabilities) + Send + Sync;
 
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Expected {
@@ -138,7 +156,26 @@ impl Snapshot {
         }
         faults.extend(self.catalogue.missing(&self.own));
         faults.extend(self.offered().faults());
+        faults.extend(self.unmet_needs());
         (!faults.is_empty()).then(|| faults.join("\n").into())
+    }
+
+    /// Returns what extensions need and the server does not have.
+    fn unmet_needs(&self) -> Vec<String> {
+        if self.settings.needs.is_empty() {
+            return Vec::new();
+        }
+        let can = serde_json::to_value(self.service.capabilities()).unwrap_or_default();
+        let has = |need: &str| match need.contains('/') {
+            true => can["extensions"].get(need).is_some(),
+            false => can.get(need).is_some(),
+        };
+        let unmet = self.settings.needs.iter().filter(|(_, need)| !has(need));
+        unmet
+            .map(|(name, need)| {
+                format!("the extension `{name}` needs `{need}`, which the server does not have; add it")
+            })
+            .collect()
     }
 
     /// Returns how long a list may be cached, with those of the providers: all pages alike. A list that depends on the caller is
@@ -219,6 +256,7 @@ impl Snapshot {
             can.experimental = Some(settings.experimental.clone());
         }
         self.providers.declare(&mut can);
+        settings.capability_edits.iter().for_each(|edit| edit(&mut can));
         can
     }
 }

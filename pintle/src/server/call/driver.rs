@@ -171,11 +171,11 @@ impl CallDriver {
                 CallStep::Event(event) => event,
                 CallStep::Done(outcome) => {
                     let done = CallEvent::Done(self.call().clone(), outcome);
-                    return self.cx.sink().send(done).await;
+                    return self.cx.response_sink().send(done).await;
                 }
                 CallStep::Cancelled => return,
             };
-            self.cx.sink().send(event).await;
+            self.cx.response_sink().send(event).await;
         }
     }
 
@@ -185,8 +185,8 @@ impl CallDriver {
         expect(unused_variables, reason = "a shared sink has its own receiver")
     )]
     fn poll_event(&self, task: &mut Context<'_>) -> Poll<CallStep> {
-        match self.cx.sink() {
-            CallSink::Shared(_) => Poll::Pending,
+        match self.cx.response_sink() {
+            CallSink::Shared(_) | CallSink::Detached(_) => Poll::Pending,
             #[cfg(feature = "http-server")]
             CallSink::Own(sink) => sink.poll(task).map(spawned::step),
         }
@@ -194,8 +194,8 @@ impl CallDriver {
 
     /// Takes the next event without waiting, or the end if somebody other than the handler has ended the call.
     fn take_event(&self) -> Option<CallStep> {
-        match self.cx.sink() {
-            CallSink::Shared(_) => None,
+        match self.cx.response_sink() {
+            CallSink::Shared(_) | CallSink::Detached(_) => None,
             #[cfg(feature = "http-server")]
             CallSink::Own(sink) => sink.take().transpose().map(spawned::step),
         }

@@ -9,6 +9,7 @@ pub(crate) mod context;
 #[cfg(feature = "logging")]
 pub(crate) mod current;
 pub(crate) mod cx;
+pub(crate) mod detached;
 pub(crate) mod driver;
 pub(crate) mod elicit;
 pub(crate) mod layer;

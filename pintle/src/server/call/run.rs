@@ -4,6 +4,7 @@ use std::{
     future::Future,
     panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll, ready},
     time::Duration,
 };
@@ -15,6 +16,7 @@ use tokio::time::{Instant, sleep};
 
 use super::{
     cx::span,
+    detached::{Adopt, DetachedCall, DetachedEvents},
     replay::{Acquired, StateClaim},
 };
 use crate::server::{Cx, clock::sealed_at};
@@ -84,6 +86,18 @@ pub(crate) struct HandlerRun {
     last: Vec<Bytes>,
     /// The span of the call, if a subscriber wants it or the client receives log messages.
     span: tracing::Span,
+    place: RunPlace,
+}
+
+/// Where a handler runs.
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum RunPlace {
+    /// In its request: the outcome is the response.
+    Request,
+    /// No longer here: it was detached, and what is left is to respond to the request.
+    Elsewhere,
+    /// After the response of its request.
+    Detached,
 }
 
 impl HandlerRun {
@@ -101,7 +115,21 @@ impl HandlerRun {
             settling: false,
             last: Vec::new(),
             span,
+            place: RunPlace::Request,
         }
+    }
+
+    /// Creates the run of a handler that goes on after the response of its request.
+    pub(crate) fn detached(handler: HandlerFuture, cx: Cx) -> Self {
+        let mut run = Self::new(handler, cx, tracing::Span::none());
+        run.place = RunPlace::Detached;
+        run
+    }
+
+    /// Hands the handler over, and goes on with the response to its request.
+    fn hand_over(&mut self, (adopt, events): (Adopt, Arc<DetachedEvents>), handler: HandlerFuture) {
+        self.place = RunPlace::Elsewhere;
+        self.handler = Some(adopt(DetachedCall::new(handler, &self.cx, events)));
     }
 
     /// Returns the notifications that have to be sent before the outcome.
@@ -113,7 +141,8 @@ impl HandlerRun {
 
     /// Polls the timeout only, for a handler that is held back.
     pub(crate) fn poll_time(&mut self, cx: &mut Context<'_>) -> Poll<Outcome> {
-        let Some(after) = self.cx.timeout().filter(|_| !self.settling) else { return Poll::Pending };
+        let limit = self.cx.timeout().filter(|_| !self.settling && self.place == RunPlace::Request);
+        let Some(after) = limit else { return Poll::Pending };
         if self.cx.is_asking() {
             // The timeout does not run while the call waits for its client.
             let left = self.deadline.take().map(|sleep| sleep.deadline() - Instant::now());
@@ -150,14 +179,32 @@ impl Future for HandlerRun {
             let outcome = match polled {
                 Ok(Poll::Ready(outcome)) => outcome,
                 Err(panic) => panicked(&self.cx, &*panic),
+                Ok(Poll::Pending) if self.place == RunPlace::Elsewhere => return Poll::Pending,
                 Ok(Poll::Pending) if !self.settling && self.cx.is_parked(cx.waker()) => {
                     let replied = self.cx.held().and_then(StateClaim::take_reply);
                     replied.map_or(Outcome::InputRequired, Outcome::Replied)
                 }
-                Ok(Poll::Pending) => ready!(self.poll_time(cx)),
+                Ok(Poll::Pending) => match (self.cx.adoption(false), self.handler.take()) {
+                    (Some(adoption), Some(handler)) => {
+                        self.hand_over(adoption, handler);
+                        continue;
+                    }
+                    (_, handler) => {
+                        self.handler = handler;
+                        ready!(self.poll_time(cx))
+                    }
+                },
             };
             self.drop_handler();
-            let Some(held) = self.cx.held().filter(|_| !self.settling) else {
+            if self.place == RunPlace::Request
+                && !matches!(outcome, Outcome::InputRequired | Outcome::Replied(_))
+                && let Some(adoption) = self.cx.adoption(true)
+            {
+                self.hand_over(adoption, Box::pin(std::future::ready(outcome)));
+                continue;
+            }
+            let is_settled = self.settling || self.place == RunPlace::Detached;
+            let Some(held) = self.cx.held().filter(|_| !is_settled) else {
                 span::record(&span, &outcome);
                 return Poll::Ready(outcome);
             };
@@ -187,8 +234,10 @@ impl Drop for HandlerRun {
             // Dropped before the state is released with its progress.
             self.drop_handler();
         }
-        self.cx.end();
-        if let Some(held) = self.cx.held() {
+        if self.place != RunPlace::Elsewhere {
+            self.cx.end();
+        }
+        if let Some(held) = self.cx.held().filter(|_| self.place != RunPlace::Detached) {
             held.release(self.cx.call());
         }
     }

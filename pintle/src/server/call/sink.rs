@@ -14,6 +14,7 @@ use pintle_proto::{
 use pintle_types::{RawObject, schema::InputRequest};
 use tokio::sync::{mpsc, oneshot};
 
+use super::detached::DetachedEvents;
 #[cfg(feature = "http-server")]
 use super::own_sink::OwnSink;
 use crate::server::sessions::LiveSession;
@@ -26,6 +27,8 @@ pub(crate) enum CallSink {
     /// A queue of this call alone. The call's driver receives from it.
     #[cfg(feature = "http-server")]
     Own(OwnSink),
+    /// The events of a call that goes on after its response.
+    Detached(Arc<DetachedEvents>),
 }
 
 /// An event of a running call.
@@ -72,6 +75,8 @@ impl CallSink {
             Self::Shared(sink) => sink.send(event).await,
             #[cfg(feature = "http-server")]
             Self::Own(sink) => sink.send(event).await,
+            // Only questions and progress concern a detached call.
+            Self::Detached(_) => {}
         }
     }
 
@@ -81,6 +86,7 @@ impl CallSink {
             Self::Shared(sink) => sink.try_send(event),
             #[cfg(feature = "http-server")]
             Self::Own(sink) => sink.try_send(event),
+            Self::Detached(_) => true,
         }
     }
 
@@ -91,6 +97,7 @@ impl CallSink {
             Self::Shared(sink) => sink.shared.events.capacity() > 0,
             #[cfg(feature = "http-server")]
             Self::Own(sink) => sink.has_capacity(),
+            Self::Detached(_) => true,
         }
     }
 
@@ -103,13 +110,17 @@ impl CallSink {
                 sink.has_capacity()
                     && make().is_none_or(|line| sink.try_send(CallEvent::Notification(line.into())))
             }
+            Self::Detached(_) => true,
         }
     }
 
-    /// Sends a question. The returned value waits for the answer.
-    pub(crate) async fn ask(&self, request: InputRequest) -> PendingAnswer<'_> {
+    /// Sends a question with its key. The returned value waits for the answer.
+    pub(crate) async fn ask(&self, key: &str, request: InputRequest) -> PendingAnswer<'_> {
         let (tx, rx) = oneshot::channel();
-        self.send(CallEvent::Ask(request, tx)).await;
+        match self {
+            Self::Detached(events) => events.ask(key, request, tx),
+            _ => self.send(CallEvent::Ask(request, tx)).await,
+        }
         PendingAnswer { answer: rx, sink: self, done: false }
     }
 
@@ -119,6 +130,7 @@ impl CallSink {
             Self::Shared(sink) => Some(&sink.shared.session),
             #[cfg(feature = "http-server")]
             Self::Own(sink) => sink.session(),
+            Self::Detached(events) => events.session(),
         }
     }
 
@@ -127,6 +139,7 @@ impl CallSink {
             Self::Shared(sink) => sink.shared.abandoned.store(true, Ordering::Release),
             #[cfg(feature = "http-server")]
             Self::Own(_) => {}
+            Self::Detached(events) => events.abandon(),
         }
         // Only wakes the receiver: without capacity it is awake, or will be.
         self.try_send(CallEvent::AskAbandoned);

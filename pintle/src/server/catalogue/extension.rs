@@ -1,20 +1,27 @@
 use std::{fmt, future::Future, pin::Pin, sync::Arc};
 
 use pintle_proto::{
-    Peer,
-    server::{Extension as Wire, Grant},
+    Peer, Revision,
+    server::{Extension as Wire, Grant, Outcome},
 };
 use pintle_types::{
-    JsonObject, Meta, MetaKeyError, Notification,
-    schema::{ResultType, SubscriptionFilter},
+    JsonObject, Notification,
+    schema::{ResultType, ServerCapabilities, SubscriptionFilter, Tool},
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
+use tower_layer::Layer;
+use tower_service::Service;
 
 use super::custom::{CustomMethod, OnNotification, check_method};
 use crate::{
     Error, Result,
-    server::{Cx, HandlerError, Notice, RequestError, Server},
+    server::{
+        Cx, HandlerError, Next, Notice, RequestError, Server, ToolStart,
+        call::detached::{Detacher, Interceptor},
+        dispatch,
+        snapshot::CapabilityEdit,
+    },
 };
 
 /// An extension of the protocol: methods, notifications and result types that some clients support.
@@ -68,6 +75,11 @@ pub struct Installation {
     settings: JsonObject,
     methods: Vec<(String, CustomMethod)>,
     notified: Vec<(String, Arc<OnNotification>)>,
+    needs: Vec<String>,
+    capability_edits: Vec<Arc<CapabilityEdit>>,
+    interceptors: Vec<Arc<Interceptor>>,
+    detacher: Option<Arc<Detacher>>,
+    layers: Vec<Box<dyn FnOnce(Next) -> Next + Send>>,
 }
 
 impl Installation {
@@ -77,6 +89,11 @@ impl Installation {
             settings: extension.settings(),
             methods: Vec::new(),
             notified: Vec::new(),
+            needs: Vec::new(),
+            capability_edits: Vec::new(),
+            interceptors: Vec::new(),
+            detacher: None,
+            layers: Vec::new(),
         };
         extension.install(empty)
     }
@@ -97,6 +114,82 @@ impl Installation {
         let name = name.into();
         self.wire.methods.push(name.clone());
         self.methods.push((name, CustomMethod::new(handler)));
+        self
+    }
+
+    /// Adds a handler for a method that the protocol itself has in some revisions with sessions, and leaves to an extension in
+    /// later ones, as those of tasks. Clients of those revisions need not declare the extension; the server has to
+    /// [declare](Self::capabilities) the capability that the method depends on.
+    #[must_use]
+    pub fn session_method<P, R, E, F, Fut>(mut self, name: impl Into<String>, handler: F) -> Self
+    where
+        P: DeserializeOwned + Send,
+        R: Serialize,
+        F: Fn(Cx, P) -> Fut + Send + Sync + 'static,
+        E: HandlerError<RequestError>,
+        Fut: Future<Output = Result<R, E>> + Send + 'static,
+    {
+        self.methods.push((name.into(), CustomMethod::new(handler)));
+        self
+    }
+
+    /// Changes the capabilities that the server declares, besides the extension itself.
+    #[must_use]
+    pub fn capabilities(mut self, edit: impl Fn(&mut ServerCapabilities) + Send + Sync + 'static) -> Self {
+        self.capability_edits.push(Arc::new(edit));
+        self
+    }
+
+    /// Declares that the extension needs something of the final server: a capability such as `resources`, or another extension by
+    /// its name. [`Server::check`] reports what is missing, and `serve` refuses to start.
+    #[must_use]
+    pub fn needs(mut self, name: impl Into<String>) -> Self {
+        self.needs.push(name.into());
+        self
+    }
+
+    /// Adds an interceptor of tool calls. It is called once the caller may use the tool and the arguments are valid, and decides
+    /// how the handler runs.
+    #[must_use]
+    pub fn intercept_tools(
+        mut self,
+        decide: impl Fn(&Cx, &Tool) -> ToolStart + Send + Sync + 'static,
+    ) -> Self {
+        self.interceptors.push(Arc::new(decide));
+        self
+    }
+
+    /// Has the extension take over calls whose handlers call [`Cx::detach`]. The function returns a [`ToolStart::Detach`], or `None`
+    /// for a client that cannot follow the call.
+    ///
+    /// A server has one such extension; a second one is an error.
+    #[must_use]
+    pub fn takes_detached(
+        mut self,
+        adopt: impl Fn(&Cx) -> Option<ToolStart> + Send + Sync + 'static,
+    ) -> Self {
+        self.detacher = Some(Arc::new(adopt));
+        self
+    }
+
+    /// Puts a `tower` layer around every request and every notification, as [`Server::layer`] does. It is outside of the layers that
+    /// the server has when the extension is added.
+    #[must_use]
+    pub fn layer<L>(mut self, layer: L) -> Self
+    where
+        L: Layer<Next> + Send + 'static,
+        L::Service: Service<Cx, Response = Outcome> + Clone + Send + Sync + 'static,
+        <L::Service as Service<Cx>>::Error: fmt::Display + Send,
+        <L::Service as Service<Cx>>::Future: Send + 'static,
+    {
+        self.layers.push(Box::new(move |next| next.wrapped(&layer)));
+        self
+    }
+
+    /// Restricts the extension to these revisions. It does not exist for clients of others.
+    #[must_use]
+    pub fn revisions(mut self, revisions: impl IntoIterator<Item = Revision>) -> Self {
+        self.wire.revisions = revisions.into_iter().collect();
         self
     }
 
@@ -176,27 +269,56 @@ impl Server {
         self.noting(|server| server.install(Installation::of(extension)))
     }
 
-    fn install(&self, Installation { wire, settings, methods, notified }: Installation) -> Result<()> {
+    /// Installs all that an extension has, or nothing.
+    fn install(&self, installation: Installation) -> Result<()> {
+        let Installation {
+            wire,
+            settings,
+            methods,
+            notified,
+            needs,
+            capability_edits,
+            interceptors,
+            detacher,
+            layers,
+        } = installation;
         let name = wire.name.clone();
-        // A prefix that the protocol keeps for itself is right here: its own extensions have one.
-        let shaped = matches!(Meta::check_key(&name), Ok(()) | Err(MetaKeyError::Reserved { .. }));
-        if !shaped || !name.contains('/') {
+        if !is_extension_name(&name) {
             return Err(Error::misuse(format!(
                 "`{name}` is not an extension's name: use a domain of yours turned round, as in `com.example/name`"
             )));
         }
         self.change(|state| {
             let mut extensions = state.settings.extensions.clone();
-            declare(&mut extensions, "extension", name, Value::Object(settings))?;
+            declare(&mut extensions, "extension", name.clone(), Value::Object(settings))?;
             let mut custom = state.custom.clone();
             for (method, handler) in methods {
+                if let Some(owner) = owner_of_method(state.service.extensions(), &method) {
+                    return Err(Error::misuse(format!(
+                        "the method `{method}` of `{name}` is one of the extension `{owner}`; choose another name"
+                    )));
+                }
                 check_method(&custom, &method)?;
                 custom.insert(method, handler);
             }
             check_owned(state.service.extensions(), &wire)?;
+            if detacher.is_some() && state.settings.detacher.is_some() {
+                return Err(Error::misuse(format!(
+                    "`{name}` takes over detached calls, and so does another extension; add one of them"
+                )));
+            }
             self.add_notification_handlers(notified)?;
             (state.custom, state.settings.extensions) = (custom, extensions);
             state.service = state.service.clone().extend(wire);
+            state.settings.needs.extend(needs.into_iter().map(|need| (name.clone(), need)));
+            state.settings.capability_edits.extend(capability_edits);
+            state.settings.interceptors.extend(interceptors);
+            state.settings.detacher = detacher.or(state.settings.detacher.take());
+            for layer in layers {
+                let inner = state.layered.take().unwrap_or_else(dispatch::innermost);
+                state.layered = Some(layer(inner));
+                state.service.set_deferred(true);
+            }
             Ok(())
         })
     }
@@ -205,6 +327,24 @@ impl Server {
     pub fn tell(&self, notice: Notice) {
         self.changes().publish_notice(&Arc::new(notice));
     }
+}
+
+/// Returns whether this can be the name of an extension: a prefix, a slash and a name, in which further slashes may be. Some official
+/// names have two, so the grammar of `_meta` keys is not theirs.
+fn is_extension_name(name: &str) -> bool {
+    let mut parts = name.split('/');
+    let fits = |part: &str| {
+        !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+    };
+    parts.next().is_some_and(|prefix| fits(prefix) && prefix.contains('.'))
+        && parts.clone().next().is_some()
+        && parts.all(fits)
+}
+
+/// Returns the extension that has a method.
+fn owner_of_method<'a>(known: &'a [Wire], method: &str) -> Option<&'a str> {
+    let owner = known.iter().find(|extension| extension.methods.iter().any(|own| own == method));
+    owner.map(|extension| extension.name.as_str())
 }
 
 /// Refuses a result type or a member of subscription filters that another extension, or the protocol, defines.

@@ -114,8 +114,16 @@ pub(crate) fn tools(cx: &Cx) -> Outcome {
         return overlay.list(cx);
     }
     let catalogue = &cx.snapshot().catalogue;
-    list(cx, ListKind::Tools, &catalogue.tools, &catalogue.printed.tools, |page, next| {
+    let printed = &catalogue.printed;
+    // How a tool may be run is a member of the session era: later there is an extension, and the server decides.
+    let is_intercepted = !cx.snapshot().settings.interceptors.is_empty();
+    let in_session = is_intercepted && !cx.peer().revision.is_stateless();
+    let printed = if in_session { &printed.session_tools } else { &printed.tools };
+    list(cx, ListKind::Tools, &catalogue.tools, printed, |page, next| {
         let mut result = ListToolsResult::new(page.iter().map(|route| route.tool.clone()).collect());
+        if is_intercepted && !in_session {
+            result.tools.iter_mut().for_each(|tool| tool.execution = None);
+        }
         result.next_cursor = next;
         RawObject::from_serialize(&result)
     })

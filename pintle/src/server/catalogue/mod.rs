@@ -87,6 +87,8 @@ impl fmt::Debug for Sources {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Printed {
     pub(crate) tools: OnceLock<Arc<RawObject>>,
+    /// The tools as sessions see them, if they differ.
+    pub(crate) session_tools: OnceLock<Arc<RawObject>>,
     pub(crate) prompts: OnceLock<Arc<RawObject>>,
     pub(crate) resources: OnceLock<Arc<RawObject>>,
     pub(crate) templates: OnceLock<Arc<RawObject>>,

@@ -6,7 +6,7 @@ use std::{
 use pintle_proto::http::HeaderParams;
 use pintle_types::{
     JsonObject,
-    schema::{CallToolResult, Tool, ToolAnnotations},
+    schema::{CallToolResult, TaskSupport, Tool, ToolAnnotations},
 };
 use serde_json::Value;
 
@@ -313,6 +313,23 @@ impl ToolRoute {
     #[must_use]
     pub fn open_world(mut self, open: bool) -> Self {
         self.hints().open_world_hint = Some(open);
+        self
+    }
+
+    /// Declares whether calls of the tool may run as tasks: `optional`, `required` or `forbidden`, which is the default. The server needs
+    /// [`Tasks`](crate::tasks::Tasks).
+    ///
+    /// A call of an optional one becomes a task if its client supports tasks and the handler does not complete at once.
+    #[must_use]
+    pub fn task(mut self, support: impl Into<TaskSupport>) -> Self {
+        let support = support.into();
+        if let TaskSupport::Other(word) = &support {
+            self.options.faults.push(format!(
+                "the tool `{}` cannot be a task as `{word}`: write `optional`, `required` or `forbidden`",
+                self.tool.name
+            ));
+        }
+        self.tool.execution.get_or_insert_default().task_support = Some(support);
         self
     }
 

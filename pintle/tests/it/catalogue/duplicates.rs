@@ -135,7 +135,10 @@ fn an_extension_that_brings_something_twice_is_reported() {
             "an extension named `com.example/a` is already registered; add it once",
         ),
         (new().with(Clock(a, |clock| clock.method("x/y", null).method("x/y", null))), METHOD),
-        (new().with(Clock(a, method)).with(Clock(b, method)), METHOD),
+        (
+            new().with(Clock(a, method)).with(Clock(b, method)),
+            "the method `x/y` of `com.example/b` is one of the extension `com.example/a`; choose another name",
+        ),
         (new().with(Clock(a, method)).method("x/y", null), METHOD),
         (new().method("x/y", null).with(Clock(a, method)), METHOD),
         (new().with(Clock(a, notification)).with(Clock(b, notification)), NOTIFICATION),

@@ -217,7 +217,9 @@ fn invalid_extensions_are_reported() {
         }
     }
     // The protocol's own extensions have a prefix that it keeps for itself.
-    Server::new("s", "0").with(Named("io.modelcontextprotocol/tasks")).check().unwrap();
+    for name in ["io.modelcontextprotocol/tasks", "io.modelcontextprotocol/auth/dpop"] {
+        Server::new("s", "0").with(Named(name)).check().unwrap();
+    }
     for (server, said) in [
         (Server::new("s", "0").with(Named("clock")), "`clock` is not an extension's name"),
         (
@@ -226,8 +228,11 @@ fn invalid_extensions_are_reported() {
         ),
         (
             Server::new("s", "0").with(Named("com.example/a")).with(Named("com.example/b")),
-            "a handler for the method `x/y` is already registered",
+            "the method `x/y` of `com.example/b` is one of the extension `com.example/a`",
         ),
+        // Some official names have two slashes.
+        (Server::new("s", "0").with(Named("com.example/auth/")), "`com.example/auth/` is not"),
+        (Server::new("s", "0").with(Named("com example/a")), "`com example/a` is not"),
     ] {
         let error = server.check().unwrap_err().to_string();
         assert!(error.starts_with(said), "{error}");

@@ -40,7 +40,7 @@ impl Cx {
                 let _asking = AskingGuard::new(self);
                 let request = self.with_key(key, request);
                 let span = span::of_question(self, &request.method);
-                let asking = async { self.answer(self.0.sink.ask(request).await, deadline).await };
+                let asking = async { self.answer(self.sink().ask(key, request).await, deadline).await };
                 let answer = asking.instrument(span).await?;
                 self.0.call.settle(key, kind, &answer)
             }
@@ -88,6 +88,8 @@ impl Cx {
 
     fn effective_question_timeout(&self) -> Duration {
         match self.0.question_timeout_ms.load(Ordering::Relaxed) {
+            // A task has a lifetime of its own.
+            0 if self.call().is_detached() => Duration::MAX,
             0 => self.snapshot().settings.question,
             timeout => Duration::from_millis(timeout),
         }
@@ -235,7 +237,7 @@ impl Cx {
         let deadline = self.answer_deadline();
         let _asking = AskingGuard::new(self);
         let span = span::of_question(self, &method);
-        let asking = async { self.answer(self.0.sink.ask(request).await, deadline).await };
+        let asking = async { self.answer(self.sink().ask(&method, request).await, deadline).await };
         let answer = asking.instrument(span).await?;
         answer.decode().map_err(|error| AskError::BadAnswer { key: method, reason: plain_error(&error) })
     }
@@ -324,7 +326,8 @@ impl Cx {
         let deadline = self.answer_deadline();
         let _asking = AskingGuard::new(self);
         for (key, kind, request) in sent {
-            waiting.push((key, kind, self.0.sink.ask(request).await));
+            let pending = self.sink().ask(&key, request).await;
+            waiting.push((key, kind, pending));
         }
         for (key, kind, waiting) in waiting {
             let answer = self.answer(waiting, deadline).await?;

@@ -21,8 +21,11 @@ use std::{
 use http::Extensions;
 #[cfg(feature = "http-server")]
 use pintle_proto::server::Ticket;
-use pintle_proto::{Peer, server::Call};
-use pintle_types::{Meta, RawObject};
+use pintle_proto::{
+    Peer,
+    server::{Call, Extension},
+};
+use pintle_types::{Meta, RawObject, RpcError, plain_error};
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 
@@ -31,6 +34,7 @@ pub use self::target::Target;
 use self::{edited::Edited, notifications::HeldNotifications};
 use super::{
     context::RequestContext,
+    detached::{Adopt, DetachRequest, DetachedEvents, Detaching},
     replay::StateClaim,
     sink::CallSink,
     target::{TextArguments, ToolCall},
@@ -81,6 +85,8 @@ struct CallState {
     timeout: OnceLock<Option<Duration>>,
     /// Set once the state that the call came with is to be claimed.
     held: OnceLock<Box<StateClaim>>,
+    /// Set once the call is to go on after its response.
+    detaching: OnceLock<Box<Detaching>>,
 }
 
 /// The facts of a call that are known once it was routed.
@@ -144,6 +150,7 @@ impl Cx {
             notifications: Mutex::default(),
             timeout: OnceLock::new(),
             held: OnceLock::new(),
+            detaching: OnceLock::new(),
         };
         Self(Arc::new(state), None)
     }
@@ -205,8 +212,39 @@ impl Cx {
         self.0.held.get_or_init(|| Box::new(held()))
     }
 
+    /// Returns the destination of the events of the call.
     pub(crate) fn sink(&self) -> &CallSink {
+        self.0.detaching.get().map_or(&self.0.sink, |detaching| &detaching.sink)
+    }
+
+    /// Returns the destination of the response and of what comes before it.
+    pub(crate) fn response_sink(&self) -> &CallSink {
         &self.0.sink
+    }
+
+    /// Has the call go on after its response. Returns `false` if it does already.
+    pub(crate) fn request_detach(&self, request: DetachRequest) -> bool {
+        let mut request = Some(request);
+        self.0.detaching.get_or_init(|| {
+            let session = self.0.sink.session().cloned();
+            // The closure runs once, so there is a request.
+            Box::new(Detaching::new(request.take(), session))
+        });
+        if request.is_none() {
+            self.0.call.detach();
+        }
+        request.is_none()
+    }
+
+    /// Returns the code that takes the call over, if it is to be detached now, and the events of the call. `completed` is whether
+    /// the handler has completed.
+    pub(crate) fn adoption(&self, completed: bool) -> Option<(Adopt, Arc<DetachedEvents>)> {
+        let detaching = self.0.detaching.get()?;
+        let adopt = detaching.take(completed);
+        if adopt.is_none() && completed && detaching.was_declined() {
+            self.0.call.attach();
+        }
+        Some((adopt?, detaching.events()?))
     }
 
     pub(crate) fn call(&self) -> &Call {
@@ -273,6 +311,34 @@ impl Cx {
     /// Returns the client's settings of an extension, if it declared the extension.
     pub fn extension(&self, name: &str) -> Option<&serde_json::Value> {
         self.peer().capabilities.extensions.as_ref()?.get(name)
+    }
+
+    /// Decodes the client's settings of an extension. `None` if it did not declare the extension. A type that keeps unknown members
+    /// has a map with `#[serde(flatten)]`.
+    ///
+    /// # Errors
+    ///
+    /// The settings are not a `T`.
+    pub fn extension_as<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, RpcError> {
+        let Some(settings) = self.extension(name) else { return Ok(None) };
+        T::deserialize(settings).map(Some).map_err(|error| {
+            RpcError::invalid_params(format!(
+                "the settings of the extension `{name}`: {}",
+                plain_error(&error)
+            ))
+        })
+    }
+
+    /// Returns an error if the client did not declare an extension. The error names it, so that clients know what is missing.
+    ///
+    /// # Errors
+    ///
+    /// The client did not declare the extension.
+    pub fn require_extension(&self, name: &str) -> Result<(), RpcError> {
+        match self.extension(name) {
+            Some(_) => Ok(()),
+            None => Err(Extension::undeclared(name)),
+        }
     }
 
     /// Returns the parameters of the request, not decoded.
@@ -343,7 +409,7 @@ impl Cx {
 
     /// Ends the call: tasks that still wait for an answer get none.
     pub(crate) fn end(&self) {
-        self.0.call.close();
+        self.0.call.end();
         self.0.is_over.store(true, Ordering::Release);
         self.0.over.notify_waiters();
     }

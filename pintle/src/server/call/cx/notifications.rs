@@ -7,7 +7,10 @@ use pintle_types::schema::LoggingLevel;
 use serde::Serialize;
 
 use super::Cx;
-use crate::server::call::{rate::Rate, sink::CallEvent};
+use crate::server::call::{
+    rate::Rate,
+    sink::{CallEvent, CallSink},
+};
 
 /// The progress report that was held back, the number of lost log messages, and the rate limits of both.
 #[derive(Default)]
@@ -42,6 +45,10 @@ impl Cx {
     }
 
     async fn report(&self, done: f64, total: Option<f64>, message: Option<&str>) {
+        if let CallSink::Detached(events) = self.sink() {
+            events.report(done, total, message);
+            return tokio::task::coop::consume_budget().await;
+        }
         if !self.wants_progress() {
             return;
         }
@@ -50,7 +57,7 @@ impl Cx {
             let mut notifications = self.held_notifications();
             let notifications = notifications.get_or_insert_default();
             let sent = notifications.progress.take()
-                && self.0.sink.try_notify(|| self.0.call.progress(done, total, message));
+                && self.sink().try_notify(|| self.0.call.progress(done, total, message));
             if sent {
                 notifications.held.take_if(|held| held.done <= done);
             } else if notifications.held.as_ref().is_none_or(|held| done > held.done) {
@@ -119,7 +126,7 @@ impl Cx {
 
     pub(super) async fn send_notification(&self, line: Option<Vec<u8>>) {
         if let Some(line) = line {
-            self.0.sink.send(CallEvent::Notification(line.into())).await;
+            self.sink().send(CallEvent::Notification(line.into())).await;
         }
     }
 }
@@ -137,19 +144,19 @@ impl Cx {
     pub(crate) fn log_if_room(&self, level: LoggingLevel, logger: &str, data: &impl Serialize) {
         let mut notifications = self.held_notifications();
         let notifications = notifications.get_or_insert_default();
-        if !self.0.sink.has_capacity() || !notifications.log.take() {
+        if !self.sink().has_capacity() || !notifications.log.take() {
             notifications.lost += 1;
             return;
         }
         let lost = std::mem::take(&mut notifications.lost);
         if let Some(line) = self.lost_line(lost)
-            && !self.0.sink.try_send(CallEvent::Notification(line.into()))
+            && !self.sink().try_send(CallEvent::Notification(line.into()))
         {
             notifications.lost = lost + 1;
             return;
         }
         if let Some(line) = self.log_line(level, Some(logger), data)
-            && !self.0.sink.try_send(CallEvent::Notification(line.into()))
+            && !self.sink().try_send(CallEvent::Notification(line.into()))
         {
             notifications.lost += 1;
         }

@@ -18,7 +18,7 @@ impl Cx {
         let deadline = self.answer_deadline();
         let _asking = AskingGuard::new(self);
         let span = span::of_question(self, method);
-        let asking = async { self.answer(self.sink().ask(request).await, deadline).await };
+        let asking = async { self.answer(self.sink().ask(method, request).await, deadline).await };
         self.call().raised_answer(method, asking.instrument(span).await?)
     }
 

@@ -75,7 +75,7 @@ impl Cx {
     pub(crate) fn own_sink(&self) -> Option<&OwnSink> {
         match &self.0.sink {
             CallSink::Own(sink) => Some(sink),
-            CallSink::Shared(_) => None,
+            CallSink::Shared(_) | CallSink::Detached(_) => None,
         }
     }
 }
