@@ -12,7 +12,7 @@ use crate::{kind::Kind, uri::Uri};
 /// Returns the options whose value is passed on unchanged.
 fn given(kind: Kind) -> &'static [&'static str] {
     match kind {
-        Kind::Tool => &["title", "icon", "timeout", "annotations"],
+        Kind::Tool => &["title", "icon", "timeout", "annotations", "task"],
         Kind::Prompt => &["title", "icon", "timeout"],
         Kind::Resource => &["title", "icon", "timeout", "mime_type", "annotations", "cache"],
     }
@@ -21,7 +21,7 @@ fn given(kind: Kind) -> &'static [&'static str] {
 fn known(kind: Kind) -> &'static str {
     match kind {
         Kind::Tool => {
-            "`name`, `title`, `description`, `icon`, `read_only`, `destructive = bool`, `idempotent`, `open_world = bool`, `annotations`, `strict`, `timeout`, `inline`, `requires(..)`, `hidden`"
+            "`name`, `title`, `description`, `icon`, `read_only`, `destructive = bool`, `idempotent`, `open_world = bool`, `annotations`, `strict`, `task`, `timeout`, `inline`, `requires(..)`, `hidden`"
         }
         Kind::Prompt => {
             "`name`, `title`, `description`, `icon`, `timeout`, `inline`, `requires(..)`, `hidden`"

@@ -132,6 +132,8 @@ mod sync;
 #[cfg(any(feature = "client", feature = "server"))]
 mod target;
 #[cfg(any(feature = "client", feature = "server"))]
+pub mod tasks;
+#[cfg(any(feature = "client", feature = "server"))]
 mod telemetry;
 pub mod testing;
 mod timeouts;

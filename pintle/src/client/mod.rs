@@ -28,6 +28,7 @@
 mod asking;
 mod connection;
 mod driver;
+mod extension;
 #[cfg(feature = "http-client")]
 pub mod http;
 mod layer;
@@ -64,7 +65,10 @@ pub use crate::{message_log::Direction, target::Target};
 
 pub use crate::suspended_call::{SuspendedCall, SuspendedQuestion};
 pub use asking::{Answer, ElicitUrl, IntoReply, IntoRoot, IntoRoots, Question, Report, Roots};
-pub use connection::{Batch, Call, Changes, Connection, Items, List, ListStates, RequestBuilder};
+pub use connection::{
+    Batch, Call, CallStart, Changes, Connection, Items, List, ListStates, RequestBuilder, Unresolved,
+};
+pub use extension::{ClientExtension, ClientInstallation};
 pub use layer::{Cx, Next, around};
 pub use pintle_proto::client::{Change, Mode, OpenError, Verdict};
 pub use reconnect::{Connector, Reconnect};
@@ -77,6 +81,7 @@ pub(crate) use asking::{RawHandler, RawQuestion};
 pub(crate) use connection::{CallNotification, Forward, Repetition};
 
 use asking::{custom_handler, handler};
+pub(in crate::client) use connection::ResultArm;
 use driver::{DirectSend, Driver};
 use state::{ClientSettings, ConnectionState};
 
@@ -113,12 +118,14 @@ use state::{ClientSettings, ConnectionState};
 #[derive(Clone)]
 pub struct Client {
     settings: ClientSettings,
+    /// The result types that extensions resolve.
+    arms: Arc<[Arc<ResultArm>]>,
 }
 
 impl Client {
     /// Creates a client without capabilities, identified by name and version.
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
-        Self { settings: ClientSettings::new(Implementation::new(name, version)) }
+        Self { settings: ClientSettings::new(Implementation::new(name, version)), arms: Arc::default() }
     }
 
     /// Sets the display name.
@@ -531,7 +538,7 @@ impl Client {
         }
         let direct = Arc::new(DirectSend::new());
         tokio::spawn(driver.run(direct.clone()));
-        Ok(Connection::new(shared, commands, direct))
+        Ok(Connection::new(shared, commands, direct, self.arms.clone()))
     }
 }
 

@@ -14,7 +14,7 @@ use crate::server::{
     Access, Cx, Entry, ListKind, Next, Target, ToolRoute,
     access::required::Required,
     call::{
-        detached::{DetachRequest, ToolStart},
+        cx::detached::{DetachRequest, ToolStart},
         run::{HandlerFuture, Start, run_claimed},
         sink::CallEvent,
         target::{TextArguments, ToolCall},

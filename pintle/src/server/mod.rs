@@ -59,8 +59,9 @@ pub use access::principal::Principal;
 pub use access::scope::{Entry, Scope};
 pub use access::tls_facts::TlsFacts;
 pub use call::context::HttpHead;
+pub use call::cx::detached::{DetachRequest, DetachedCall, ToolStart};
 pub use call::cx::{Cx, Target};
-pub use call::detached::{DetachRequest, DetachedCall, DetachedEvent, DetachedQuestion, ToolStart};
+pub use call::detached::{DetachedEvent, DetachedQuestion};
 pub use call::elicit::Elicited;
 pub use call::layer::{Next, around};
 pub use call::replay::kit as replay_kit;
@@ -178,6 +179,7 @@ impl Server {
             custom: HashMap::new(),
             layered: None,
             dispatch: dispatch::start,
+            innermost: dispatch::innermost,
             faults: Vec::new(),
             verdict: OnceLock::new(),
         };
@@ -452,11 +454,7 @@ impl Server {
         <L::Service as tower_service::Service<Cx>>::Error: fmt::Display + Send,
         <L::Service as tower_service::Service<Cx>>::Future: Send + 'static,
     {
-        self.change(|state| {
-            let inner = state.layered.take().unwrap_or_else(dispatch::innermost);
-            state.layered = Some(inner.wrapped(layer));
-            state.service.set_deferred(true);
-        });
+        self.change(|state| state.add_layer(|inner| inner.wrapped(layer)));
         self
     }
 

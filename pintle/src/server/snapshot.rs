@@ -19,10 +19,10 @@ use crate::{
     server::{
         Cx, ListKind, MemoryReplayGuard, Next, ReplayGuard,
         call::{
-            detached::{Detacher, Interceptor},
+            cx::detached::{Detacher, Interceptor},
             run::Start,
         },
-        catalogue::{Catalogue, custom::CustomMethod},
+        catalogue::{Catalogue, custom::CustomMethod, extension::CapabilityEdit},
         gate::registry::Gates,
         handler::state_map::StateMap,
         hooks::Hooks,
@@ -46,6 +46,8 @@ pub(crate) struct Snapshot {
     pub(crate) custom: HashMap<String, CustomMethod>,
     /// Finds the route of a call and starts its handler.
     pub(crate) dispatch: fn(&Cx) -> Start,
+    /// Returns the innermost part of the layers: the handler.
+    pub(crate) innermost: fn() -> Next,
     /// The layers around every call, if there are any.
     pub(crate) layered: Option<Next>,
     /// Errors of registrations, reported by `check` and `serve`.
@@ -131,9 +133,6 @@ impl Default for ServerSettings {
     }
 }
 
-/// A change of the declared capabilities.
-pub(crate) type CapabilityEdit = dyn Fn(&mut ServerCapabilities) + Send + Sync;
-
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Expected {
     pub(crate) tools: bool,
@@ -142,6 +141,13 @@ pub(crate) struct Expected {
 }
 
 impl Snapshot {
+    /// Puts a layer around every request and every notification, outside of those that are there.
+    pub(crate) fn add_layer(&mut self, wrap: impl FnOnce(Next) -> Next) {
+        let inner = self.layered.take().unwrap_or_else(self.innermost);
+        self.layered = Some(wrap(inner));
+        self.service.set_deferred(true);
+    }
+
     /// Returns all faults of the registrations, one a line. They are determined once, because a server that is chosen per
     /// request is checked with each.
     pub(crate) fn fault(&self) -> Option<&str> {

@@ -30,6 +30,8 @@ mod schema;
 mod server;
 mod stream;
 mod support;
+#[cfg(feature = "server")]
+mod tasks;
 #[cfg(all(feature = "client", feature = "server"))]
 mod testing_kit;
 mod transport;

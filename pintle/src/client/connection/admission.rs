@@ -93,7 +93,16 @@ impl Connection {
         Err(Error::Refused(format!("`{name}` changes faster than it can be decided on: try again later")))
     }
 
+    /// Returns the definition of a tool, as it was last listed. Lists the tools if it is unknown; `None` if that fails.
+    pub async fn find_tool(&self, name: &str) -> Option<Arc<Tool>> {
+        match self.shared().tool(name) {
+            Some(tool) => Some(tool),
+            None => self.look_up(name).await.0,
+        }
+    }
+
     /// Returns the current definition of a tool. Lists the tools if it is unknown or may be outdated; `None` if that fails.
+
     pub(in crate::client) async fn look_up(&self, name: &str) -> (Option<Arc<Tool>>, ToolsVersion) {
         let shared = self.shared();
         if let Some(fresh) = shared.fresh_tool(name) {

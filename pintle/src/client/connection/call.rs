@@ -1,4 +1,4 @@
-use std::{borrow::Cow, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use pintle_proto::client::{Cache, CacheTicket, RequestOutcome, Rounds};
 use pintle_types::{ErrorCode, RawObject, RawObjectBuilder, method, plain_error, schema::CallToolResult};
@@ -15,6 +15,7 @@ use super::{
     options::{RequestOptions, ResultUse, request_options},
     repeat, rounds,
     span::in_span,
+    unresolved::{CallStart, ResultArm, Unresolved, UnresolvedSlot},
 };
 use crate::{
     Error, Result,
@@ -92,6 +93,28 @@ impl<'a> Call<'a> {
         Ok(result)
     }
 
+    /// Sends the call and returns the first response: the result, or that of an extension, such as a task. [`send`](Self::send) waits
+    /// for the result in any case.
+    ///
+    /// # Errors
+    ///
+    /// As [`send`](Self::send).
+    pub async fn start(self) -> Result<CallStart> {
+        let Self { connection, name, params, mut options } = self;
+        let params = params.unwrap_or_else(|| named(&name, &()));
+        let params = params.map_err(|message| misnamed(&name, &message))?;
+        let slot = UnresolvedSlot::default();
+        options.unresolved = Some(slot.clone());
+        let result = connection.perform(method::TOOLS_CALL.into(), params, &mut options).await?;
+        if let Some(unresolved) = slot.take() {
+            return Ok(CallStart::Unresolved(unresolved));
+        }
+        let read = CallToolResult::from_raw(&result, |meta| connection.shared().meta(meta));
+        let result = read.map_err(|error| undecodable(method::TOOLS_CALL, &error))?;
+        connection.check_output(&name, &result, options.timeout).await?;
+        Ok(CallStart::Complete(Box::new(result)))
+    }
+
     /// Sends the call and deserializes its structured content, or else its text as JSON.
     ///
     /// # Errors
@@ -141,6 +164,14 @@ impl Connection {
             Some(Ok(ticket)) => Some(ticket),
             None => None,
         };
+        let prepared = match self.arms.is_empty() || options.forwarded || self.revision().is_stateless() {
+            true => None,
+            false => Box::pin(self.prepared(&method, &params)).await,
+        };
+        let (params, arm) = match prepared {
+            Some((params, arm)) => (params, Some(arm)),
+            None => (params, None),
+        };
         let limits = &self.shared().settings.limits;
         let mut rounds = None;
         // What is sent instead of the params.
@@ -161,13 +192,22 @@ impl Connection {
                 }
             };
             match ended? {
+                RequestOutcome::Complete(result)
+                    if arm.as_ref().is_some_and(|arm| arm.recognizes(&result)) =>
+                {
+                    return Box::pin(self.resolve(arm.as_ref(), &method, result, options)).await;
+                }
                 RequestOutcome::Complete(result) => {
                     if let (Some(ticket), None) = (ticket, &rounds) {
                         self.keep(&method, &params, &partition, ticket, &result);
                     }
                     return Ok(result);
                 }
-                RequestOutcome::Extension { result, .. } => return Ok(result),
+                RequestOutcome::Extension { result, .. } if options.forwarded => return Ok(result),
+                RequestOutcome::Extension { result_type, result } => {
+                    let arm = self.arms.iter().find(|arm| arm.result_type == result_type).cloned();
+                    return Box::pin(self.resolve(arm.as_ref(), &method, result, options)).await;
+                }
                 // The other client answers them.
                 RequestOutcome::InputRequired(asked) if options.forwarded => return Ok(asked.result),
                 RequestOutcome::UrlRequired { error, .. } if options.forwarded => {
@@ -216,6 +256,41 @@ impl Connection {
                 RequestOutcome::Violation(violation) => return Err(Error::Protocol(violation)),
                 _ => return Err(Error::Decode(format!("`{method}` was answered with something unknown"))),
             }
+        }
+    }
+
+    /// Returns the params that ask for the result of an extension in a session, if an extension wants that.
+    async fn prepared(&self, method: &str, params: &RawObject) -> Option<(RawObject, Arc<ResultArm>)> {
+        for arm in self.arms.iter().filter(|arm| arm.is_of(method)) {
+            if let Some(params) = arm.prepare(self, params).await {
+                return Some((params, arm.clone()));
+            }
+        }
+        None
+    }
+
+    /// Makes the result of a call from that of an extension.
+    async fn resolve(
+        &self,
+        arm: Option<&Arc<ResultArm>>,
+        method: &str,
+        result: RawObject,
+        options: &RequestOptions,
+    ) -> Result<RawObject> {
+        let Some(arm) = arm else { return Ok(result) };
+        if !arm.is_of(method) {
+            return Err(Error::Decode(format!(
+                "`{method}` returned a result of type `{}`, which it cannot have",
+                arm.result_type
+            )));
+        }
+        let unresolved = Unresolved::new(self, method, result, options);
+        match &options.unresolved {
+            Some(slot) => {
+                slot.put(unresolved);
+                Ok(RawObject::empty())
+            }
+            None => arm.resolve(unresolved).await,
         }
     }
 

@@ -17,6 +17,7 @@ mod request;
 mod resume;
 mod rounds;
 mod span;
+mod unresolved;
 mod watch;
 
 use std::{borrow::Cow, sync::Arc, sync::atomic::Ordering};
@@ -49,6 +50,8 @@ pub(crate) use options::CallNotification;
 #[cfg(feature = "server")]
 pub(crate) use repeat::Repetition;
 pub use request::RequestBuilder;
+pub use unresolved::{CallStart, Unresolved};
+pub(in crate::client) use unresolved::{Prepare, ResultArm, SessionArm};
 pub use watch::ListStates;
 
 use call::{misnamed, named, params};
@@ -80,6 +83,8 @@ pub struct Connection {
     shared: Arc<ConnectionState>,
     commands: mpsc::Sender<Command>,
     direct: Arc<DirectSend>,
+    /// The result types that extensions resolve.
+    arms: Arc<[Arc<ResultArm>]>,
     /// Metadata of every request of this handle.
     meta: Option<Meta>,
 }
@@ -89,9 +94,10 @@ impl Connection {
         shared: Arc<ConnectionState>,
         commands: mpsc::Sender<Command>,
         direct: Arc<DirectSend>,
+        arms: Arc<[Arc<ResultArm>]>,
     ) -> Self {
         let meta = shared.settings.meta.clone();
-        Self { shared, commands, direct, meta }
+        Self { shared, commands, direct, arms, meta }
     }
 
     pub(in crate::client) fn shared(&self) -> &Arc<ConnectionState> {
@@ -108,7 +114,7 @@ impl Connection {
 
     /// Returns the client that opened the connection, for example to open another one.
     pub fn client(&self) -> super::Client {
-        super::Client { settings: (*self.shared.settings).clone() }
+        super::Client { settings: (*self.shared.settings).clone(), arms: self.arms.clone() }
     }
 
     /// Returns the name that the connection was given by [`Client::connect_as`](super::Client::connect_as).

@@ -11,7 +11,7 @@ use pintle_types::{
 use serde::de::DeserializeOwned;
 use serde_json::value::to_raw_value;
 
-use super::{Connection, call::unprintable};
+use super::{Connection, call::unprintable, unresolved::UnresolvedSlot};
 use crate::{
     Error, Result,
     client::{
@@ -61,6 +61,8 @@ pub(in crate::client) struct RequestOptions {
     pub(in crate::client) result_use: ResultUse,
     /// Whether the layers have passed the request on.
     pub(in crate::client) layered: bool,
+    /// Where a result of an extension is put, if the caller resolves it.
+    pub(in crate::client) unresolved: Option<UnresolvedSlot>,
 }
 
 /// A notification of one request, unparsed.
@@ -111,6 +113,19 @@ impl RequestOptions {
             on_notification: None,
             result_use: ResultUse::Caller,
             layered: false,
+            unresolved: None,
+        }
+    }
+
+    /// Returns the options of another request of the same call. It has no timeout.
+    pub(in crate::client) fn for_same_call(&self) -> Self {
+        Self {
+            timeout: Duration::MAX,
+            max_timeout: Duration::MAX,
+            result_use: ResultUse::Caller,
+            layered: false,
+            unresolved: None,
+            ..self.clone()
         }
     }
 
@@ -357,6 +372,7 @@ mod tests {
                 on_notification: None,
                 result_use: ResultUse::Caller,
                 layered: false,
+                unresolved: None,
             }
         }
     }

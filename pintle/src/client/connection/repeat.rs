@@ -58,6 +58,7 @@ impl Repetition {
         match method {
             method::TOOLS_CALL => Self::SafeIfIdempotent,
             method::RESOURCES_READ | method::PROMPTS_GET | method::COMPLETION_COMPLETE => Self::Safe,
+            method::TASKS_GET => Self::Safe,
             method::TOOLS_LIST
             | method::RESOURCES_LIST
             | method::RESOURCES_TEMPLATES_LIST

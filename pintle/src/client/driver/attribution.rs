@@ -50,11 +50,11 @@ impl Driver {
         }
     }
 
-    /// Whether the server may ask something for this request: a call, a read, a prompt, or a custom method.
+    /// Whether the server may ask something for this request: a call, a read, a prompt, the result of a task, or a custom method.
     fn may_ask(&self, id: &RequestId, waiter: &Waiter) -> bool {
         let Waiter::Call(_) = waiter else { return false };
         let row = self.engine.method(id).and_then(method::find);
-        row.is_none_or(|row| row.may_ask)
+        row.is_none_or(|row| row.may_ask || row.name == method::TASKS_RESULT)
     }
 }
 

@@ -1,44 +1,22 @@
-//! Calls that go on after their response.
+//! The events of calls that go on after their response.
 
 use std::{
     collections::VecDeque,
     fmt,
-    future::{Future, poll_fn},
-    pin::Pin,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
-        atomic::{AtomicBool, Ordering},
-    },
-    task::{Context, Poll, Waker},
+    sync::{Mutex, MutexGuard, PoisonError, Weak},
+    task::Waker,
 };
 
 use pintle_proto::{inputs::AskError, server::Outcome};
-use pintle_types::{
-    RawObject,
-    schema::{InputRequest, Tool},
-};
-use tokio::sync::oneshot;
+use pintle_types::{RawObject, schema::InputRequest};
 
-use super::{
-    run::{HandlerFuture, HandlerRun},
-    sink::{AnswerSender, CallSink},
-};
-use crate::server::{Cx, sessions::LiveSession};
+use super::sink::AnswerSender;
+use crate::server::sessions::LiveSession;
 
 /// The limit of questions of one call that were not received yet.
 const MAX_QUESTIONS: usize = 64;
 
-/// The rest of a call that goes on after its response, from [`Cx::detach_with`] or a [`ToolStart::Detach`].
-///
-/// [`next`](Self::next) runs the handler, and returns its questions, its progress and its outcome. Dropping this drops the handler.
-pub struct DetachedCall {
-    run: HandlerRun,
-    cx: Cx,
-    events: Arc<DetachedEvents>,
-    outcome: Option<Outcome>,
-}
-
-/// An event of a [`DetachedCall`].
+/// An event of a [`DetachedCall`](crate::server::DetachedCall).
 #[non_exhaustive]
 #[derive(Debug)]
 pub enum DetachedEvent {
@@ -59,7 +37,7 @@ pub enum DetachedEvent {
     Done(Outcome),
 }
 
-/// A question of a [`DetachedCall`]. Dropping it ends the question with an error.
+/// A question of a [`DetachedCall`](crate::server::DetachedCall). Dropping it ends the question with an error.
 #[derive(Debug)]
 pub struct DetachedQuestion {
     key: String,
@@ -94,143 +72,6 @@ impl DetachedQuestion {
     }
 }
 
-impl DetachedCall {
-    pub(super) fn new(handler: HandlerFuture, cx: &Cx, events: Arc<DetachedEvents>) -> Self {
-        Self { run: HandlerRun::detached(handler, cx.clone()), cx: cx.clone(), events, outcome: None }
-    }
-
-    /// Returns the context of the call.
-    pub fn cx(&self) -> &Cx {
-        &self.cx
-    }
-
-    /// Runs the handler until its next event. After [`DetachedEvent::Done`] there are no more, and this does not return.
-    ///
-    /// It is cancel safe: if the future is dropped, no event is lost.
-    pub async fn next(&mut self) -> DetachedEvent {
-        poll_fn(|task| self.poll_next(task)).await
-    }
-
-    fn poll_next(&mut self, task: &mut Context<'_>) -> Poll<DetachedEvent> {
-        if let Some(event) = self.events.take(task.waker()) {
-            return Poll::Ready(event);
-        }
-        if self.outcome.is_none()
-            && let Poll::Ready(outcome) = Pin::new(&mut self.run).poll(task)
-        {
-            self.outcome = Some(outcome);
-        }
-        match self.events.take(task.waker()) {
-            Some(event) => Poll::Ready(event),
-            None => {
-                self.outcome.take().map_or(Poll::Pending, |outcome| Poll::Ready(DetachedEvent::Done(outcome)))
-            }
-        }
-    }
-}
-
-impl fmt::Debug for DetachedCall {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("DetachedCall").field(&self.cx).finish()
-    }
-}
-
-/// The code that takes over a detached call, and returns the outcome of its request.
-pub(crate) type Adopt = Box<dyn FnOnce(DetachedCall) -> HandlerFuture + Send>;
-
-/// What an [interceptor](crate::server::Installation::intercept_tools) decides about a tool call, before its handler runs.
-#[non_exhaustive]
-pub enum ToolStart {
-    /// The handler runs as usual.
-    Run,
-    /// The call ends with this outcome.
-    Refuse(Outcome),
-    /// The call goes on after its response: see [`ToolStart::detach`].
-    Detach(DetachRequest),
-}
-
-/// The request to detach a call, from [`ToolStart::detach`].
-pub struct DetachRequest {
-    pub(super) adopt: Adopt,
-    /// Whether the call is detached even if its handler completes at once.
-    pub(super) always: bool,
-}
-
-impl ToolStart {
-    /// Detaches the call from its request. `adopt` gets it, and returns the outcome of the request, for example that a task was
-    /// created.
-    ///
-    /// Unless `always` is set, a handler that completes without waiting is not detached: its outcome is that of the request.
-    pub fn detach<F, Fut>(always: bool, adopt: F) -> Self
-    where
-        F: FnOnce(DetachedCall) -> Fut + Send + 'static,
-        Fut: Future<Output = Outcome> + Send + 'static,
-    {
-        Self::Detach(DetachRequest { adopt: Box::new(move |call| Box::pin(adopt(call))), always })
-    }
-}
-
-impl fmt::Debug for ToolStart {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Run => "Run",
-            Self::Refuse(_) => "Refuse",
-            Self::Detach(_) => "Detach",
-        })
-    }
-}
-
-impl fmt::Debug for DetachRequest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DetachRequest").field("always", &self.always).finish_non_exhaustive()
-    }
-}
-
-/// Decides how the calls of tools start.
-pub(crate) type Interceptor = dyn Fn(&Cx, &Tool) -> ToolStart + Send + Sync;
-
-/// Takes over a call whose handler detaches it.
-pub(crate) type Detacher = dyn Fn(&Cx) -> Option<ToolStart> + Send + Sync;
-
-/// The state of a call that is to be detached, or is.
-pub(crate) struct Detaching {
-    pub(super) sink: CallSink,
-    request: Mutex<Option<DetachRequest>>,
-    /// Whether the handler completed before the call was detached.
-    declined: AtomicBool,
-}
-
-impl Detaching {
-    pub(super) fn new(request: Option<DetachRequest>, session: Option<Weak<dyn LiveSession>>) -> Self {
-        let events = Arc::new(DetachedEvents { state: Mutex::default(), session });
-        let sink = CallSink::Detached(events);
-        Self { sink, request: Mutex::new(request), declined: AtomicBool::new(false) }
-    }
-
-    /// Takes the request, if the call is to be detached now. `completed` is whether the handler has completed.
-    pub(super) fn take(&self, completed: bool) -> Option<Adopt> {
-        let mut request = self.request.lock().unwrap_or_else(PoisonError::into_inner);
-        if completed && !request.as_ref()?.always {
-            *request = None;
-            self.declined.store(true, Ordering::Relaxed);
-            return None;
-        }
-        request.take().map(|request| request.adopt)
-    }
-
-    /// Returns whether the handler completed before the call was detached.
-    pub(super) fn was_declined(&self) -> bool {
-        self.declined.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn events(&self) -> Option<Arc<DetachedEvents>> {
-        match &self.sink {
-            CallSink::Detached(events) => Some(events.clone()),
-            _ => None,
-        }
-    }
-}
-
 /// A bounded queue of the events of a detached call.
 pub(crate) struct DetachedEvents {
     state: Mutex<EventState>,
@@ -247,7 +88,11 @@ struct EventState {
 }
 
 impl DetachedEvents {
-    pub(super) fn ask(&self, key: &str, request: InputRequest, answer: AnswerSender) {
+    pub(crate) fn new(session: Option<Weak<dyn LiveSession>>) -> Self {
+        Self { state: Mutex::default(), session }
+    }
+
+    pub(crate) fn ask(&self, key: &str, request: InputRequest, answer: AnswerSender) {
         let mut state = self.lock();
         if state.questions.len() < MAX_QUESTIONS {
             state.questions.push_back(DetachedQuestion { key: key.to_owned(), request, answer });
@@ -256,23 +101,23 @@ impl DetachedEvents {
     }
 
     /// Reports progress, in place of a report that was not received yet.
-    pub(super) fn report(&self, done: f64, total: Option<f64>, message: Option<&str>) {
+    pub(crate) fn report(&self, done: f64, total: Option<f64>, message: Option<&str>) {
         let mut state = self.lock();
         state.progress = Some(DetachedEvent::Progress { done, total, message: message.map(str::to_owned) });
         wake(state);
     }
 
-    pub(super) fn abandon(&self) {
+    pub(crate) fn abandon(&self) {
         let mut state = self.lock();
         state.abandoned = true;
         wake(state);
     }
 
-    pub(super) fn session(&self) -> Option<&Weak<dyn LiveSession>> {
+    pub(crate) fn session(&self) -> Option<&Weak<dyn LiveSession>> {
         self.session.as_ref()
     }
 
-    fn take(&self, waker: &Waker) -> Option<DetachedEvent> {
+    pub(crate) fn take(&self, waker: &Waker) -> Option<DetachedEvent> {
         let mut state = self.lock();
         state.waker = Some(waker.clone());
         if let Some(progress) = state.progress.take() {
@@ -298,79 +143,5 @@ fn wake(mut state: MutexGuard<'_, EventState>) {
 impl fmt::Debug for DetachedEvents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("DetachedEvents")
-    }
-}
-
-impl Cx {
-    /// Makes the rest of the call a task: the response is sent now, and the handler goes on. Returns `false`, and the call stays as it is,
-    /// if the client does not support tasks or the server has none; `true` also if the call is a task already.
-    ///
-    /// A tool that is always or never a task declares that with [`ToolRoute::task`](crate::server::ToolRoute::task). This is for one
-    /// that asks or checks something first.
-    ///
-    /// ```
-    /// use pintle::server::{Cx, ToolError};
-    ///
-    /// async fn build(cx: Cx, target: String) -> Result<String, ToolError> {
-    ///     if target.is_empty() {
-    ///         return Err(ToolError::new("name a target"));
-    ///     }
-    ///     cx.detach().await;
-    ///     // ... a long build ...
-    ///     Ok(format!("{target} is built."))
-    /// }
-    /// ```
-    pub async fn detach(&self) -> bool {
-        if self.call().is_detached() {
-            return true;
-        }
-        let start = self.outermost_snapshot().settings.detacher.clone().and_then(|detacher| detacher(self));
-        match start {
-            Some(ToolStart::Detach(DetachRequest { adopt, .. })) => {
-                self.detach_with(adopt).await;
-                true
-            }
-            _ => false,
-        }
-    }
-
-    /// Detaches the rest of the call from its request: the handler goes on after the response. `adopt` gets the call, and returns
-    /// the outcome of the request. Returns at once, and `false`, if the call is detached already.
-    ///
-    /// From here on the questions of the handler are [events](DetachedEvent) of the call in both eras, and so is its progress. Log
-    /// messages are not sent.
-    ///
-    /// [Tasks](crate::tasks) are made of this.
-    pub async fn detach_with<F, Fut>(&self, adopt: F) -> bool
-    where
-        F: FnOnce(DetachedCall) -> Fut + Send + 'static,
-        Fut: Future<Output = Outcome> + Send + 'static,
-    {
-        let adopt: Adopt = Box::new(move |call| Box::pin(adopt(call)));
-        if !self.request_detach(DetachRequest { adopt, always: true }) {
-            return false;
-        }
-        // The handler is taken over when it waits.
-        let mut waited = false;
-        poll_fn(|task| {
-            if std::mem::replace(&mut waited, true) {
-                return Poll::Ready(());
-            }
-            task.waker().wake_by_ref();
-            Poll::Pending
-        })
-        .await;
-        true
-    }
-
-    /// Sends the client a request of a method that may be one of the protocol, and returns its raw answer, for a call that waits on
-    /// behalf of another. The client has to have a session.
-    pub(crate) async fn ask_for_another(&self, request: InputRequest) -> Result<RawObject, AskError> {
-        if self.is_cancelled() {
-            return Err(AskError::CallOver);
-        }
-        let (answer, received) = oneshot::channel();
-        self.sink().send(super::sink::CallEvent::Ask(request, answer)).await;
-        received.await.unwrap_or(Err(AskError::CallOver))
     }
 }

@@ -15,8 +15,11 @@ use pintle_types::RpcError;
 use tokio::time::{Instant, sleep};
 
 use super::{
-    cx::span,
-    detached::{Adopt, DetachedCall, DetachedEvents},
+    cx::{
+        detached::{Adopt, DetachedCall},
+        span,
+    },
+    detached::DetachedEvents,
     replay::{Acquired, StateClaim},
 };
 use crate::server::{Cx, clock::sealed_at};
@@ -120,7 +123,7 @@ impl HandlerRun {
     }
 
     /// Creates the run of a handler that goes on after the response of its request.
-    pub(crate) fn detached(handler: HandlerFuture, cx: Cx) -> Self {
+    fn detached(handler: HandlerFuture, cx: Cx) -> Self {
         let mut run = Self::new(handler, cx, tracing::Span::none());
         run.place = RunPlace::Detached;
         run
@@ -129,7 +132,8 @@ impl HandlerRun {
     /// Hands the handler over, and goes on with the response to its request.
     fn hand_over(&mut self, (adopt, events): (Adopt, Arc<DetachedEvents>), handler: HandlerFuture) {
         self.place = RunPlace::Elsewhere;
-        self.handler = Some(adopt(DetachedCall::new(handler, &self.cx, events)));
+        let run = Box::pin(Self::detached(handler, self.cx.clone()));
+        self.handler = Some(adopt(DetachedCall::new(run, &self.cx, events)));
     }
 
     /// Returns the notifications that have to be sent before the outcome.

@@ -18,9 +18,7 @@ use crate::{
     Error, Result,
     server::{
         Cx, HandlerError, Next, Notice, RequestError, Server, ToolStart,
-        call::detached::{Detacher, Interceptor},
-        dispatch,
-        snapshot::CapabilityEdit,
+        call::cx::detached::{Detacher, Interceptor},
     },
 };
 
@@ -314,11 +312,7 @@ impl Server {
             state.settings.capability_edits.extend(capability_edits);
             state.settings.interceptors.extend(interceptors);
             state.settings.detacher = detacher.or(state.settings.detacher.take());
-            for layer in layers {
-                let inner = state.layered.take().unwrap_or_else(dispatch::innermost);
-                state.layered = Some(layer(inner));
-                state.service.set_deferred(true);
-            }
+            layers.into_iter().for_each(|layer| state.add_layer(layer));
             Ok(())
         })
     }
@@ -328,6 +322,9 @@ impl Server {
         self.changes().publish_notice(&Arc::new(notice));
     }
 }
+
+/// A change of the declared capabilities.
+pub(crate) type CapabilityEdit = dyn Fn(&mut ServerCapabilities) + Send + Sync;
 
 /// Returns whether this can be the name of an extension: a prefix, a slash and a name, in which further slashes may be. Some official
 /// names have two, so the grammar of `_meta` keys is not theirs.

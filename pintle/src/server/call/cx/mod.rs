@@ -1,4 +1,5 @@
 mod asking;
+pub(crate) mod detached;
 mod edited;
 mod notifications;
 mod once;
@@ -31,10 +32,14 @@ use tokio::sync::Notify;
 
 pub use self::target::Target;
 
-use self::{edited::Edited, notifications::HeldNotifications};
+use self::{
+    detached::{Adopt, DetachRequest, Detaching},
+    edited::Edited,
+    notifications::HeldNotifications,
+};
 use super::{
     context::RequestContext,
-    detached::{Adopt, DetachRequest, DetachedEvents, Detaching},
+    detached::DetachedEvents,
     replay::StateClaim,
     sink::CallSink,
     target::{TextArguments, ToolCall},

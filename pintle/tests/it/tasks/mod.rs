@@ -1,0 +1,8 @@
+//! Tasks, as conversations: one tool, run plainly and as a task, in every era and over every transport.
+
+#[cfg(feature = "client")]
+mod client;
+#[cfg(feature = "http-server")]
+mod ownership;
+mod same_tool;
+mod wire;

@@ -1,0 +1,70 @@
+//! A task belongs to its caller.
+
+use std::time::Duration;
+
+use pintle::{Server, server::tool, tasks::Tasks};
+use serde_json::{Value, json};
+
+use super::same_tool::capabilities;
+use crate::support::{eras::R4, http_client::Wire};
+
+fn wire() -> Wire {
+    let server = Server::new("s", "0").with(Tasks::new()).tool(
+        tool("sleep", || async {
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            "slept"
+        })
+        .task("required"),
+    );
+    let http = server.http().unwrap().principal(|parts| {
+        let name = parts.headers.get("x-user").and_then(|name| name.to_str().ok());
+        name.filter(|name| !name.is_empty()).map(str::to_owned)
+    });
+    Wire::new(&http)
+}
+
+async fn call(wire: &Wire, user: &str, method: &str, params: Value) -> Value {
+    let mut wire = wire.with("x-user", user);
+    if let Some(id) = params["taskId"].as_str() {
+        wire = wire.with("mcp-name", id);
+    }
+    wire.modern(1, method, params, capabilities()).await.json().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_caller_sees_nothing() {
+    let wire = wire();
+    let task = call(&wire, "ann", "tools/call", json!({"name": "sleep"})).await["result"].clone();
+    let id = &task["taskId"];
+    assert!(id.as_str().is_some_and(|id| id.len() >= 22), "{task}");
+    for user in ["bob", ""] {
+        for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
+            let text = |reply: &Value| reply["error"]["message"].as_str().unwrap_or("").to_owned();
+            let params = |id: &str| json!({"taskId": id, "inputResponses": {}});
+            let unknown = call(&wire, user, method, params("none-such")).await;
+            let refused = call(&wire, user, method, params(id.as_str().unwrap())).await;
+            assert_eq!(refused["error"]["code"], -32602, "{method}: {refused}");
+            assert_eq!(text(&refused), text(&unknown).replace("none-such", id.as_str().unwrap()));
+        }
+    }
+    let own = call(&wire, "ann", "tasks/get", json!({"taskId": id})).await;
+    assert_eq!(own["result"]["status"], "working", "{own}");
+    // The headers name the task.
+    let other = wire.with("x-user", "ann").with("mcp-name", "another");
+    let refused = other.modern(1, "tasks/get", json!({"taskId": id}), capabilities()).await.json().await;
+    assert_eq!(refused["error"]["code"], -32020, "{refused}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_of_an_anonymous_session_belongs_to_it() {
+    let wire = wire();
+    let (one, other) = (wire.open(R4, json!({})).await, wire.open(R4, json!({})).await);
+    let call = json!({"name": "sleep", "task": {}});
+    let created = one.call(1, "tools/call", call).await.json().await["result"]["task"].clone();
+    let id = json!({"taskId": created["taskId"]});
+    assert_eq!(one.call(2, "tasks/get", id.clone()).await.json().await["result"]["status"], "working");
+    assert_eq!(other.call(2, "tasks/get", id).await.json().await["error"]["code"], -32602);
+    let listed = |reply: Value| reply["result"]["tasks"].as_array().unwrap().len();
+    assert_eq!(listed(one.call(3, "tasks/list", json!({})).await.json().await), 1);
+    assert_eq!(listed(other.call(3, "tasks/list", json!({})).await.json().await), 0);
+}
