@@ -68,6 +68,13 @@ impl PendingChanges {
         added
     }
 
+    /// Marks every list and every watched resource as changed, because changes may have been missed.
+    pub fn add_all(&mut self) {
+        (self.tools, self.prompts, self.resources, self.all) = (true, true, true, true);
+        self.updated = BTreeSet::new();
+        self.bytes = 0;
+    }
+
     /// Replaces the changed resources by one mark for all that are watched.
     pub fn collapse(&mut self) {
         self.all |= !self.updated.is_empty();

@@ -1,4 +1,4 @@
-use std::fmt;
+use std::{fmt, io};
 
 use pintle_proto::inputs::{KeyId, Seal, SealError};
 use ring::{
@@ -95,10 +95,43 @@ impl StateKeys {
         self
     }
 
+    /// Seals a value for a store that the processes of a fleet share. `bound` is where the value belongs: it can be opened only
+    /// with the same.
+    ///
+    /// ```
+    /// use pintle::server::StateKeys;
+    ///
+    /// let keys = StateKeys::from([7; 32]);
+    /// let sealed = keys.seal_value("session 1", b"secret").expect("there are random numbers");
+    /// assert_eq!(keys.open_value("session 1", &sealed).as_deref(), Some(&b"secret"[..]));
+    /// assert_eq!(keys.open_value("session 2", &sealed), None);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the system has no random numbers.
+    pub fn seal_value(&self, bound: &str, value: &[u8]) -> io::Result<Vec<u8>> {
+        let key = self.key();
+        let sealed = Seal::seal(self, key, value_bound(bound).as_bytes(), value).map_err(io::Error::other)?;
+        Ok([&key.0[..], &sealed].concat())
+    }
+
+    /// Opens a value that [`seal_value`](Self::seal_value) has sealed. Returns `None` if it was sealed with another key, belongs
+    /// elsewhere, or was changed.
+    pub fn open_value(&self, bound: &str, sealed: &[u8]) -> Option<Vec<u8>> {
+        let (key, sealed) = sealed.split_first_chunk()?;
+        Seal::open(self, KeyId(*key), value_bound(bound).as_bytes(), sealed)
+    }
+
     /// Whether the first key was made for this process alone.
     pub fn is_random(&self) -> bool {
         self.random
     }
+}
+
+/// Returns what a value is bound to: never what a state of a call is bound to.
+fn value_bound(bound: &str) -> String {
+    format!("stored value\0{bound}")
 }
 
 /// A key of your own: 32 secret bytes that every process of a fleet is given.

@@ -56,6 +56,12 @@ impl ChangeHub {
         self.each_link(|link| link.publish_notice(notice));
     }
 
+    /// Marks everything as changed, in every inbox of this hub.
+    #[cfg(feature = "http-server")]
+    pub(crate) fn publish_all(&self) {
+        self.each(ChangeInbox::add_all);
+    }
+
     /// Publishes the changes to an outer server too, as long as it exists.
     pub(crate) fn link(&self, link: Arc<dyn ChangeLink>) {
         let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);

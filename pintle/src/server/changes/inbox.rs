@@ -55,6 +55,14 @@ impl ChangeInbox {
         }
     }
 
+    /// Marks everything as changed: changes may have been missed.
+    #[cfg(feature = "http-server")]
+    pub(crate) fn add_all(&self) {
+        let mut inbox = self.lock();
+        inbox.pending.add_all();
+        wake(inbox);
+    }
+
     /// Adds a notification of an extension. It replaces an older one with the same key.
     pub(super) fn add_notice(&self, notice: &Arc<Notice>) {
         let mut inbox = self.lock();

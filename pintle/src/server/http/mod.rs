@@ -5,7 +5,10 @@
 mod choice;
 mod deferred;
 mod edge;
+pub mod fleet_kit;
+mod follow;
 mod frame;
+mod node_link;
 mod origin;
 mod post;
 mod request_cx;
@@ -28,5 +31,5 @@ pub use self::edge::server::{HttpServer, HttpServing, PlainTcp};
 pub use self::edge::shutdown_signal::ShutdownSignal;
 pub use self::edge::tls_socket::TlsSocket;
 pub use self::service::Http;
-pub use self::session::{log, store};
+pub use self::session::{log, nodes, store};
 pub use self::shutdown::Drained;

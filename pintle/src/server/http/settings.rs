@@ -10,6 +10,7 @@ use super::{
     origin::TrustedProxies,
     session::{
         log::{EventLog, MemoryLog},
+        nodes::{Nodes, SharedStore},
         registry::Quota,
         store::Sessions,
         two_endpoints::TwoEndpoints,
@@ -55,6 +56,8 @@ pub(super) struct HttpSettings {
     pub(super) proxies: TrustedProxies,
     pub(super) log: Arc<dyn EventLog>,
     pub(super) store: Option<Arc<dyn Sessions>>,
+    /// The connection to the other processes.
+    pub(super) nodes: Option<Arc<dyn Nodes>>,
     pub(super) two_endpoints: Option<TwoEndpoints>,
     /// The first 32 bits of session ids.
     pub(super) session_prefix: Option<u32>,
@@ -90,6 +93,7 @@ impl HttpSettings {
             proxies: TrustedProxies::default(),
             log: Arc::new(MemoryLog::default()),
             store: None,
+            nodes: None,
             two_endpoints: None,
             session_prefix: None,
         }
@@ -248,6 +252,41 @@ impl Http {
     #[must_use]
     pub fn session_store(self, store: impl Sessions) -> Self {
         self.set(|settings| settings.store = Some(Arc::new(store)))
+    }
+
+    /// Shares the sessions, streams and call states with the other processes of a fleet, so that each request of a client may reach
+    /// another process: the balancer needs no affinity.
+    ///
+    /// It sets the [session store](Self::session_store), the [event log](Self::event_log) and the server's
+    /// [replay guard](Server::replay_guard), and connects the service to the other processes: answers, cancellations and the end of a
+    /// session reach the process that runs a call, streams are resumed anywhere, and changes of lists and resources are announced by
+    /// all. Give all processes the same [state keys](Server::state_keys) too. Servers that are [chosen](Self::choose) for each request
+    /// need a replay guard each, and their changes stay in their process.
+    ///
+    /// ```
+    /// use pintle::{Server, server::{StateKeys, http::nodes::MemoryFleet}};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// // In production: `pintle_redis::Redis::connect(url).await?`.
+    /// let fleet = MemoryFleet::new();
+    /// let server = Server::new("notes", "1.0.0").state_keys(StateKeys::from([7; 32]));
+    /// let http = server.http()?.shared(fleet.node()?);
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    #[expect(clippy::needless_pass_by_value, reason = "a process of a fleet is one service")]
+    pub fn shared(self, store: impl SharedStore) -> Self {
+        if let Choice::One(server) = &self.settings().choice {
+            drop(server.clone().replay_guard(store.replay_guard()));
+        }
+        let http = self.set(|settings| {
+            settings.store = Some(store.sessions());
+            settings.log = store.event_log();
+            settings.nodes = Some(store.nodes());
+        });
+        http.0.link_changes();
+        http.0.connect();
+        http
     }
 
     /// Sets the first eight hexadecimal digits of the ids of new sessions, so that a proxy can find the process that has a

@@ -4,8 +4,10 @@ use std::{
 };
 
 use super::{
+    node_link::NodeLink,
     session::{
-        Session, detached::DetachedCalls, notification_permit::NotificationHandlers, table::SessionTable,
+        Session, detached::DetachedCalls, nodes::message::MessageBody,
+        notification_permit::NotificationHandlers, table::SessionTable,
     },
     settings::HttpSettings,
     stateless::listen::OpenSubscriptions,
@@ -26,6 +28,8 @@ pub(super) struct HttpShared {
     /// The calls whose clients have disconnected.
     pub(super) detached: DetachedCalls,
     pub(super) notification_handlers: NotificationHandlers,
+    /// The other processes.
+    pub(super) link: NodeLink,
 }
 
 impl HttpShared {
@@ -38,6 +42,7 @@ impl HttpShared {
             calls: Arc::default(),
             detached: DetachedCalls::default(),
             notification_handlers: NotificationHandlers::default(),
+            link: NodeLink::default(),
         }
     }
 
@@ -58,6 +63,13 @@ impl HttpShared {
                 Some(store) => session.erase(&**store).await.map(drop),
                 None => Ok(()),
             };
+            if erased.is_ok()
+                && let Err(error) = shared.send_to_others(session.id, MessageBody::End).await
+            {
+                // They notice it when they next look for the session.
+                tracing::warn!(%error, "the other processes of a session were not notified of its end");
+            }
+            shared.leave_others(session.id).await;
             let _ = shared.settings().log.forget_session(&session.id.to_string()).await;
             erased
         });

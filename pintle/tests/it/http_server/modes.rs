@@ -8,7 +8,7 @@ use pintle::{
         Cx, Opened, ToolError,
         http::{
             log::Stored,
-            store::{MemorySessions, Sessions, StoredSession, kit},
+            store::{MemorySessions, Replaced, Sessions, StoredSession, VersionedSession, kit},
         },
         tool,
     },
@@ -102,11 +102,21 @@ async fn the_head_chooses_the_server() {
 struct Shared(Arc<MemorySessions>);
 
 impl Sessions for Shared {
-    fn put<'a>(&'a self, id: &'a str, session: StoredSession, idle: Duration) -> Stored<'a, ()> {
-        self.0.put(id, session, idle)
+    fn create<'a>(&'a self, id: &'a str, session: StoredSession, idle: Duration) -> Stored<'a, bool> {
+        self.0.create(id, session, idle)
     }
 
-    fn get<'a>(&'a self, id: &'a str, idle: Duration) -> Stored<'a, Option<StoredSession>> {
+    fn replace<'a>(
+        &'a self,
+        id: &'a str,
+        version: u64,
+        session: StoredSession,
+        idle: Duration,
+    ) -> Stored<'a, Replaced> {
+        self.0.replace(id, version, session, idle)
+    }
+
+    fn get<'a>(&'a self, id: &'a str, idle: Duration) -> Stored<'a, Option<VersionedSession>> {
         // As one behind a network: later.
         Stored::later(async move {
             tokio::task::yield_now().await;
@@ -155,10 +165,13 @@ async fn a_store_that_forgets_is_found_out() {
     #[derive(Debug)]
     struct Forgetful;
     impl Sessions for Forgetful {
-        fn put<'a>(&'a self, _: &'a str, _: StoredSession, _: Duration) -> Stored<'a, ()> {
-            Stored::now(())
+        fn create<'a>(&'a self, _: &'a str, _: StoredSession, _: Duration) -> Stored<'a, bool> {
+            Stored::now(true)
         }
-        fn get<'a>(&'a self, _: &'a str, _: Duration) -> Stored<'a, Option<StoredSession>> {
+        fn replace<'a>(&'a self, _: &'a str, _: u64, _: StoredSession, _: Duration) -> Stored<'a, Replaced> {
+            Stored::now(Replaced::Done)
+        }
+        fn get<'a>(&'a self, _: &'a str, _: Duration) -> Stored<'a, Option<VersionedSession>> {
             Stored::now(None)
         }
         fn remove<'a>(&'a self, _: &'a str) -> Stored<'a, bool> {
@@ -166,7 +179,7 @@ async fn a_store_that_forgets_is_found_out() {
         }
     }
     let broken = kit::check(|| async { Ok(Forgetful) }).await.unwrap_err();
-    assert_eq!(broken.len(), 5, "{broken:#?}");
+    assert_eq!(broken.len(), 10, "{broken:#?}");
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::io;
 
 use bytes::Bytes;
-use pintle::server::http::log::{EventId, EventLog, MemoryLog, Replay, Stored, kit};
+use pintle::server::http::log::{Appended, EventId, EventLog, MemoryLog, Replay, Stored, kit};
 
 #[tokio::test]
 async fn the_log_in_memory() {
@@ -43,14 +43,21 @@ fn waited<'a, T: Send + 'a>(stored: Stored<'a, T>) -> Stored<'a, T> {
 }
 
 impl EventLog for Other {
-    fn open<'a>(&'a self, session: &'a str, stream: u64) -> Stored<'a, EventId> {
-        waited(self.inner.open(self.session(session), stream))
+    fn open<'a>(&'a self, session: &'a str, stream: u64, opening: Bytes) -> Stored<'a, ()> {
+        waited(self.inner.open(self.session(session), stream, opening))
     }
 
-    fn append<'a>(&'a self, session: &'a str, stream: u64, data: Bytes) -> Stored<'a, EventId> {
+    fn append<'a>(&'a self, session: &'a str, id: EventId, data: Bytes) -> Stored<'a, Appended> {
         match self.wrong {
             Wrong::Fails => Stored::later(async { Err(io::Error::other("no space left")) }),
-            _ => waited(self.inner.append(self.session(session), stream, data)),
+            _ => waited(self.inner.append(self.session(session), id, data)),
+        }
+    }
+
+    fn append_last<'a>(&'a self, session: &'a str, id: EventId, data: Bytes) -> Stored<'a, Appended> {
+        match self.wrong {
+            Wrong::Fails => Stored::later(async { Err(io::Error::other("no space left")) }),
+            _ => waited(self.inner.append_last(self.session(session), id, data)),
         }
     }
 
@@ -62,8 +69,8 @@ impl EventLog for Other {
             }
             Wrong::LosesTheNewest => Stored::later(async move {
                 let mut replay = self.inner.after(session, last).await?;
-                if let Replay::Events(events) = &mut replay {
-                    events.pop();
+                if let Replay::Events(missed) = &mut replay {
+                    missed.events.pop();
                 }
                 Ok(replay)
             }),
@@ -108,8 +115,8 @@ async fn what_is_wrong_is_found() {
         (Wrong::LosesTheNewest, "every id is followed by exactly the later events"),
         (Wrong::ForgetsTooLittle, "a stream that was forgotten is gone"),
         (Wrong::ForgetsTooMuch, "a stream that has ended can be resumed"),
-        (Wrong::MixesSessions, "sessions do not hear each other"),
-        (Wrong::Fails, "streams do not hear each other"),
+        (Wrong::MixesSessions, "sessions are independent of each other"),
+        (Wrong::Fails, "streams are independent of each other"),
     ] {
         let found = broken(wrong).await;
         assert!(found.contains(&property), "{wrong:?}: {found:?}");

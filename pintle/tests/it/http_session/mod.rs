@@ -3,6 +3,8 @@
 #[cfg(feature = "http-server")]
 mod event_logs;
 #[cfg(feature = "http-server")]
+mod fleet;
+#[cfg(feature = "http-server")]
 mod handles;
 #[cfg(all(feature = "http-client", feature = "http-server"))]
 mod many_sessions;

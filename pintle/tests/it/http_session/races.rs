@@ -16,7 +16,7 @@ use pintle::{
     server::{
         Cx,
         http::{
-            log::{EventId, EventLog, MemoryLog, Replay, Stored},
+            log::{Appended, EventId, EventLog, MemoryLog, Replay, Stored},
             store::MemorySessions,
         },
         template, tool,
@@ -268,14 +268,19 @@ struct Counting {
 }
 
 impl EventLog for Counting {
-    fn open<'a>(&'a self, session: &'a str, stream: u64) -> Stored<'a, EventId> {
+    fn open<'a>(&'a self, session: &'a str, stream: u64, opening: Bytes) -> Stored<'a, ()> {
         self.known.lock().unwrap().insert(stream);
-        self.log.open(session, stream)
+        self.log.open(session, stream, opening)
     }
 
-    fn append<'a>(&'a self, session: &'a str, stream: u64, data: Bytes) -> Stored<'a, EventId> {
-        self.known.lock().unwrap().insert(stream);
-        self.log.append(session, stream, data)
+    fn append<'a>(&'a self, session: &'a str, id: EventId, data: Bytes) -> Stored<'a, Appended> {
+        self.known.lock().unwrap().insert(id.stream);
+        self.log.append(session, id, data)
+    }
+
+    fn append_last<'a>(&'a self, session: &'a str, id: EventId, data: Bytes) -> Stored<'a, Appended> {
+        self.known.lock().unwrap().remove(&id.stream);
+        self.log.append_last(session, id, data)
     }
 
     fn after<'a>(&'a self, session: &'a str, last: EventId) -> Stored<'a, Replay> {
@@ -326,7 +331,7 @@ async fn get_streams_that_are_opened_over_and_over_do_not_pile_up() {
 async fn a_session_that_found_no_place_is_not_written_down() {
     let server = Server::new("s", "0").tool(tool("one", || async { "" }));
     let store = Arc::new(MemorySessions::new());
-    let http = server.http().unwrap().max_sessions(1).session_store(Shared(store.clone()));
+    let http = server.http().unwrap().max_sessions(1).session_store(store.clone());
     let wire = Wire::new(&http);
     let first = wire.open(R4, json!({})).await;
     let _stream = first.get().await;
@@ -335,32 +340,6 @@ async fn a_session_that_found_no_place_is_not_written_down() {
     assert_eq!(wire.call(0, "initialize", params).await.status, 503);
     let written = format!("{store:?}").matches("StoredSession").count();
     assert_eq!(written, 1);
-}
-
-#[derive(Debug)]
-struct Shared(Arc<MemorySessions>);
-
-impl pintle::server::http::store::Sessions for Shared {
-    fn put<'a>(
-        &'a self,
-        id: &'a str,
-        session: pintle::server::http::store::StoredSession,
-        idle: Duration,
-    ) -> Stored<'a, ()> {
-        self.0.put(id, session, idle)
-    }
-
-    fn get<'a>(
-        &'a self,
-        id: &'a str,
-        idle: Duration,
-    ) -> Stored<'a, Option<pintle::server::http::store::StoredSession>> {
-        self.0.get(id, idle)
-    }
-
-    fn remove<'a>(&'a self, id: &'a str) -> Stored<'a, bool> {
-        self.0.remove(id)
-    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -14,7 +14,7 @@ use pintle::{
         Opened,
         http::{
             Http,
-            store::{Sessions, StoredSession},
+            store::{Replaced, Sessions, StoredSession},
         },
         tool,
     },
@@ -73,10 +73,11 @@ async fn a_session_is_restored_only_at_the_server_that_it_was_opened_with() {
 async fn a_record_that_names_no_server_is_restored_only_if_there_is_no_choice() {
     let shared = Shared::default();
     let client = Wire::new(&tenants(&shared)).open(R4, json!({})).await;
-    let mut record = serde_json::to_value(shared.store.get(id(&client), IDLE).await.unwrap()).unwrap();
+    let mut record =
+        serde_json::to_value(shared.store.get(id(&client), IDLE).await.unwrap().unwrap().session).unwrap();
     record.as_object_mut().unwrap().remove("server");
     let record: StoredSession = serde_json::from_value(record).unwrap();
-    shared.store.put(id(&client), record, IDLE).await.unwrap();
+    assert_eq!(shared.store.replace(id(&client), 1, record, IDLE).await.unwrap(), Replaced::Done);
     for chosen in ["", "1"] {
         let there = at(&client, &tenants(&shared)).with("x-b", chosen);
         assert_eq!(there.call(1, "ping", json!({})).await.status, 404);

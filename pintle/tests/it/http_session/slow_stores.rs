@@ -16,8 +16,8 @@ use pintle::{
     server::{
         http::{
             Http,
-            log::{EventId, EventLog, MemoryLog, Replay, Stored},
-            store::{MemorySessions, Sessions, StoredSession},
+            log::{Appended, EventId, EventLog, MemoryLog, Replay, Stored},
+            store::{MemorySessions, Replaced, Sessions, StoredSession, VersionedSession},
         },
         template, tool,
     },
@@ -97,22 +97,38 @@ impl Backend {
 
     async fn watched(&self, client: &Wire) -> Value {
         let stored = self.store.get(&id_of(client), Duration::from_secs(60)).await.unwrap().unwrap();
-        serde_json::to_value(stored).unwrap()["watched"].take()
+        serde_json::to_value(stored.session).unwrap()["watched"].take()
     }
 }
 
 impl Sessions for Backend {
-    fn put<'a>(&'a self, id: &'a str, session: StoredSession, idle: Duration) -> Stored<'a, ()> {
+    fn create<'a>(&'a self, id: &'a str, session: StoredSession, idle: Duration) -> Stored<'a, bool> {
         Stored::later(async move {
             self.pass("put").await;
             if self.put_fails.load(Ordering::SeqCst) {
                 return Err(io::Error::other("it is broken"));
             }
-            self.store.put(id, session, idle).await
+            self.store.create(id, session, idle).await
         })
     }
 
-    fn get<'a>(&'a self, id: &'a str, idle: Duration) -> Stored<'a, Option<StoredSession>> {
+    fn replace<'a>(
+        &'a self,
+        id: &'a str,
+        version: u64,
+        session: StoredSession,
+        idle: Duration,
+    ) -> Stored<'a, Replaced> {
+        Stored::later(async move {
+            self.pass("put").await;
+            if self.put_fails.load(Ordering::SeqCst) {
+                return Err(io::Error::other("it is broken"));
+            }
+            self.store.replace(id, version, session, idle).await
+        })
+    }
+
+    fn get<'a>(&'a self, id: &'a str, idle: Duration) -> Stored<'a, Option<VersionedSession>> {
         Stored::later(async move {
             let found = self.store.get(id, idle).await;
             self.pass("get").await;
@@ -133,17 +149,24 @@ impl Sessions for Backend {
 }
 
 impl EventLog for Backend {
-    fn open<'a>(&'a self, session: &'a str, stream: u64) -> Stored<'a, EventId> {
+    fn open<'a>(&'a self, session: &'a str, stream: u64, opening: Bytes) -> Stored<'a, ()> {
         Stored::later(async move {
             self.pass("open").await;
-            self.log.open(session, stream).await
+            self.log.open(session, stream, opening).await
         })
     }
 
-    fn append<'a>(&'a self, session: &'a str, stream: u64, data: Bytes) -> Stored<'a, EventId> {
+    fn append<'a>(&'a self, session: &'a str, id: EventId, data: Bytes) -> Stored<'a, Appended> {
         Stored::later(async move {
             self.pass("append").await;
-            self.log.append(session, stream, data).await
+            self.log.append(session, id, data).await
+        })
+    }
+
+    fn append_last<'a>(&'a self, session: &'a str, id: EventId, data: Bytes) -> Stored<'a, Appended> {
+        Stored::later(async move {
+            self.pass("append").await;
+            self.log.append_last(session, id, data).await
         })
     }
 

@@ -16,8 +16,8 @@ use pintle::{
         Cx, Next, around,
         http::{
             Http,
-            log::{EventId, EventLog, MemoryLog, Replay, Stored},
-            store::{MemorySessions, Sessions, StoredSession},
+            log::{Appended, EventId, EventLog, MemoryLog, Replay, Stored},
+            store::{MemorySessions, Replaced, Sessions, StoredSession, VersionedSession},
         },
         tool,
     },
@@ -50,16 +50,24 @@ fn broken<T: Send + 'static>() -> Stored<'static, T> {
 }
 
 impl EventLog for Shared {
-    fn open<'a>(&'a self, session: &'a str, stream: u64) -> Stored<'a, EventId> {
-        self.log.open(session, stream)
+    fn open<'a>(&'a self, session: &'a str, stream: u64, opening: Bytes) -> Stored<'a, ()> {
+        self.log.open(session, stream, opening)
     }
 
-    fn append<'a>(&'a self, session: &'a str, stream: u64, data: Bytes) -> Stored<'a, EventId> {
+    fn append<'a>(&'a self, session: &'a str, id: EventId, data: Bytes) -> Stored<'a, Appended> {
         let text = String::from_utf8_lossy(&data).into_owned();
         if self.fails_at.lock().unwrap().is_some_and(|mark| text.contains(mark)) {
             return broken();
         }
-        self.log.append(session, stream, data)
+        self.log.append(session, id, data)
+    }
+
+    fn append_last<'a>(&'a self, session: &'a str, id: EventId, data: Bytes) -> Stored<'a, Appended> {
+        let text = String::from_utf8_lossy(&data).into_owned();
+        if self.fails_at.lock().unwrap().is_some_and(|mark| text.contains(mark)) {
+            return broken();
+        }
+        self.log.append_last(session, id, data)
     }
 
     fn after<'a>(&'a self, session: &'a str, last: EventId) -> Stored<'a, Replay> {
@@ -85,13 +93,27 @@ impl EventLog for Shared {
 }
 
 impl Sessions for Shared {
-    fn put<'a>(&'a self, id: &'a str, session: StoredSession, idle: Duration) -> Stored<'a, ()> {
+    fn create<'a>(&'a self, id: &'a str, session: StoredSession, idle: Duration) -> Stored<'a, bool> {
         self.puts.fetch_add(1, Ordering::SeqCst);
-        assert!(!self.put_panics.load(Ordering::SeqCst), "it panics");
-        if self.put_fails.load(Ordering::SeqCst) { broken() } else { self.store.put(id, session, idle) }
+        self.store.create(id, session, idle)
     }
 
-    fn get<'a>(&'a self, id: &'a str, idle: Duration) -> Stored<'a, Option<StoredSession>> {
+    fn replace<'a>(
+        &'a self,
+        id: &'a str,
+        version: u64,
+        session: StoredSession,
+        idle: Duration,
+    ) -> Stored<'a, Replaced> {
+        self.puts.fetch_add(1, Ordering::SeqCst);
+        assert!(!self.put_panics.load(Ordering::SeqCst), "it panics");
+        if self.put_fails.load(Ordering::SeqCst) {
+            return broken();
+        }
+        self.store.replace(id, version, session, idle)
+    }
+
+    fn get<'a>(&'a self, id: &'a str, idle: Duration) -> Stored<'a, Option<VersionedSession>> {
         if self.down.load(Ordering::SeqCst) { broken() } else { self.store.get(id, idle) }
     }
 

@@ -60,4 +60,20 @@ impl Session {
         core.rest();
         lines
     }
+
+    /// Returns whether a call waits for an answer, and the client has no open stream.
+    pub(in crate::server::http) fn is_deserted(&self) -> bool {
+        // Read without the lock of the session: a channel locks the session while it is locked itself.
+        let channels: Vec<_> = match &self.lock().busy {
+            Some(busy)
+                if !busy.questions.is_empty()
+                    && busy.get_streams.is_empty()
+                    && busy.remote_get_stream.is_none() =>
+            {
+                busy.channels.values().cloned().collect()
+            }
+            _ => return false,
+        };
+        !channels.iter().any(|channel| channel.is_read())
+    }
 }

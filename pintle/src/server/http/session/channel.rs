@@ -6,7 +6,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, TryLockError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     task::{Context, Poll, Waker},
     time::Duration,
@@ -18,13 +18,12 @@ use tokio::{sync::Notify, time::Instant};
 
 use super::{
     Session,
+    channel_reader::ChannelReader,
     detached::{self, CallGroup},
-    log::{Event, EventId, Replay},
+    log::{Appended, Event, EventId, MissedEvents, Replay},
+    nodes::{NodeId, message::MessageBody},
 };
-use crate::server::http::{
-    edge::response::{EventSource, PIECE},
-    shared::HttpShared,
-};
+use crate::server::http::{edge::response::PIECE, shared::HttpShared};
 
 /// An event stream of a session, independent of the connection that reads it.
 ///
@@ -35,7 +34,7 @@ pub(in crate::server::http) struct Channel {
     pub(in crate::server::http) number: u64,
     /// The unique number of this channel: a resumed stream may have another channel with the same stream number.
     pub(super) instance: u64,
-    shared: Arc<HttpShared>,
+    pub(super) shared: Arc<HttpShared>,
     /// Whether the stream can be resumed.
     resumable: bool,
     /// Whether the client can be asked to disconnect and resume.
@@ -46,35 +45,43 @@ pub(in crate::server::http) struct Channel {
     /// Whether the work continues without a reader.
     outlives: bool,
     state: Mutex<ChannelState>,
-    room: Notify,
+    pub(super) room: Notify,
+    /// The position of the newest event in the log.
+    place: AtomicU64,
+    /// Whether the stream has ended in the log.
+    closed: AtomicBool,
+    /// Whether another process has taken over the stream. Then nothing more is logged.
+    fenced: AtomicBool,
     /// Whether an event could not be logged. Then the stream cannot be resumed.
     lost: AtomicBool,
     /// Whether a lost stream is still in the log, because forgetting it failed: other processes would resume it.
     unforgotten: AtomicBool,
 }
 
-pub(super) type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
+pub(in crate::server::http) type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 #[derive(Default)]
-struct ChannelState {
-    buffered: VecDeque<(Option<EventId>, Bytes)>,
-    bytes: usize,
+pub(super) struct ChannelState {
+    pub(super) buffered: VecDeque<(Option<EventId>, Bytes)>,
+    pub(super) bytes: usize,
     /// The number of readers so far. The newest one is the current reader.
-    readers: u64,
+    pub(super) readers: u64,
     /// Whether the newest reader is connected.
-    read: bool,
+    pub(super) read: bool,
     /// When the newest reader disconnected.
-    left: Option<Instant>,
-    ended: bool,
+    pub(super) left: Option<Instant>,
+    pub(super) ended: bool,
     /// Whether no more producers are admitted.
-    closing: bool,
+    pub(super) closing: bool,
     /// The number of producers besides the work.
-    producers: usize,
+    pub(super) producers: usize,
     /// The bytes of the producers' requests and of their messages that wait for the reader.
-    backlog: usize,
+    pub(super) backlog: usize,
     /// Set if the reader is to disconnect and resume after this many milliseconds.
-    hang_up: Option<u64>,
-    waker: Option<Waker>,
+    pub(super) hang_up: Option<u64>,
+    /// The process that reads the stream, if it is another one.
+    pub(super) follower: Option<NodeId>,
+    pub(super) waker: Option<Waker>,
 }
 
 impl Channel {
@@ -97,22 +104,25 @@ impl Channel {
             outlives,
             state: Mutex::default(),
             room: Notify::new(),
+            place: AtomicU64::new(0),
+            closed: AtomicBool::new(false),
+            fenced: AtomicBool::new(false),
             lost: AtomicBool::new(false),
             unforgotten: AtomicBool::new(false),
         })
     }
 
-    /// Opens the stream in the event log, and returns a reader from its start.
-    pub(in crate::server::http) async fn begin(self: &Arc<Self>) -> ChannelReader {
+    /// Opens the stream in the event log, and returns a reader from its start. `opening` describes it for other processes.
+    pub(in crate::server::http) async fn begin(self: &Arc<Self>, opening: Bytes) -> ChannelReader {
         let mut reader = self.attach();
         if self.resumable {
-            let id = self.shared.settings().log.open(&self.session.id.to_string(), self.number).await;
-            match id {
-                Ok(id) if self.polled => {
+            match self.shared.settings().log.open(&self.session.id.to_string(), self.number, opening).await {
+                Ok(()) if self.polled => {
                     let retry = u64::try_from(self.shared.settings().retry.as_millis()).unwrap_or(u64::MAX);
-                    let _ = Frame::priming(&id.to_string()).with_retry(retry).write(&mut reader.first);
+                    let id = EventId::start(self.number).to_string();
+                    let _ = Frame::priming(&id).with_retry(retry).write(&mut reader.first);
                 }
-                Ok(_) => {}
+                Ok(()) => {}
                 Err(error) => tracing::warn!(%error, "the event log failed: a stream cannot be resumed"),
             }
         }
@@ -124,7 +134,7 @@ impl Channel {
         self: &Arc<Self>,
         last: EventId,
         begin: impl FnOnce(),
-    ) -> Result<ChannelReader, ResumeError> {
+    ) -> Result<ResumedReader, ResumeError> {
         let missed = |replay| {
             // An event that was not logged is missing in the middle.
             if self.session.has_lost(self.number) { Err(ResumeError::Gone) } else { missed(replay) }
@@ -135,9 +145,12 @@ impl Channel {
         missed(log.after(&session, last).await)?;
         let mut reader = self.attach();
         begin();
-        reader.replay = missed(log.after(&session, last).await)?.into();
+        let MissedEvents { events, ended, opening } = missed(log.after(&session, last).await)?;
+        let newest = events.last().map_or(last.place, |event| event.id.place);
+        self.place.fetch_max(newest, Ordering::Relaxed);
+        reader.replay = events.into();
         reader.last = last.place;
-        Ok(reader)
+        Ok(ResumedReader { reader, newest, ended, opening })
     }
 
     /// Returns a new reader, which replaces the current one.
@@ -146,6 +159,7 @@ impl Channel {
         state.readers += 1;
         state.read = true;
         state.left = None;
+        state.follower = None;
         // The log has the events that the last reader did not send.
         state.buffered.clear();
         state.bytes = 0;
@@ -159,7 +173,7 @@ impl Channel {
     }
 
     /// Sets the work of this stream.
-    pub(super) fn set_work(&self, work: Work) {
+    pub(in crate::server::http) fn set_work(&self, work: Work) {
         *self.work.lock().unwrap_or_else(PoisonError::into_inner) = Some(work);
     }
 
@@ -177,30 +191,127 @@ impl Channel {
     /// Logs a message and sends it to the reader, waiting for capacity. Without a reader it is only logged.
     pub(in crate::server::http) async fn send(&self, line: Bytes) {
         // Logged first, so that a client that disconnects while this waits for capacity can resume with it.
-        let id = self.record(&line).await;
+        let id = self.record(&line, Position::Next).await;
+        self.deliver(id, line).await;
+    }
+
+    /// Logs the last message of the stream, and sends it to the reader.
+    pub(super) async fn send_last(&self, line: Bytes) {
+        let id = self.record(&line, Position::Last).await;
         self.deliver(id, line).await;
     }
 
     /// Appends a message to the log, if the stream can be resumed.
-    pub(super) async fn record(&self, line: &Bytes) -> Option<EventId> {
+    pub(super) async fn record(&self, line: &Bytes, position: Position) -> Option<EventId> {
         if self.unforgotten.load(Ordering::Relaxed) {
             self.forget().await;
         }
-        if self.resumable && !self.lost.load(Ordering::Relaxed) && !self.session.is_over() {
-            let session = self.session.id.to_string();
-            match self.shared.settings().log.append(&session, self.number, line.clone()).await {
-                Ok(id) => return Some(id),
+        let is_logged = self.resumable
+            && !self.lost.load(Ordering::Relaxed)
+            && !self.fenced.load(Ordering::Relaxed)
+            && !self.session.is_over();
+        if is_logged { self.append(line, position).await } else { None }
+    }
+
+    async fn append(&self, line: &Bytes, position: Position) -> Option<EventId> {
+        let session = self.session.id.to_string();
+        for _ in 0..MAX_TAKEN {
+            let id = EventId { stream: self.number, place: self.place.load(Ordering::Relaxed) + 1 };
+            let log = &self.shared.settings().log;
+            let appended = match position {
+                Position::Next => log.append(&session, id, line.clone()).await,
+                Position::Last => log.append_last(&session, id, line.clone()).await,
+            };
+            match appended {
+                Ok(Appended::Done) => {
+                    self.place.store(id.place, Ordering::Relaxed);
+                    self.closed.store(position == Position::Last, Ordering::Relaxed);
+                    self.notify_follower().await;
+                    return Some(id);
+                }
+                // A GET stream that was resumed: its previous connection has logged another message meanwhile.
+                Ok(Appended::Taken) if self.is_get() && !self.session.is_replaced(self) => {
+                    self.catch_up().await?;
+                }
+                // Another process writes the stream or has ended it, or the session is over.
+                Ok(Appended::Taken | Appended::Gone) => {
+                    self.fenced.store(true, Ordering::Relaxed);
+                    return None;
+                }
                 Err(error) => {
                     tracing::warn!(%error, "the event log failed: a stream cannot be resumed");
                     self.lose().await;
+                    return None;
                 }
             }
         }
         None
     }
 
+    /// Sends the events that others have appended to the stream. Returns `None` if they are not known.
+    pub(super) async fn catch_up(&self) -> Option<()> {
+        let newest = EventId { stream: self.number, place: self.place.load(Ordering::Relaxed) };
+        let replay = self.shared.settings().log.after(&self.session.id.to_string(), newest).await;
+        let Ok(MissedEvents { events, .. }) = missed(replay) else {
+            self.lose().await;
+            return None;
+        };
+        for Event { id, data } in events {
+            self.place.store(id.place, Ordering::Relaxed);
+            self.deliver(Some(id), data).await;
+        }
+        Some(())
+    }
+
+    /// Notifies the process that reads the stream that there is more in the log.
+    async fn notify_follower(&self) {
+        let Some(node) = self.lock().follower else { return };
+        let advance = MessageBody::Advance { stream: self.number, running: true };
+        // If the message is lost, the reader looks for itself.
+        if let Ok(false) = self.shared.send_to_node(node, self.session.id, advance).await {
+            self.lock().follower.take_if(|follower| *follower == node);
+        }
+    }
+
+    /// Has another process read the stream, instead of the current reader.
+    pub(in crate::server::http) fn follow(self: &Arc<Self>, node: NodeId) {
+        let waker = {
+            let mut state = self.lock();
+            state.follower = Some(node);
+            state.left = Some(Instant::now());
+            if !state.read {
+                return;
+            }
+            state.readers += 1;
+            state.read = false;
+            state.buffered.clear();
+            state.bytes = 0;
+            state.waker.take()
+        };
+        waker.into_iter().for_each(Waker::wake);
+        self.room.notify_waiters();
+        self.detach();
+    }
+
+    /// Continues the work in a task: a closed connection cancels nothing in a session.
+    pub(super) fn detach(self: &Arc<Self>) {
+        let work = self.work.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if self.outlives
+            && let Some(work) = work
+        {
+            let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let read = self.clone();
+            detached::spawn(&self.shared, &self.session, calls, work, move || read.away());
+        }
+    }
+
+    /// Returns whether it is the stream of a GET, and not of a POST.
+    fn is_get(&self) -> bool {
+        self.number.is_multiple_of(2)
+    }
+
     /// Passes a message to the reader, if there is one, waiting for capacity.
-    pub(super) async fn deliver(&self, id: Option<EventId>, line: Bytes) {
+    pub(in crate::server::http) async fn deliver(&self, id: Option<EventId>, line: Bytes) {
         loop {
             // Created before looking, or a notification in between would be missed.
             let room = self.room.notified();
@@ -288,8 +399,12 @@ impl Channel {
         if self.lost.load(Ordering::Relaxed) {
             // Repeated, because forgetting the stream may have failed before.
             self.lose().await;
-        } else if self.resumable {
+        } else if self.resumable
+            && !self.closed.load(Ordering::Relaxed)
+            && !self.fenced.load(Ordering::Relaxed)
+        {
             let _ = self.shared.settings().log.end(&self.session.id.to_string(), self.number).await;
+            self.notify_follower().await;
         }
         self.over();
         self.session.release(self.number);
@@ -302,9 +417,10 @@ impl Channel {
         wake(state);
     }
 
-    /// Returns whether the stream has a reader.
+    /// Returns whether the stream has a reader, here or at another process.
     pub(super) fn is_read(&self) -> bool {
-        self.lock().read
+        let state = self.lock();
+        state.read || state.follower.is_some()
     }
 
     /// Wakes the reader.
@@ -313,7 +429,7 @@ impl Channel {
     }
 
     /// Polls the work, for the reader of this number.
-    fn drive(&self, reader: u64, task: &mut Context<'_>) {
+    pub(super) fn drive(&self, reader: u64, task: &mut Context<'_>) {
         match self.work.try_lock() {
             // A replaced reader must not poll: the work would wake it and not the current one. Checked under the lock, so
             // that a newer reader polls afterwards.
@@ -329,7 +445,7 @@ impl Channel {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, ChannelState> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, ChannelState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -349,9 +465,28 @@ pub(in crate::server::http) enum ResumeError {
     Failed,
 }
 
-fn missed(replay: std::io::Result<Replay>) -> Result<Vec<Event>, ResumeError> {
+/// The position of a message in its stream.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Position {
+    Next,
+    /// No message follows.
+    Last,
+}
+
+/// The reader of a resumed stream.
+pub(in crate::server::http) struct ResumedReader {
+    pub(super) reader: ChannelReader,
+    /// The position of the newest event in the log.
+    pub(super) newest: u64,
+    /// Whether the stream has ended, so that the reader has all of it.
+    pub(super) ended: bool,
+    /// The description of the stream.
+    pub(super) opening: Bytes,
+}
+
+fn missed(replay: std::io::Result<Replay>) -> Result<MissedEvents, ResumeError> {
     match replay {
-        Ok(Replay::Events(events)) => Ok(events),
+        Ok(Replay::Events(missed)) => Ok(missed),
         Ok(Replay::Gone) => Err(ResumeError::Gone),
         Err(error) => {
             tracing::warn!(%error, "the event log failed: a stream cannot be resumed for now");
@@ -359,6 +494,9 @@ fn missed(replay: std::io::Result<Replay>) -> Result<Vec<Event>, ResumeError> {
         }
     }
 }
+
+/// How often a message is logged again because another connection of its GET stream has taken its position.
+const MAX_TAKEN: usize = 8;
 
 /// How often a stream is tried to be removed from the log when an event could not be logged.
 const FORGET_ATTEMPTS: usize = 2;
@@ -403,108 +541,5 @@ impl Drop for BacklogShare<'_> {
     fn drop(&mut self) {
         let mut state = self.channel.lock();
         state.backlog = state.backlog.saturating_sub(self.bytes);
-    }
-}
-
-/// The reader of a stream for one connection.
-pub(in crate::server::http) struct ChannelReader {
-    channel: Arc<Channel>,
-    number: u64,
-    /// The events that the client missed.
-    replay: VecDeque<Event>,
-    /// The position of the last event that was sent.
-    last: u64,
-    first: Vec<u8>,
-}
-
-impl EventSource for ChannelReader {
-    fn poll(&mut self, task: &mut Context<'_>, out: &mut Vec<u8>) -> Poll<()> {
-        out.append(&mut self.first);
-        while out.len() < PIECE
-            && let Some(event) = self.replay.pop_front()
-        {
-            self.last = event.id.place;
-            write(out, Some(event.id), &event.data);
-        }
-        if !self.replay.is_empty() {
-            return Poll::Pending;
-        }
-        self.channel.drive(self.number, task);
-        let mut state = self.channel.lock();
-        if state.readers != self.number {
-            return Poll::Ready(());
-        }
-        while out.len() < PIECE
-            && let Some((id, line)) = state.buffered.pop_front()
-        {
-            state.bytes -= line.len();
-            if id.is_none_or(|id| id.place > self.last) {
-                self.last = id.map_or(self.last, |id| id.place);
-                write(out, id, &line);
-            }
-        }
-        let rest = !state.buffered.is_empty();
-        // Calls that run when their session ends are still answered.
-        let over = !rest && state.ended;
-        if !rest
-            && !over
-            && let Some(milliseconds) = state.hang_up.take()
-        {
-            let _ = Frame::retry(milliseconds).write(out);
-            drop(state);
-            self.leave();
-            return Poll::Ready(());
-        }
-        state.waker = Some(task.waker().clone());
-        drop(state);
-        self.channel.room.notify_waiters();
-        if over { Poll::Ready(()) } else { Poll::Pending }
-    }
-}
-
-fn write(out: &mut Vec<u8>, id: Option<EventId>, line: &[u8]) {
-    // Serialized messages are UTF-8.
-    let Ok(text) = std::str::from_utf8(line) else { return };
-    let id = id.map(|id| id.to_string());
-    let frame = Frame::data(text);
-    let _ = id.as_deref().map_or(frame, |id| frame.id(id)).write(out);
-}
-
-impl Drop for ChannelReader {
-    fn drop(&mut self) {
-        self.leave();
-    }
-}
-
-impl ChannelReader {
-    /// Sends an event before all others.
-    pub(super) fn begin_with(&mut self, event: &Frame<'_>) {
-        let _ = event.write(&mut self.first);
-    }
-
-    /// Disconnects the reader. The rest of the work becomes a task, unless there is a newer reader.
-    fn leave(&self) {
-        let channel = &self.channel;
-        {
-            let mut state = channel.lock();
-            if state.readers != self.number || !state.read {
-                return;
-            }
-            state.read = false;
-            state.left = Some(Instant::now());
-            state.buffered.clear();
-            state.bytes = 0;
-        }
-        channel.room.notify_waiters();
-        channel.session.touch(channel.shared.sessions.now());
-        let work = channel.work.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if channel.outlives
-            && let Some(work) = work
-        {
-            // A closed connection cancels nothing in a session.
-            let calls = channel.calls.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            let read = channel.clone();
-            detached::spawn(&channel.shared, &channel.session, calls, work, move || read.away());
-        }
     }
 }

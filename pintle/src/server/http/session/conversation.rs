@@ -1,6 +1,6 @@
 //! The session era: the handshake, and the messages of a session.
 
-use std::{future::Future, sync::Arc};
+use std::{future::Future, io, sync::Arc};
 
 use http::{HeaderName, HeaderValue, Response, StatusCode};
 use pintle_proto::{
@@ -16,6 +16,7 @@ use super::{
     Session,
     exchange::{Exchange, Inline},
     id::SessionId,
+    nodes::message::MessageBody,
     notification_permit::NotificationPermit,
     record::NO_SUBSCRIPTIONS,
     registry::Refused,
@@ -127,10 +128,15 @@ impl HttpRequestCx {
         if let Some((store, stored)) = shared.settings().store.as_ref().zip(session.stored()) {
             // The next request extends its lifetime.
             let life = shared.settings().uninitialized_session.min(shared.settings().idle_session);
-            let put = store.put(&session.id.to_string(), stored, life).await;
-            put.map_err(|error| store_failed(&error))?;
-            session.set_written();
+            match store.create(&session.id.to_string(), stored, life).await {
+                Ok(true) => session.set_version(1),
+                Ok(false) => {
+                    return Err(store_failed(&io::Error::other("the id of a new session is in use")));
+                }
+                Err(error) => return Err(store_failed(&error)),
+            }
         }
+        shared.join_others(session.id).await.map_err(|error| store_failed(&error))?;
         shared.change_hub.add(&session.inbox);
         let refused = match shared.admit(session.clone()).await {
             Ok(session) => return Ok(session),
@@ -188,7 +194,14 @@ pub(in crate::server::http) async fn admit_stored(
         return Admitted::Answered(*response);
     }
     let cancelled = cancellations(&snapshot, &frame);
+    let forwardable = cx.http.0.forwardable(&frame);
     let (inbound, change) = session.receive_recorded(&snapshot.service, frame);
+    if !forwardable.is_empty()
+        && is_for_others(&inbound)
+        && let Err(error) = cx.http.0.forward(session.id, forwardable).await
+    {
+        return Admitted::Answered(refused(&store_failed(&error), None));
+    }
     let inbound = with_cancellations(session, inbound, cancelled);
     let Some(change) = change else {
         return start_exchange(&cx.http, &cx.context, session, &snapshot, inbound, accepts);
@@ -199,6 +212,7 @@ pub(in crate::server::http) async fn admit_stored(
     let admitted = tokio::spawn(async move {
         let written = pending.session.write(&*store, http.settings().idle_session).await;
         drop(change);
+        http.0.notify_others(pending.session.id, MessageBody::Record);
         let refusal = match written {
             Ok(true) => None,
             Ok(false) => Some(Refusal::unknown_session()),
@@ -219,6 +233,15 @@ pub(in crate::server::http) async fn admit_stored(
         }
         Ok(Err(answered)) => answered,
         Err(_) => Admitted::Answered(refused(&store_panicked(), None)),
+    }
+}
+
+/// Returns whether messages may be for calls of another process.
+fn is_for_others(inbound: &Inbound) -> bool {
+    match inbound {
+        Inbound::Ignore(_) => true,
+        Inbound::Many(several) => several.iter().any(is_for_others),
+        _ => false,
     }
 }
 

@@ -22,6 +22,7 @@ use super::{
     Session,
     channel::{Channel, Producer},
     detached::{self, CallGroup},
+    nodes::message::{StreamOpening, encode},
 };
 use crate::{
     server::{
@@ -182,14 +183,22 @@ impl Exchange {
     async fn run_on(self, channel: Arc<Channel>) {
         // If this is dropped, there will be no more outputs.
         let _over = EndOnDrop(channel.clone());
-        self.forward_to(&channel, None).await;
+        self.forward_all(&channel, None, true).await;
         channel.end().await;
     }
 
     /// Sends all outputs on a stream. Outputs that wait for the reader are added to the backlog of the producer.
-    pub(super) async fn forward_to(mut self, channel: &Channel, producer: Option<&Producer>) {
+    pub(super) async fn forward_to(self, channel: &Channel, producer: Option<&Producer>) {
+        self.forward_all(channel, producer, false).await;
+    }
+
+    /// Sends all outputs on a stream. `is_own` is whether the stream ends with them.
+    async fn forward_all(mut self, channel: &Channel, producer: Option<&Producer>, is_own: bool) {
         loop {
             match poll_fn(|task| self.poll(task)).await {
+                Output::Response(line) if is_own && self.calls.is_empty() && self.outputs.is_empty() => {
+                    channel.send_last(line).await;
+                }
                 Output::Message(line) | Output::Response(line) => {
                     self.spawned = true;
                     let _backlog = producer.map(|producer| producer.add_backlog(line.len()));
@@ -222,6 +231,13 @@ impl Exchange {
             }
         }
         drop(received.spans(context.connection_facts(), &answered));
+    }
+
+    /// Returns the description of the stream for other processes, if there are some.
+    fn opening(&self) -> Bytes {
+        let Some(nodes) = &self.shared.settings().nodes else { return Bytes::new() };
+        let requests = self.calls.iter().map(|call| call.driver.call().id().clone()).collect();
+        encode(&StreamOpening { node: nodes.id().to_string(), requests })
     }
 
     /// Returns the calls, to end them from outside.
@@ -450,7 +466,8 @@ impl Inline {
             return accepted();
         };
         let channel = Channel::new(shared, &session, session.stream_number(), true);
-        let reader = channel.begin().await;
+        let opening = self.0.as_ref().map(Exchange::opening).unwrap_or_default();
+        let reader = channel.begin(opening).await;
         session.keep(&channel);
         if let Some(mut exchange) = self.0.take() {
             first.into_iter().for_each(|output| exchange.outputs.push_front(output));

@@ -15,8 +15,10 @@ use tokio::time::Sleep;
 
 use super::{
     Session,
-    channel::{Channel, ResumeError},
+    channel::{Channel, Position, ResumeError},
     log::EventId,
+    nodes::message::MessageBody,
+    push_queue::Pushed,
 };
 use crate::server::{
     Authenticated,
@@ -35,9 +37,10 @@ pub(in crate::server::http) async fn open(
 ) -> Response<Body> {
     let (number, outdated) = session.get_stream_number();
     let channel = Channel::new(shared, session, number, false);
-    let reader = channel.begin().await;
+    let reader = channel.begin(Bytes::new()).await;
     let end = Authenticated::expiry(&extensions);
     start(&channel, extensions, ());
+    shared.notify_others(session.id, MessageBody::Listen { stream: None });
     if session.is_over() {
         // The session ended, and its events were forgotten, while the stream was opened.
         let _ = shared.settings().log.forget_session(&session.id.to_string()).await;
@@ -61,7 +64,7 @@ pub(in crate::server::http) async fn resume(
         ))
     };
     let last = EventId::parse(last).ok_or_else(gone)?;
-    let is_get = last.stream % 2 == 0;
+    let is_get = last.stream.is_multiple_of(2);
     if is_get && shared.calls.is_closed() {
         return Err(closed());
     }
@@ -76,18 +79,23 @@ pub(in crate::server::http) async fn resume(
             start(&channel, extensions, ());
         }
     };
-    let reader = channel.resume(last, start_if_get).await.map_err(|error| match error {
+    let resumed = channel.resume(last, start_if_get).await.map_err(|error| match error {
         ResumeError::Gone => gone(),
         ResumeError::Failed => {
             let message = "the events that followed cannot be looked up at the moment: try again later";
             overloaded(StatusCode::SERVICE_UNAVAILABLE, message)
         }
     })?;
-    if !is_get && !runs {
+    if is_get {
+        shared.notify_others(session.id, MessageBody::Listen { stream: Some(last.stream) });
+    } else if !resumed.ended && !runs && shared.settings().nodes.is_some() {
+        let last = EventId { place: resumed.newest, ..last };
+        shared.follow_stream(&channel, last, &resumed.opening);
+    } else if resumed.ended || !runs {
         // The calls of the POST are over, and the log has all events.
         channel.over();
     }
-    Ok(events_until(reader, shared.settings().keep_alive, end))
+    Ok(events_until(resumed.reader, shared.settings().keep_alive, end))
 }
 
 /// Starts to send the messages of a session on a stream. `held` is dropped with the stream.
@@ -115,17 +123,27 @@ pub(super) fn start_until(
         let mut next = |task: &mut Context<'_>| {
             if end.as_mut().is_some_and(|end| end.as_mut().poll(task).is_ready()) {
                 channel.close();
-                return Poll::Ready(None);
+                return Poll::Ready(Pushed::End);
             }
             channel.session.poll_push(channel, &extensions, task)
         };
-        while let Some(line) = poll_fn(&mut next).await {
+        loop {
+            let line = match poll_fn(&mut next).await {
+                Pushed::Message(line) => line,
+                Pushed::Behind => {
+                    let _ = channel.catch_up().await;
+                    continue;
+                }
+                Pushed::End => break,
+            };
             let message = UnrecordedMessage { session: &channel.session, line: Some(line.clone()) };
-            let id = channel.record(&line).await;
-            // If the stream was resumed meanwhile, the log was read before: the message is put back for the new connection.
+            let id = channel.record(&line, Position::Next).await;
             if !channel.session.is_replaced(channel) {
                 message.sent();
                 channel.deliver(id, line).await;
+            } else if id.is_some() && channel.session.hand_over(channel) {
+                // The stream was resumed meanwhile, and the new connection reads the message from the log.
+                message.sent();
             }
         }
         // Calls that are answered on this stream complete.

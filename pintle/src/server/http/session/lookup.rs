@@ -14,9 +14,9 @@ use super::{
     conversation::no_room,
     fresh_number,
     id::SessionId,
-    record::ReadStart,
+    nodes::message::MessageBody,
     registry::Refused,
-    store::{Sessions, StoredSession},
+    store::{Sessions, VersionedSession},
 };
 use crate::{
     Ended,
@@ -59,15 +59,14 @@ impl HttpRequestCx {
         found: Option<Arc<Session>>,
     ) -> Result<Option<Arc<Session>>, Refusal> {
         let shared = &self.http.0;
-        let found = found.map(|session| (session.start_read(), session));
         let stored = store.get(&id.to_string(), shared.settings().idle_session).await;
         match stored.map_err(|error| store_failed(&error))? {
             // A session of another principal is not restored.
-            Some(stored) if stored.principal.as_deref() != self.principal.as_deref() => Ok(None),
+            Some(stored) if stored.session.principal.as_deref() != self.principal.as_deref() => Ok(None),
             Some(stored) => self.adopt(id, found, &stored).await,
             None => {
                 // Ended by another process. Only a request of its own principal ends it here too.
-                if let Some((_, session)) = found.filter(|(_, session)| session.principal == self.principal) {
+                if let Some(session) = found.filter(|session| session.principal == self.principal) {
                     let _ = shared.end(&session, Ended::Stopped).await;
                 }
                 Ok(None)
@@ -84,14 +83,15 @@ impl HttpRequestCx {
     async fn adopt(
         &self,
         id: SessionId,
-        found: Option<(ReadStart, Arc<Session>)>,
-        stored: &StoredSession,
+        found: Option<Arc<Session>>,
+        stored: &VersionedSession,
     ) -> Result<Option<Arc<Session>>, Refusal> {
         let shared = &self.http.0;
-        if let Some((read, session)) = found {
-            session.adopt(&stored.record, read);
+        if let Some(session) = found {
+            session.adopt(stored);
             return Ok(Some(session));
         }
+        let VersionedSession { version, session: stored } = stored;
         // Only the head of this request chooses the server of a restored session, so that has to be its own.
         let is_own = match &stored.server {
             Some(name) => *name == self.snapshot.service.info().name,
@@ -110,15 +110,18 @@ impl HttpRequestCx {
         let session = Session::new(id, principal, self.server.clone(), engine);
         let session = session.of(shared).at(self.address());
         session.set_initialized();
-        session.set_written();
+        session.set_version(*version);
         session.number_from(fresh_number().unsigned_abs());
         // Before other requests can find it.
         if let Err(error) = session.opened(self.context.extensions()) {
             session.end(Ended::Stopped);
             return Err(Refusal::new(StatusCode::FORBIDDEN, error));
         }
+        shared.join_others(id).await.map_err(|error| store_failed(&error))?;
         shared.change_hub.add(&session.inbox);
-        shared.admit(Arc::new(session)).await.map(Some).map_err(no_room)
+        let session = shared.admit(Arc::new(session)).await.map_err(no_room)?;
+        shared.notify_others(id, MessageBody::Joined);
+        Ok(Some(session))
     }
 
     /// Returns a session for this request only, for a client that keeps none.

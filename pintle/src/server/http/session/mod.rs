@@ -1,10 +1,12 @@
 pub(super) mod channel;
+mod channel_reader;
 pub(super) mod conversation;
 pub(super) mod detached;
 pub(super) mod exchange;
 pub(super) mod get_stream;
 pub(super) mod id;
 pub mod log;
+pub mod nodes;
 pub(super) mod notification_permit;
 pub(super) mod registry;
 pub mod store;
@@ -36,7 +38,10 @@ use pintle_proto::{
 };
 use pintle_types::{Frame, Message, RequestId, Response, RpcError, method};
 
-use self::{channel::Channel, id::SessionId, lost::LostStreams, record::RecordClock, table::KeptSession};
+use self::{
+    channel::Channel, id::SessionId, lost::LostStreams, nodes::NodeId, record::RecordVersion,
+    table::KeptSession,
+};
 use super::{edge::response::session_ended, frame::request_id};
 use crate::{
     Ended,
@@ -78,8 +83,8 @@ pub(super) struct Session {
 
 struct Core {
     engine: Engine,
-    /// `None` until the record is read, or changed here.
-    record_clock: Option<Box<RecordClock>>,
+    /// `None` without a session store.
+    record_version: Option<Box<RecordVersion>>,
     last_stream: u64,
     last_get_stream: u64,
     last_instance: u64,
@@ -111,6 +116,8 @@ struct Busy {
     get_streams: Vec<OpenGetStream>,
     /// The messages for the GET stream.
     push_queue: VecDeque<Bytes>,
+    /// The process that has the newest GET stream, if it is another one.
+    remote_get_stream: Option<NodeId>,
     lost: LostStreams,
 }
 
@@ -122,6 +129,7 @@ impl Busy {
             && self.channels.is_empty()
             && self.get_streams.is_empty()
             && self.push_queue.is_empty()
+            && self.remote_get_stream.is_none()
             && self.lost.is_empty()
     }
 }
@@ -132,6 +140,8 @@ struct OpenGetStream {
     /// [`Channel::instance`].
     instance: u64,
     waker: Option<Waker>,
+    /// Whether its previous connection has logged a message since the stream was resumed.
+    behind: bool,
 }
 
 /// The number of GET streams of a session that can be open or resumed. Older ones are forgotten.
@@ -160,7 +170,7 @@ impl Session {
     ) -> Self {
         let core = Core {
             engine,
-            record_clock: None,
+            record_version: None,
             last_stream: 0,
             last_get_stream: 0,
             last_instance: 0,
@@ -486,18 +496,6 @@ impl Session {
 
     pub(super) fn is_over(&self) -> bool {
         self.lock().ended
-    }
-
-    /// Returns whether a call waits for an answer, and the client has no open stream.
-    pub(super) fn is_deserted(&self) -> bool {
-        // Read without the lock of the session: a channel locks the session while it is locked itself.
-        let channels: Vec<_> = match &self.lock().busy {
-            Some(busy) if !busy.questions.is_empty() && busy.get_streams.is_empty() => {
-                busy.channels.values().cloned().collect()
-            }
-            _ => return false,
-        };
-        !channels.iter().any(|channel| channel.is_read())
     }
 
     pub(super) fn touch(&self, now: u64) {

@@ -7,8 +7,13 @@ use std::{
 
 use bytes::Bytes;
 use http::Extensions;
+use tokio::runtime::Handle;
 
-use super::{Busy, MAX_GET_STREAMS, OpenGetStream, Session, channel::Channel};
+use super::{
+    Busy, MAX_GET_STREAMS, OpenGetStream, Session,
+    channel::Channel,
+    nodes::{NodeId, message::MessageBody},
+};
 use crate::server::{changes::Recipient, sessions::handle::SessionError};
 
 /// The capacity of the queue, and the bytes up to which handles of the session may fill it.
@@ -17,6 +22,20 @@ const CAPACITY_BYTES: usize = 1 << 20;
 /// The limits while no stream is open: for a client that connects again. Some clients never open one.
 const CAPACITY_WITHOUT_STREAM: usize = 16;
 const CAPACITY_BYTES_WITHOUT_STREAM: usize = 16 << 10;
+
+/// The next step of a GET stream.
+pub(super) enum Pushed {
+    Message(Bytes),
+    /// Messages that are in the log have to be sent.
+    Behind,
+    End,
+}
+
+impl Busy {
+    fn has_get_stream(&self) -> bool {
+        !self.get_streams.is_empty() || self.remote_get_stream.is_some()
+    }
+}
 
 impl Session {
     /// Adds a GET stream. As the newest one it sends the messages of the queue. An older stream with the same number, and
@@ -32,7 +51,8 @@ impl Session {
             other.number == number || other.number + 2 * MAX_GET_STREAMS <= number
         };
         let gone: Vec<_> = get_streams.extract_if(.., gone).filter_map(|stream| stream.waker).collect();
-        get_streams.push(OpenGetStream { number, instance, waker: None });
+        get_streams.push(OpenGetStream { number, instance, waker: None, behind: false });
+        core.busy().remote_get_stream = None;
         self.inbox.set_read(true);
         drop(core);
         gone.into_iter().for_each(Waker::wake);
@@ -42,22 +62,90 @@ impl Session {
 
     pub(in crate::server::http) fn remove_get_stream(&self, channel: &Channel) {
         let instance = channel.instance;
-        let waker = {
+        let (waker, was_last) = {
             let mut core = self.lock();
+            let mut was_last = false;
             let waker = core.busy.as_mut().and_then(|busy| {
                 busy.get_streams.retain(|stream| stream.instance != instance);
+                was_last = busy.get_streams.is_empty() && busy.remote_get_stream.is_none();
                 self.inbox.set_read(!busy.get_streams.is_empty());
                 busy.get_streams.last_mut().and_then(|stream| stream.waker.take())
             });
             core.rest();
-            waker
+            (waker, was_last && !core.ended)
         };
+        if was_last && let Some(shared) = self.kept.as_ref().and_then(|kept| kept.shared.upgrade()) {
+            shared.notify_others(self.id, MessageBody::Unlisten);
+        }
         // The next newest stream takes over.
         waker.into_iter().for_each(Waker::wake);
     }
 
+    /// Returns whether the client has an open GET stream, here or at another process.
     pub(in crate::server::http) fn has_get_stream(&self) -> bool {
+        self.lock().busy.as_ref().is_some_and(|busy| busy.has_get_stream())
+    }
+
+    /// Returns whether the client has an open GET stream of this process.
+    pub(in crate::server::http) fn has_own_get_stream(&self) -> bool {
         self.lock().busy.as_ref().is_some_and(|busy| !busy.get_streams.is_empty())
+    }
+
+    /// Notes that another process has the newest GET stream, and closes the one that it has taken over. Returns the messages of the
+    /// queue, which go there.
+    pub(in crate::server::http) fn set_remote_get_stream(
+        &self,
+        node: NodeId,
+        taken_over: Option<u64>,
+    ) -> VecDeque<Bytes> {
+        let mut core = self.lock();
+        if core.ended {
+            return VecDeque::new();
+        }
+        let busy = core.busy();
+        busy.remote_get_stream = Some(node);
+        let gone = |stream: &mut OpenGetStream| Some(stream.number) == taken_over;
+        let gone: Vec<_> = busy.get_streams.extract_if(.., gone).filter_map(|stream| stream.waker).collect();
+        let messages = std::mem::take(&mut busy.push_queue);
+        drop(core);
+        gone.into_iter().for_each(Waker::wake);
+        self.inbox.notify();
+        messages
+    }
+
+    /// Notes that another process has no GET stream any more.
+    pub(in crate::server::http) fn clear_remote_get_stream(&self, node: NodeId) {
+        let mut core = self.lock();
+        let Some(busy) = core.busy.as_mut().filter(|busy| busy.remote_get_stream == Some(node)) else {
+            return;
+        };
+        busy.remote_get_stream = None;
+        let waker = busy.get_streams.last_mut().and_then(|stream| stream.waker.take());
+        core.rest();
+        drop(core);
+        waker.into_iter().for_each(Waker::wake);
+    }
+
+    /// Sends a message to the process that has the GET stream. Returns `false` if there is none.
+    fn push_remote(&self, line: &Bytes) -> bool {
+        let Some(node) = self.lock().busy.as_ref().and_then(|busy| busy.remote_get_stream) else {
+            return false;
+        };
+        let Some(shared) = self.kept.as_ref().and_then(|kept| kept.shared.upgrade()) else { return false };
+        let Ok(runtime) = Handle::try_current() else { return false };
+        let (id, line) = (self.id, line.clone());
+        runtime.spawn(async move {
+            let text = String::from_utf8_lossy(&line).into_owned();
+            if let Ok(true) = shared.send_to_node(node, id, MessageBody::Push { line: text }).await {
+                return;
+            }
+            // That process is gone: the message waits for the next stream.
+            if let Some(session) = shared.sessions.find(id) {
+                session.clear_remote_get_stream(node);
+                session.push_here(line);
+            }
+        });
+        true
     }
 
     pub(super) fn is_push_queue_full(&self) -> bool {
@@ -66,6 +154,13 @@ impl Session {
 
     /// Queues a message for the GET stream. The oldest one is dropped if the queue is full.
     pub(in crate::server::http) fn push(&self, line: Bytes) {
+        if !self.push_remote(&line) {
+            self.push_here(line);
+        }
+    }
+
+    /// Queues a message for the GET stream of this process.
+    pub(in crate::server::http) fn push_here(&self, line: Bytes) {
         let mut core = self.lock();
         if core.ended {
             return;
@@ -86,6 +181,11 @@ impl Session {
         if core.ended {
             return Err(SessionError::Ended);
         }
+        if core.busy.as_ref().is_some_and(|busy| busy.remote_get_stream.is_some()) {
+            drop(core);
+            self.push(line);
+            return Ok(());
+        }
         let has_stream = core.busy.as_ref().is_some_and(|busy| !busy.get_streams.is_empty());
         let queued = core.busy.as_ref().map(|busy| &busy.push_queue);
         let count = queued.map_or(0, VecDeque::len);
@@ -104,6 +204,9 @@ impl Session {
 
     /// Puts back a message that a GET stream has taken and will not send. Another one sends it first.
     pub(in crate::server::http) fn push_front(&self, line: Bytes) {
+        if self.push_remote(&line) {
+            return;
+        }
         let mut core = self.lock();
         if core.ended {
             return;
@@ -125,34 +228,53 @@ impl Session {
         !core.ended && !core.busy.as_deref().is_some_and(is_open)
     }
 
-    /// Polls the next message of a GET stream; `None` if the stream has ended.
-    pub(in crate::server::http) fn poll_push(
+    /// Has the connection that has replaced this one send the messages that this one has logged. Returns `false` if there is none.
+    pub(super) fn hand_over(&self, channel: &Channel) -> bool {
+        let mut core = self.lock();
+        let Some(busy) = &mut core.busy else { return false };
+        let Some(stream) = busy.get_streams.iter_mut().find(|stream| stream.number == channel.number) else {
+            return false;
+        };
+        stream.behind = true;
+        let waker = stream.waker.take();
+        drop(core);
+        waker.into_iter().for_each(Waker::wake);
+        self.inbox.notify();
+        true
+    }
+
+    /// Polls the next message of a GET stream.
+    pub(super) fn poll_push(
         &self,
         channel: &Channel,
         extensions: &Extensions,
         task: &mut Context<'_>,
-    ) -> Poll<Option<Bytes>> {
+    ) -> Poll<Pushed> {
         let instance = channel.instance;
         let snapshot = self.server.snapshot();
         let mut guard = self.lock();
         let core = &mut *guard;
         if core.ended || self.inbox.is_closed() {
-            return Poll::Ready(None);
+            return Poll::Ready(Pushed::End);
         }
-        let Some(busy) = &mut core.busy else { return Poll::Ready(None) };
+        let Some(busy) = &mut core.busy else { return Poll::Ready(Pushed::End) };
+        let own = busy.get_streams.iter_mut().find(|stream| stream.instance == instance);
+        if own.is_some_and(|stream| std::mem::take(&mut stream.behind)) {
+            return Poll::Ready(Pushed::Behind);
+        }
         match busy.get_streams.last() {
-            Some(newest) if newest.instance == instance => {}
+            Some(newest) if newest.instance == instance && busy.remote_get_stream.is_none() => {}
             _ => {
                 let Some(stream) = busy.get_streams.iter_mut().find(|stream| stream.instance == instance)
                 else {
-                    return Poll::Ready(None);
+                    return Poll::Ready(Pushed::End);
                 };
                 stream.waker = Some(task.waker().clone());
                 return Poll::Pending;
             }
         }
         if let Some(line) = busy.push_queue.pop_front() {
-            return Poll::Ready(Some(line));
+            return Poll::Ready(Pushed::Message(line));
         }
         let taken = self.inbox.take(task);
         let Some(peer) = &core.engine.peer().cloned() else { return Poll::Pending };
@@ -161,6 +283,6 @@ impl Session {
         let principal = self.principal.as_deref();
         let mut recipient = Recipient { snapshot: &snapshot, listener, peer, principal, extensions };
         recipient.withhold();
-        recipient.next(&self.inbox).map_or(Poll::Pending, |line| Poll::Ready(Some(line.into())))
+        recipient.next(&self.inbox).map_or(Poll::Pending, |line| Poll::Ready(Pushed::Message(line.into())))
     }
 }

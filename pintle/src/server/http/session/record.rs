@@ -11,7 +11,8 @@ use tokio::sync::oneshot;
 
 use super::{
     Core, Session,
-    store::{Sessions, StoredSession},
+    nodes::message::MessageBody,
+    store::{Replaced, Sessions, StoredSession, VersionedSession},
 };
 use crate::server::http::{edge::response::store_failed, settings::HttpSettings};
 
@@ -19,19 +20,16 @@ use crate::server::http::{edge::response::store_failed, settings::HttpSettings};
 pub(super) const NO_SUBSCRIPTIONS: &str =
     "subscriptions are not served in a session: send `subscriptions/listen` as a stateless request";
 
-/// Orders the reads and the local changes of one session's record, so that an older record never replaces a newer one.
+/// The version of one session's record that is in use here, and the local changes that are not in the store yet.
 #[derive(Default)]
-pub(super) struct RecordClock {
-    now: u64,
-    /// A record that was read earlier than this is out of date.
-    valid_from: u64,
-    /// How many local changes are not in the store yet.
+pub(super) struct RecordVersion {
+    /// The version in the store that was read or written last.
+    version: u64,
+    /// The number of local changes that are not in the store yet.
     unwritten: u32,
+    /// The record of that version in the store, while there are local changes.
+    base: Option<Box<SessionRecord>>,
 }
-
-/// When a read of the record began.
-#[derive(Clone, Copy)]
-pub(in crate::server::http) struct ReadStart(u64);
 
 /// A local change that is not in the store yet. Until this is dropped, nothing that is read there is adopted.
 pub(in crate::server::http) struct Unwritten(Arc<Session>);
@@ -39,18 +37,31 @@ pub(in crate::server::http) struct Unwritten(Arc<Session>);
 impl Drop for Unwritten {
     fn drop(&mut self) {
         let mut core = self.0.lock();
-        let clock = core.record_clock();
-        clock.unwritten -= 1;
-        clock.now += 1;
-        clock.valid_from = clock.now;
+        let known = core.record_version();
+        known.unwritten -= 1;
+        if known.unwritten == 0 {
+            known.base = None;
+        }
     }
 }
 
 impl Core {
-    fn record_clock(&mut self) -> &mut RecordClock {
-        self.record_clock.get_or_insert_default()
+    fn record_version(&mut self) -> &mut RecordVersion {
+        self.record_version.get_or_insert_default()
+    }
+
+    /// Notes a local change of the record.
+    fn change_record(&mut self, before: Option<SessionRecord>) {
+        let known = self.record_version();
+        known.unwritten += 1;
+        if known.base.is_none() {
+            known.base = before.map(Box::new);
+        }
     }
 }
+
+/// How often a change is repeated because another process has changed the session meanwhile.
+const MAX_CONFLICTS: usize = 32;
 
 impl Session {
     /// Returns the lock of writes to the store.
@@ -65,22 +76,33 @@ impl Session {
         Some(stored.at_server(&*self.server.snapshot().service.info().name))
     }
 
-    /// Marks the beginning of a read of the record, for [`adopt`](Self::adopt).
-    pub(in crate::server::http) fn start_read(&self) -> ReadStart {
-        let mut core = self.lock();
-        let clock = core.record_clock();
-        clock.now += 1;
-        ReadStart(clock.now)
+    /// Marks the session as stored with this version.
+    pub(in crate::server::http) fn set_version(&self, version: u64) {
+        self.lock().record_version().version = version;
+        self.set_written();
     }
 
     /// Adopts the record of another process, unless it is older than the state here.
-    pub(in crate::server::http) fn adopt(&self, record: &SessionRecord, read: ReadStart) {
+    pub(in crate::server::http) fn adopt(&self, stored: &VersionedSession) {
         let snapshot = self.server.snapshot();
         let mut core = self.lock();
-        let clock = core.record_clock();
-        if clock.unwritten == 0 && read.0 >= clock.valid_from {
-            clock.valid_from = read.0;
-            core.engine.adopt(&snapshot.service, record);
+        let known = core.record_version();
+        if known.unwritten == 0 && stored.version >= known.version {
+            known.version = stored.version;
+            core.engine.adopt(&snapshot.service, &stored.session.record);
+        }
+    }
+
+    /// Adopts the record of another process besides the local changes.
+    fn merge(&self, stored: VersionedSession) {
+        let snapshot = self.server.snapshot();
+        let mut core = self.lock();
+        let known = core.record_version();
+        known.version = stored.version;
+        let theirs = stored.session.record;
+        let base = known.base.replace(Box::new(theirs.clone()));
+        if let Some((base, ours)) = base.zip(core.engine.record()) {
+            core.engine.adopt(&snapshot.service, &merged(&base, ours, theirs));
         }
     }
 
@@ -95,7 +117,7 @@ impl Session {
         let inbound = self.receive_in(&mut core, service, frame);
         let changed = core.engine.record() != before;
         if changed {
-            core.record_clock().unwritten += 1;
+            core.change_record(before);
         }
         drop(core);
         (inbound, changed.then(|| Unwritten(self.clone())))
@@ -116,9 +138,10 @@ impl Session {
             let before = settings.store.is_some().then(|| core.engine.record());
             let performed = core.engine.perform(service, call, params);
             self.follow(&mut core);
-            let changed = before.is_some_and(|before| core.engine.record() != before);
-            if changed {
-                core.record_clock().unwritten += 1;
+            let before = before.filter(|before| core.engine.record() != *before);
+            let changed = before.is_some();
+            if let Some(before) = before {
+                core.change_record(before);
             }
             drop(core);
             let outcome = match performed {
@@ -139,6 +162,9 @@ impl Session {
         tokio::spawn(async move {
             let written = session.write(&*store, idle).await;
             drop(change);
+            if let Some(shared) = session.kept.as_ref().and_then(|kept| kept.shared.upgrade()) {
+                shared.notify_others(session.id, MessageBody::Record);
+            }
             let outcome = match written {
                 Ok(true) => outcome,
                 Ok(false) => Outcome::Failed(Refusal::unknown_session().error),
@@ -148,26 +174,88 @@ impl Session {
         });
     }
 
-    /// Writes the current record to the store. Writes are serialized, so that the last one is complete. Returns `false` if the
-    /// session has ended.
+    /// Writes the current record to the store, with the changes that other processes have made meanwhile. Writes are serialized, so
+    /// that the last one is complete. Returns `false` if the session has ended.
     pub(in crate::server::http) async fn write(
         &self,
         store: &dyn Sessions,
         idle: Duration,
     ) -> io::Result<bool> {
         let _turn = self.writes().lock().await;
-        match self.stored() {
-            Some(stored) if !self.is_over() => {
-                store.put(&self.id.to_string(), stored, idle).await?;
-                Ok(true)
+        let id = self.id.to_string();
+        for _ in 0..MAX_CONFLICTS {
+            let Some(stored) = self.stored().filter(|_| !self.is_over()) else { return Ok(false) };
+            let version = self.lock().record_version().version;
+            match store.replace(&id, version, stored.clone(), idle).await? {
+                Replaced::Done => {
+                    let mut core = self.lock();
+                    let known = core.record_version();
+                    known.version = version.saturating_add(1);
+                    known.base = Some(Box::new(stored.record));
+                    return Ok(true);
+                }
+                Replaced::Gone => return Ok(false),
+                Replaced::Conflict => match store.get(&id, idle).await? {
+                    Some(theirs) => self.merge(theirs),
+                    None => return Ok(false),
+                },
             }
-            _ => Ok(false),
         }
+        Err(io::Error::other("other processes change the session all the time"))
     }
 
     /// Removes an ended session from the store, after pending writes.
     pub(in crate::server::http) async fn erase(&self, store: &dyn Sessions) -> io::Result<bool> {
         let _turn = self.writes().lock().await;
         store.remove(&self.id.to_string()).await
+    }
+}
+
+/// Applies the changes from `base` to `ours` to the record of another process.
+fn merged(base: &SessionRecord, ours: SessionRecord, mut theirs: SessionRecord) -> SessionRecord {
+    let was_watched = |uri: &String| base.watched.contains(uri);
+    theirs.watched.retain(|uri| ours.watched.contains(uri) || !was_watched(uri));
+    for uri in ours.watched {
+        if !was_watched(&uri) && !theirs.watched.contains(&uri) {
+            theirs.watched.push(uri);
+        }
+    }
+    if ours.log_level != base.log_level {
+        theirs.log_level = ours.log_level;
+    }
+    // A repeated handshake changes all of these.
+    if (&ours.revision, &ours.client, &ours.capabilities)
+        != (&base.revision, &base.client, &base.capabilities)
+    {
+        (theirs.revision, theirs.client, theirs.capabilities) =
+            (ours.revision, ours.client, ours.capabilities);
+    }
+    theirs
+}
+
+#[cfg(test)]
+mod tests {
+    use pintle_proto::Revision;
+    use pintle_types::schema::LoggingLevel;
+
+    use super::*;
+
+    #[test]
+    fn the_changes_of_both_processes_are_kept() {
+        let record = |watched: &[&str], level: Option<LoggingLevel>| {
+            let mut record = SessionRecord::new(Revision::all().next_back().unwrap());
+            record.watched = watched.iter().map(|uri| (*uri).to_owned()).collect();
+            record.log_level = level;
+            record
+        };
+        let base = record(&["a", "b", "c"], Some(LoggingLevel::Info));
+        let ours = record(&["b", "c", "ours"], Some(LoggingLevel::Info));
+        let theirs = record(&["a", "c", "theirs"], Some(LoggingLevel::Error));
+        let both = merged(&base, ours, theirs.clone());
+        assert_eq!(both, record(&["c", "theirs", "ours"], Some(LoggingLevel::Error)));
+        // The last one to write wins where both changed the same.
+        let ours = record(&["a", "b", "c", "theirs"], Some(LoggingLevel::Debug));
+        let both = merged(&base, ours, theirs);
+        assert_eq!(both, record(&["a", "c", "theirs"], Some(LoggingLevel::Debug)));
     }
 }

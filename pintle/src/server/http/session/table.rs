@@ -187,6 +187,7 @@ impl HttpShared {
     /// Ends a session that was removed from the table.
     async fn expire(&self, session: &Session) {
         session.end(Ended::Dead);
+        self.leave_others(session.id).await;
         let id = session.id.to_string();
         // Another process may use a stored session and its events, and forgets them later.
         let used = match &self.settings().store {
@@ -199,11 +200,17 @@ impl HttpShared {
     }
 
     /// Extends the expiry of the sessions in use in the store, and ends those that other processes have ended.
-    async fn keep_written(&self, store: &dyn Sessions) {
+    pub(in crate::server::http) async fn keep_written(&self, store: &dyn Sessions) {
         for session in self.sessions.in_use() {
-            let (id, read) = (session.id.to_string(), session.start_read());
+            let id = session.id.to_string();
             match store.get(&id, self.settings().idle_session).await {
-                Ok(Some(stored)) => session.adopt(&stored.record, read),
+                Ok(Some(stored)) => {
+                    session.adopt(&stored);
+                    // A store that was restarted may have lost it.
+                    if let Some(nodes) = &self.settings().nodes {
+                        let _ = nodes.join(&id, self.settings().idle_session).await;
+                    }
+                }
                 Ok(None) => {
                     self.sessions.remove(session.id);
                     session.end(Ended::Stopped);

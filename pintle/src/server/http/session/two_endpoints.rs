@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use http::{Method, Response, StatusCode};
 use pintle_proto::{
     http::{Accepts, Head, Refusal},
@@ -95,7 +96,7 @@ pub(in crate::server::http) async fn open_stream(cx: &HttpRequestCx) -> Result<R
         return Err(Refusal::new(StatusCode::FORBIDDEN, error));
     }
     let channel = Channel::new(shared, &session, MAIN, false);
-    let mut reader = channel.begin().await;
+    let mut reader = channel.begin(Bytes::new()).await;
     let settings = shared.settings();
     let messages = settings.two_endpoints.as_ref().map(|two| &*two.messages).unwrap_or_default();
     let target = format!("{messages}?{SESSION}{}", session.id);

@@ -60,6 +60,7 @@ pub(in crate::server::http) fn answer(cx: &HttpRequestCx, listen: Listen) -> Res
     let inbox = server.changes().join();
     inbox.follow(listener.watched());
     http.0.change_hub.add(&inbox);
+    http.0.connect();
     let mut first = Vec::new();
     event(&mut first, &acknowledgement);
     let keep_alive = http.settings().keep_alive;

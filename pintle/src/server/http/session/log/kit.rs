@@ -10,20 +10,20 @@
 //! # }
 //! ```
 
-use std::{collections::BTreeSet, future::Future, io, sync::Arc};
+use std::{future::Future, io, sync::Arc};
 
 use bytes::Bytes;
 use tokio::task::JoinSet;
 
-use super::{EventId, EventLog, Replay};
+use super::{Appended, EventId, EventLog, Replay};
 use crate::{
     properties::{Property, PropertyResult, check as check_properties},
     transport::kit::Broken,
 };
 
-/// Checks every property on a log that `open` gives.
+/// Checks every property, with two handles of one log that `open` returns: as two processes have them.
 ///
-/// It may give the same one each time: every property has sessions of its own. The log has to have room for 64 KiB in
+/// It may return the same log each time: every property has sessions of its own. The log has to have room for 64 KiB in
 /// each. It takes the time the log takes, and ten seconds for each property that hangs; run it under real time.
 ///
 /// # Errors
@@ -34,21 +34,47 @@ where
     L: EventLog,
     F: Future<Output = io::Result<L>>,
 {
-    check_properties(&PROPERTIES, async || open().await.map(|log| Arc::new(log) as Log)).await
+    check_pairs(async || {
+        let log = Arc::new(open().await?);
+        Ok((log.clone(), log))
+    })
+    .await
 }
 
-type Log = Arc<dyn EventLog>;
+/// Checks every property, with two handles that `open` returns: two connections to one log.
+///
+/// # Errors
+///
+/// All properties that do not hold.
+pub async fn check_pairs<L: EventLog>(open: impl AsyncFn() -> io::Result<(L, L)>) -> Result<(), Vec<Broken>> {
+    check_properties(&PROPERTIES, async || {
+        open().await.map(|(one, other)| Log { one: Arc::new(one), other: Arc::new(other) })
+    })
+    .await
+}
 
-const PROPERTIES: [Property<Log>; 9] = [
+/// Two handles of one log: events are appended to the first, and read from the second.
+#[derive(Clone)]
+struct Log {
+    one: Arc<dyn EventLog>,
+    other: Arc<dyn EventLog>,
+}
+
+const PROPERTIES: [Property<Log>; 14] = [
     ("every id is followed by exactly the later events", |log| Box::pin(every_id(log))),
-    ("streams do not hear each other", |log| Box::pin(streams(log))),
-    ("sessions do not hear each other", |log| Box::pin(sessions(log))),
+    ("streams are independent of each other", |log| Box::pin(streams(log))),
+    ("sessions are independent of each other", |log| Box::pin(sessions(log))),
     ("a stream that was opened can be resumed from its start", |log| Box::pin(opened(log))),
+    ("the description of a stream is that of its first opening", |log| Box::pin(described(log))),
     ("an id that was not given out is gone", |log| Box::pin(unknown(log))),
     ("a stream that has ended can be resumed", |log| Box::pin(ended(log))),
+    ("the last event ends its stream", |log| Box::pin(ended_with(log))),
+    ("nothing is appended to a stream that is unknown, forgotten or ended", |log| Box::pin(closed(log))),
+    ("a position is taken once", |log| Box::pin(taken(log))),
+    ("of two writers of one position one is refused", |log| Box::pin(at_once(log))),
     ("a stream that was forgotten is gone", |log| Box::pin(stream_forgotten(log))),
     ("a session that was forgotten is gone", |log| Box::pin(session_forgotten(log))),
-    ("what many append at once is kept once, in the order of its ids", |log| Box::pin(at_once(log))),
+    ("a large event is kept whole", |log| Box::pin(large(log))),
 ];
 
 async fn every_id(log: Log) -> PropertyResult {
@@ -59,9 +85,6 @@ async fn every_id(log: Log) -> PropertyResult {
     let mut ids = vec![EventId::start(1)];
     for data in &sent {
         ids.push(append(&log, "every-id", 1, data.clone()).await?);
-    }
-    if !ids.is_sorted_by(|left, right| left < right) || ids.iter().any(|id| id.stream != 1) {
-        return Err(format!("the ids do not ascend: {ids:?}"));
     }
     for (seen, last) in ids.iter().enumerate() {
         let Some(events) = after(&log, "every-id", *last).await? else {
@@ -76,12 +99,8 @@ async fn every_id(log: Log) -> PropertyResult {
 }
 
 async fn streams(log: Log) -> PropertyResult {
-    let mut ids = Vec::new();
     for n in 0..10 {
-        ids.push(append(&log, "streams", n % 3, n.to_string()).await?);
-    }
-    if ids.iter().collect::<BTreeSet<_>>().len() < ids.len() {
-        return Err(format!("an id was given twice: {ids:?}"));
+        append(&log, "streams", n % 3, n.to_string()).await?;
     }
     for stream in 0..3 {
         let expected: Vec<_> = (0..10).filter(|n| n % 3 == stream).map(|n: u64| n.to_string()).collect();
@@ -98,14 +117,26 @@ async fn sessions(log: Log) -> PropertyResult {
 }
 
 async fn opened(log: Log) -> PropertyResult {
-    let start = log.open("opened", 7).await.map_err(failed)?;
-    if start.stream != 7 {
-        return Err(format!("stream 7 begins at `{start}`"));
-    }
+    let start = EventId::start(7);
+    log.one.open("opened", 7, Bytes::new()).await.map_err(failed)?;
     expect(&log, "opened", start, &[]).await?;
     append(&log, "opened", 7, "first").await?;
-    log.open("opened", 7).await.map_err(failed)?;
+    log.other.open("opened", 7, Bytes::new()).await.map_err(failed)?;
     expect(&log, "opened", start, &["first".to_owned()]).await
+}
+
+async fn described(log: Log) -> PropertyResult {
+    let opening = Bytes::from_static(b"{\"node\":\"\xe4\xb8\x96\r\n\0\"}");
+    log.one.open("described", 1, opening.clone()).await.map_err(failed)?;
+    log.other.open("described", 1, Bytes::from_static(b"another")).await.map_err(failed)?;
+    append(&log, "described", 1, "one").await?;
+    for place in 0..2 {
+        match log.other.after("described", EventId { stream: 1, place }).await.map_err(failed)? {
+            Replay::Events(missed) if missed.opening == opening && !missed.ended => {}
+            other => return Err(format!("expected an open stream with its description, found {other:?}")),
+        }
+    }
+    Ok(())
 }
 
 async fn unknown(log: Log) -> PropertyResult {
@@ -119,19 +150,99 @@ async fn unknown(log: Log) -> PropertyResult {
 
 async fn ended(log: Log) -> PropertyResult {
     let first = append(&log, "ended", 1, "progress").await?;
-    append(&log, "ended", 1, "result").await?;
-    log.end("ended", 1).await.map_err(failed)?;
+    let last = append(&log, "ended", 1, "result").await?;
+    log.one.end("ended", 1).await.map_err(failed)?;
     expect(&log, "ended", first, &["result".to_owned()]).await?;
-    // What is not known has ended too.
-    log.end("ended", 2).await.map_err(failed)?;
-    log.end("ended-too", 1).await.map_err(failed)
+    for seen in [first, last] {
+        match log.other.after("ended", seen).await.map_err(failed)? {
+            Replay::Events(missed) if missed.ended => {}
+            other => return Err(format!("the stream has ended, and its replay is {other:?}")),
+        }
+    }
+    // A stream may be ended again, and one that is unknown.
+    log.other.end("ended", 1).await.map_err(failed)?;
+    log.one.end("ended", 2).await.map_err(failed)?;
+    log.one.end("ended-too", 1).await.map_err(failed)?;
+    gone(&log, "ended", EventId::start(2)).await?;
+    gone(&log, "ended", EventId { place: last.place + 1, ..last }).await
+}
+
+async fn ended_with(log: Log) -> PropertyResult {
+    let first = append(&log, "ended-with", 1, "progress").await?;
+    let append_last = async |handle: &Arc<dyn EventLog>, place, expected| {
+        let id = EventId { place, ..first };
+        match handle.append_last("ended-with", id, Bytes::from_static(b"result")).await.map_err(failed)? {
+            appended if appended == expected => Ok(()),
+            other => Err(format!("`append_last` of `{id}` returned {other:?}, expected {expected:?}")),
+        }
+    };
+    // A writer that is refused does not end the stream.
+    append_last(&log.other, 1, Appended::Taken).await?;
+    match log.other.after("ended-with", first).await.map_err(failed)? {
+        Replay::Events(missed) if !missed.ended => {}
+        other => return Err(format!("the stream is open, and its replay is {other:?}")),
+    }
+    append_last(&log.one, 2, Appended::Done).await?;
+    append_last(&log.other, 3, Appended::Gone).await?;
+    match log.other.after("ended-with", first).await.map_err(failed)? {
+        Replay::Events(missed) if missed.ended && missed.events.len() == 1 => Ok(()),
+        other => Err(format!("the stream has ended with one event, and its replay is {other:?}")),
+    }
+}
+
+async fn closed(log: Log) -> PropertyResult {
+    let refused = async |session: &str, id: EventId| match log
+        .one
+        .append(session, id, Bytes::from_static(b"late"))
+        .await
+        .map_err(failed)?
+    {
+        Appended::Gone => Ok(()),
+        other => Err(format!("`append` of `{id}` returned {other:?}")),
+    };
+    refused("closed", EventId { stream: 1, place: 1 }).await?;
+    let last = append(&log, "closed", 1, "one").await?;
+    log.other.forget_stream("closed", 1).await.map_err(failed)?;
+    refused("closed", EventId { place: last.place + 1, ..last }).await?;
+    gone(&log, "closed", last).await?;
+    let last = append(&log, "closed", 3, "one").await?;
+    log.other.end("closed", 3).await.map_err(failed)?;
+    refused("closed", EventId { place: last.place + 1, ..last }).await?;
+    let last = append(&log, "closed", 5, "one").await?;
+    log.other.forget_session("closed").await.map_err(failed)?;
+    refused("closed", EventId { place: last.place + 1, ..last }).await?;
+    gone(&log, "closed", last).await
+}
+
+async fn taken(log: Log) -> PropertyResult {
+    let first = append(&log, "taken", 1, "one").await?;
+    append(&log, "taken", 1, "two").await?;
+    for handle in [&log.one, &log.other] {
+        for place in 1..=2 {
+            let id = EventId { place, ..first };
+            match handle.append("taken", id, Bytes::from_static(b"other")).await.map_err(failed)? {
+                Appended::Taken => {}
+                other => return Err(format!("`append` of `{id}` returned {other:?}")),
+            }
+        }
+    }
+    expect(&log, "taken", EventId::start(1), &["one".to_owned(), "two".to_owned()]).await
+}
+
+async fn large(log: Log) -> PropertyResult {
+    let data = Bytes::from(vec![b'x'; 60_000]);
+    append(&log, "large", 1, data.clone()).await?;
+    match after(&log, "large", EventId::start(1)).await? {
+        Some(events) if events.len() == 1 && events[0].1 == data => Ok(()),
+        _ => Err("it is gone, or another".into()),
+    }
 }
 
 async fn stream_forgotten(log: Log) -> PropertyResult {
     let first = append(&log, "delivered", 1, "result").await?;
     append(&log, "delivered", 2, "other").await?;
     for stream in [1, 1, 3] {
-        log.forget_stream("delivered", stream).await.map_err(failed)?;
+        log.other.forget_stream("delivered", stream).await.map_err(failed)?;
     }
     gone(&log, "delivered", first).await?;
     gone(&log, "delivered", EventId::start(1)).await?;
@@ -144,7 +255,7 @@ async fn session_forgotten(log: Log) -> PropertyResult {
         append(&log, session, 2, "two").await?;
     }
     for session in ["closed-a", "closed-a", "closed-c"] {
-        log.forget_session(session).await.map_err(failed)?;
+        log.other.forget_session(session).await.map_err(failed)?;
     }
     gone(&log, "closed-a", EventId::start(1)).await?;
     gone(&log, "closed-a", EventId::start(2)).await?;
@@ -152,38 +263,47 @@ async fn session_forgotten(log: Log) -> PropertyResult {
 }
 
 async fn at_once(log: Log) -> PropertyResult {
-    let mut writers = JoinSet::new();
-    for writer in 0..8 {
-        let log = log.clone();
-        writers.spawn(async move {
-            let mut given = Vec::new();
-            for n in 0..10 {
-                let text = format!("{writer}/{n}");
-                given.push((append(&log, "at-once", 1, text.clone()).await?, Bytes::from(text)));
-                tokio::task::yield_now().await;
+    log.one.open("at-once", 1, Bytes::new()).await.map_err(failed)?;
+    let mut expected = Vec::new();
+    for place in 1..=8 {
+        let id = EventId { stream: 1, place };
+        let mut writers = JoinSet::new();
+        for writer in 0..8 {
+            let log = log.clone();
+            writers.spawn(async move {
+                let handle = if writer % 2 == 0 { log.one } else { log.other };
+                let text = format!("{writer}/{place}");
+                (handle.append("at-once", id, text.clone().into()).await, text)
+            });
+        }
+        while let Some(written) = writers.join_next().await {
+            match written.map_err(|error| format!("it failed: {error}"))? {
+                (Ok(Appended::Done), text) => expected.push(text),
+                (Ok(Appended::Taken), _) => {}
+                (other, _) => return Err(format!("`append` of `{id}` returned {other:?}")),
             }
-            Ok::<_, String>(given)
-        });
+        }
     }
-    let mut given = Vec::new();
-    while let Some(part) = writers.join_next().await {
-        given.extend(part.map_err(|error| format!("it failed: {error}"))??);
-    }
-    given.sort();
-    match after(&log, "at-once", EventId::start(1)).await? {
-        Some(events) if events == given => Ok(()),
-        Some(events) => Err(format!("of {} events {} came: {:?}", given.len(), events.len(), names(&events))),
-        None => Err("it is gone".into()),
-    }
+    expect(&log, "at-once", EventId::start(1), &expected).await
 }
 
+/// Appends to a stream, which is opened if it is unknown.
 async fn append(log: &Log, session: &str, stream: u64, data: impl Into<Bytes>) -> Result<EventId, String> {
-    log.append(session, stream, data.into()).await.map_err(failed)
+    log.one.open(session, stream, Bytes::new()).await.map_err(failed)?;
+    let newest = after(log, session, EventId::start(stream)).await?;
+    let newest = newest.ok_or("a stream that was opened is gone")?.last().map_or(0, |(id, _)| id.place);
+    let id = EventId { stream, place: newest + 1 };
+    match log.one.append(session, id, data.into()).await.map_err(failed)? {
+        Appended::Done => Ok(id),
+        other => Err(format!("`append` of `{id}` returned {other:?}")),
+    }
 }
 
 async fn after(log: &Log, session: &str, last: EventId) -> Result<Option<Vec<(EventId, Bytes)>>, String> {
-    match log.after(session, last).await.map_err(failed)? {
-        Replay::Events(events) => Ok(Some(events.into_iter().map(|event| (event.id, event.data)).collect())),
+    match log.other.after(session, last).await.map_err(failed)? {
+        Replay::Events(missed) => {
+            Ok(Some(missed.events.into_iter().map(|event| (event.id, event.data)).collect()))
+        }
         Replay::Gone => Ok(None),
     }
 }

@@ -8,7 +8,7 @@ use std::{
 use bytes::Bytes;
 use tokio::time::Instant;
 
-use super::{Event, EventId, EventLog, Replay, Stored};
+use super::{Appended, Event, EventId, EventLog, MissedEvents, Replay, Stored};
 
 /// The limits of a [`MemoryLog`].
 #[non_exhaustive]
@@ -38,12 +38,15 @@ impl Default for LogBounds {
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> std::io::Result<()> {
 /// let log = MemoryLog::default();
-/// let first = log.append("session", 1, "one".into()).await?;
-/// let second = log.append("session", 1, "two".into()).await?;
+/// log.open("session", 1, "".into()).await?;
+/// let [first, second] = [1, 2].map(|place| EventId { stream: 1, place });
+/// log.append("session", first, "one".into()).await?;
+/// log.append("session", second, "two".into()).await?;
 ///
 /// let Replay::Events(missed) = log.after("session", first).await? else { panic!("all is there") };
-/// assert_eq!(missed.len(), 1);
-/// assert_eq!((missed[0].id, &missed[0].data[..]), (second, &b"two"[..]));
+/// assert_eq!(missed.events.len(), 1);
+/// assert_eq!((missed.events[0].id, &missed.events[0].data[..]), (second, &b"two"[..]));
+/// assert!(!missed.ended);
 /// # Ok(()) }
 /// ```
 #[derive(Default)]
@@ -62,32 +65,50 @@ impl MemoryLog {
         self.events.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Drops the expired events, and returns the table.
-    fn fresh(&self, now: Instant) -> MutexGuard<'_, EventTable> {
-        let mut events = self.lock();
+    /// Drops the expired events.
+    fn expire(&self, events: &mut EventTable, now: Instant) {
         events.drop_while(|_, oldest| self.bounds.age <= now.duration_since(oldest.kept_at));
-        events
+    }
+
+    /// Appends an event within the limits.
+    fn keep(&self, events: &mut EventTable, session: &str, id: EventId, data: Bytes) -> Appended {
+        let now = Instant::now();
+        self.expire(events, now);
+        let appended = events.keep(session, id, data, now);
+        if appended == Appended::Done {
+            events.trim_session(session, self.bounds.session_bytes);
+            events.trim(self.bounds.total_bytes);
+        }
+        appended
     }
 }
 
 impl EventLog for MemoryLog {
-    fn open<'a>(&'a self, session: &'a str, stream: u64) -> Stored<'a, EventId> {
+    fn open<'a>(&'a self, session: &'a str, stream: u64, opening: Bytes) -> Stored<'a, ()> {
         let mut events = self.lock();
-        events.session(session).1.streams.entry(stream).or_default();
-        Stored::now(EventId::start(stream))
+        let streams = &mut events.session(session).1.streams;
+        streams.entry(stream).or_insert_with(|| StreamEvents { opening, ..StreamEvents::default() });
+        Stored::now(())
     }
 
-    fn append<'a>(&'a self, session: &'a str, stream: u64, data: Bytes) -> Stored<'a, EventId> {
-        let now = Instant::now();
-        let mut events = self.fresh(now);
-        let id = events.keep(session, stream, data, now);
-        events.trim_session(session, self.bounds.session_bytes);
-        events.trim(self.bounds.total_bytes);
-        Stored::now(id)
+    fn append<'a>(&'a self, session: &'a str, id: EventId, data: Bytes) -> Stored<'a, Appended> {
+        let mut events = self.lock();
+        Stored::now(self.keep(&mut events, session, id, data))
+    }
+
+    fn append_last<'a>(&'a self, session: &'a str, id: EventId, data: Bytes) -> Stored<'a, Appended> {
+        let mut events = self.lock();
+        let appended = self.keep(&mut events, session, id, data);
+        if appended == Appended::Done {
+            events.end(session, id.stream);
+        }
+        Stored::now(appended)
     }
 
     fn after<'a>(&'a self, session: &'a str, last: EventId) -> Stored<'a, Replay> {
-        Stored::now(self.fresh(Instant::now()).after(session, last))
+        let mut events = self.lock();
+        self.expire(&mut events, Instant::now());
+        Stored::now(events.after(session, last))
     }
 
     fn end<'a>(&'a self, session: &'a str, stream: u64) -> Stored<'a, ()> {
@@ -156,6 +177,7 @@ struct StreamEvents {
     /// The numbers of its events, oldest first.
     events: VecDeque<u64>,
     ended: bool,
+    opening: Bytes,
 }
 
 impl StoredEvent {
@@ -173,13 +195,19 @@ impl EventTable {
         (key.clone(), self.sessions.entry(key).or_default())
     }
 
-    fn keep(&mut self, session: &str, stream: u64, data: Bytes, now: Instant) -> EventId {
+    fn keep(&mut self, session: &str, id: EventId, data: Bytes, now: Instant) -> Appended {
         let number = self.next;
-        let (name, session) = self.session(session);
-        let kept = session.streams.entry(stream).or_default();
-        kept.newest += 1;
+        let Some((name, _)) = self.sessions.get_key_value(session) else { return Appended::Gone };
+        let name = name.clone();
+        let Some(session) = self.sessions.get_mut(&name) else { return Appended::Gone };
+        let Some(kept) = session.streams.get_mut(&id.stream).filter(|kept| !kept.ended) else {
+            return Appended::Gone;
+        };
+        if id.place <= kept.newest {
+            return Appended::Taken;
+        }
+        kept.newest = id.place;
         kept.events.push_back(number);
-        let id = EventId { stream, place: kept.newest };
         let held = StoredEvent { session: name.clone(), id, data, kept_at: now };
         let cost = held.cost();
         session.events.insert(number);
@@ -189,7 +217,7 @@ impl EventTable {
         self.bytes += cost;
         self.events.insert(number, held);
         self.next += 1;
-        id
+        Appended::Done
     }
 
     fn after(&self, session: &str, last: EventId) -> Replay {
@@ -201,7 +229,8 @@ impl EventTable {
         // Positions are consecutive, and events are dropped from the front.
         let seen = usize::try_from(last.place - stream.dropped).unwrap_or(usize::MAX);
         let missed = stream.events.iter().skip(seen).filter_map(|number| self.events.get(number));
-        Replay::Events(missed.map(|held| Event::new(held.id, held.data.clone())).collect())
+        let events = missed.map(|held| Event::new(held.id, held.data.clone())).collect();
+        Replay::Events(MissedEvents::new(events, stream.ended, stream.opening.clone()))
     }
 
     fn end(&mut self, session: &str, stream: u64) {
@@ -320,8 +349,8 @@ mod tests {
     }
 
     fn texts(replay: Replay) -> Option<Vec<String>> {
-        let Replay::Events(events) = replay else { return None };
-        Some(events.into_iter().map(|event| String::from_utf8(event.data.into()).unwrap()).collect())
+        let Replay::Events(missed) = replay else { return None };
+        Some(missed.events.into_iter().map(|event| String::from_utf8(event.data.into()).unwrap()).collect())
     }
 
     /// Room for two events of ten bytes in a session, and for four in all.
@@ -334,7 +363,16 @@ mod tests {
     const TEN: &str = "0123456789";
 
     fn append(log: &MemoryLog, session: &str, stream: u64) -> EventId {
-        at_once(log.append(session, stream, TEN.into()))
+        append_data(log, session, stream, TEN.into())
+    }
+
+    /// Appends to a stream, which is opened if it is not known.
+    fn append_data(log: &MemoryLog, session: &str, stream: u64, data: Bytes) -> EventId {
+        at_once(log.open(session, stream, Bytes::new()));
+        let newest = log.lock().sessions[session].streams[&stream].newest;
+        let id = EventId { stream, place: newest + 1 };
+        assert_eq!(at_once(log.append(session, id, data)), Appended::Done);
+        id
     }
 
     fn replayed(log: &MemoryLog, session: &str, last: EventId) -> Option<usize> {
@@ -375,7 +413,7 @@ mod tests {
     async fn an_event_beyond_the_bounds_is_not_kept_and_not_hidden() {
         let log = small();
         let first = append(&log, "a", 1);
-        let large = at_once(log.append("a", 1, vec![b'7'; 1000].into()));
+        let large = append_data(&log, "a", 1, vec![b'7'; 1000].into());
         assert_eq!(replayed(&log, "a", first), None);
         assert_eq!(replayed(&log, "a", large), Some(0));
         assert_eq!(log.lock().bytes, 0);
@@ -403,7 +441,7 @@ mod tests {
         let log = small();
         append(&log, "aged", 1);
         at_once(log.end("aged", 1));
-        at_once(log.open("empty", 1));
+        at_once(log.open("empty", 1, Bytes::new()));
         at_once(log.end("empty", 1));
         tokio::time::advance(Duration::from_secs(60)).await;
         append(&log, "delivered", 1);
@@ -443,7 +481,7 @@ mod tests {
                 match step {
                     Step::Append(session, stream) => {
                         let data = format!("{n:03}");
-                        let id = at_once(log.append(&session.to_string(), stream, data.clone().into()));
+                        let id = append_data(&log, &session.to_string(), stream, data.clone().into());
                         sent.entry((session, stream)).or_default().push((id, data));
                         appended[usize::from(session)] += 1;
                     }

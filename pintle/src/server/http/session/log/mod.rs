@@ -12,6 +12,7 @@ use std::{
     future::Future,
     io,
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll},
 };
 
@@ -22,24 +23,31 @@ pub use memory::{LogBounds, MemoryLog};
 /// A log of the events of streams, for clients that resume a stream.
 ///
 /// A stream is identified by its session and a number, which is not reused in the session. Its life cycle is
-/// [`open`](Self::open) if it can be resumed before its first event, [`append`](Self::append) for each event, and then
-/// [`end`](Self::end) if it may still be resumed or [`forget_stream`](Self::forget_stream) if not.
+/// [`open`](Self::open), [`append`](Self::append) for each event, and then [`append_last`](Self::append_last) or
+/// [`end`](Self::end) if it may still be resumed, or [`forget_stream`](Self::forget_stream) if not.
+///
+/// The writer of a stream numbers its events itself, from 1 without gaps. The log accepts each position once: if a second process
+/// takes over a stream, one of the two is refused with [`Appended::Taken`], and no reader sees two versions of a stream.
 ///
 /// All methods may be called concurrently. A log may drop old events, but a replay is complete and in order, or it is
 /// [`Replay::Gone`].
 pub trait EventLog: fmt::Debug + Send + Sync + 'static {
-    /// Adds a stream without events. Returns the id before its first event.
-    fn open<'a>(&'a self, session: &'a str, stream: u64) -> Stored<'a, EventId>;
+    /// Adds a stream without events, if there is none of that number. `opening` is returned with each replay: it describes the
+    /// stream for other processes.
+    fn open<'a>(&'a self, session: &'a str, stream: u64, opening: Bytes) -> Stored<'a, ()>;
 
-    /// Appends an event, and returns its id. The ids of a stream are ascending. An unknown stream is opened.
+    /// Appends an event, whose position follows that of the newest event.
     ///
     /// If it fails, nothing more is appended to the stream, and the stream is forgotten: a stream with a gap must not be resumed.
-    fn append<'a>(&'a self, session: &'a str, stream: u64, data: Bytes) -> Stored<'a, EventId>;
+    fn append<'a>(&'a self, session: &'a str, id: EventId, data: Bytes) -> Stored<'a, Appended>;
+
+    /// Appends the last event of a stream, and ends the stream: both, or neither.
+    fn append_last<'a>(&'a self, session: &'a str, id: EventId, data: Bytes) -> Stored<'a, Appended>;
 
     /// Returns the events that followed this one on its stream.
     fn after<'a>(&'a self, session: &'a str, last: EventId) -> Stored<'a, Replay>;
 
-    /// Ends a stream: nothing more will be appended. It may be forgotten when its last event is dropped.
+    /// Ends a stream: nothing more can be appended. It may be forgotten when its last event is dropped.
     fn end<'a>(&'a self, session: &'a str, stream: u64) -> Stored<'a, ()>;
 
     /// Forgets a stream, which will not be resumed. If it fails for a stream with a missing event, it is called again, with the
@@ -51,6 +59,48 @@ pub trait EventLog: fmt::Debug + Send + Sync + 'static {
     /// With a session store, the last process that used a session calls this when the session is no longer in the
     /// [store](super::store::Sessions::contains). A process that crashed does not: a shared log has to expire events itself.
     fn forget_session<'a>(&'a self, session: &'a str) -> Stored<'a, ()>;
+}
+
+impl<L: EventLog + ?Sized> EventLog for Arc<L> {
+    fn open<'a>(&'a self, session: &'a str, stream: u64, opening: Bytes) -> Stored<'a, ()> {
+        (**self).open(session, stream, opening)
+    }
+
+    fn append<'a>(&'a self, session: &'a str, id: EventId, data: Bytes) -> Stored<'a, Appended> {
+        (**self).append(session, id, data)
+    }
+
+    fn append_last<'a>(&'a self, session: &'a str, id: EventId, data: Bytes) -> Stored<'a, Appended> {
+        (**self).append_last(session, id, data)
+    }
+
+    fn after<'a>(&'a self, session: &'a str, last: EventId) -> Stored<'a, Replay> {
+        (**self).after(session, last)
+    }
+
+    fn end<'a>(&'a self, session: &'a str, stream: u64) -> Stored<'a, ()> {
+        (**self).end(session, stream)
+    }
+
+    fn forget_stream<'a>(&'a self, session: &'a str, stream: u64) -> Stored<'a, ()> {
+        (**self).forget_stream(session, stream)
+    }
+
+    fn forget_session<'a>(&'a self, session: &'a str) -> Stored<'a, ()> {
+        (**self).forget_session(session)
+    }
+}
+
+/// The result of [`EventLog::append`].
+#[expect(clippy::exhaustive_enums, reason = "a position is free, taken, or not there")]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Appended {
+    /// The event is in the log.
+    Done,
+    /// The position is taken: another process writes the stream.
+    Taken,
+    /// The stream is unknown, forgotten or ended.
+    Gone,
 }
 
 /// The id of an event: its stream, and its position there.
@@ -112,10 +162,29 @@ impl Event {
 #[expect(clippy::exhaustive_enums, reason = "all of it, or not")]
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Replay {
-    /// All events that followed, oldest first.
-    Events(Vec<Event>),
+    /// All events that followed.
+    Events(MissedEvents),
     /// An event that followed was dropped, or the stream or the id is unknown.
     Gone,
+}
+
+/// All events that followed another one on its stream.
+#[non_exhaustive]
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct MissedEvents {
+    /// The events, oldest first.
+    pub events: Vec<Event>,
+    /// Whether the stream has ended, so that no more will follow.
+    pub ended: bool,
+    /// The description that the stream was [opened](EventLog::open) with.
+    pub opening: Bytes,
+}
+
+impl MissedEvents {
+    /// Creates the events of a stream that was opened with this description.
+    pub fn new(events: Vec<Event>, ended: bool, opening: Bytes) -> Self {
+        Self { events, ended, opening }
+    }
 }
 
 /// The future that the methods of a log or a session store return: a value that is ready, or a boxed future.

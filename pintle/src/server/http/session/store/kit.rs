@@ -13,16 +13,17 @@
 use std::{future::Future, io, sync::Arc, time::Duration};
 
 use pintle_proto::{Revision, server::SessionRecord};
+use tokio::task::JoinSet;
 
-use super::{Sessions, StoredSession};
+use super::{Replaced, Sessions, StoredSession};
 use crate::{
     properties::{Property, PropertyResult, check as check_properties},
     transport::kit::Broken,
 };
 
-/// Checks every property on a store that `open` gives.
+/// Checks every property, with two handles of one store that `open` returns: as two processes have them.
 ///
-/// It may give the same one each time: every property has sessions of its own. It takes a second, and ten for each
+/// It may return the same store each time: every property has sessions of its own. It takes a second, and ten for each
 /// property that hangs; run it under real time.
 ///
 /// # Errors
@@ -33,20 +34,48 @@ where
     S: Sessions,
     F: Future<Output = io::Result<S>>,
 {
-    check_properties(&PROPERTIES, async || open().await.map(|store| Arc::new(store) as Store)).await
+    check_pairs(async || {
+        let store = Arc::new(open().await?);
+        Ok((store.clone(), store))
+    })
+    .await
+}
+
+/// Checks every property, with two handles that `open` returns: two connections to one store.
+///
+/// # Errors
+///
+/// All properties that do not hold.
+pub async fn check_pairs<S: Sessions>(open: impl AsyncFn() -> io::Result<(S, S)>) -> Result<(), Vec<Broken>> {
+    check_properties(&PROPERTIES, async || {
+        open().await.map(|(one, other)| Store { one: Arc::new(one), other: Arc::new(other) })
+    })
+    .await
 }
 
 const LONG: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(400);
 
-type Store = Arc<dyn Sessions>;
+/// Two handles of one store.
+#[derive(Clone)]
+struct Store {
+    one: Arc<dyn Sessions>,
+    other: Arc<dyn Sessions>,
+}
 
-const PROPERTIES: [Property<Store>; 6] = [
-    ("a session comes back as it was written", |store| Box::pin(comes_back(store))),
-    ("the last one that was written counts", |store| Box::pin(overwritten(store))),
+const PROPERTIES: [Property<Store>; 11] = [
+    ("a session is returned as it was written", |store| Box::pin(comes_back(store))),
+    ("a session is created once", |store| Box::pin(created_twice(store))),
+    ("a session is replaced only if it has the version that was read", |store| Box::pin(replaced(store))),
+    ("of two changes at the same time one is refused", |store| Box::pin(changed_at_once(store))),
+    ("a session that was removed is not restored by a change", |store| {
+        Box::pin(changed_after_removal(store))
+    }),
     ("a session that was removed is gone, once", |store| Box::pin(removed(store))),
-    ("sessions do not see each other", |store| Box::pin(apart(store))),
-    ("an idle session goes and one in use stays", |store| Box::pin(idle(store))),
+    ("sessions are independent of each other", |store| Box::pin(apart(store))),
+    ("an id is a name and not a pattern", |store| Box::pin(hostile_ids(store))),
+    ("an idle session expires and one in use does not", |store| Box::pin(idle(store))),
+    ("a change extends the life of a session", |store| Box::pin(changed_in_time(store))),
     ("looking for a session is not using it", |store| Box::pin(looked_for(store))),
 ];
 
@@ -64,39 +93,134 @@ fn session(principal: Option<&str>, level: &str) -> Result<StoredSession, String
     Ok(StoredSession::new(principal, record).at_server("kit \u{4e16} server"))
 }
 
-async fn put(store: &Store, id: &str, session: &StoredSession, idle: Duration) -> PropertyResult {
-    store.put(id, session.clone(), idle).await.map_err(|error| format!("`put` failed: {error}"))
+async fn create(
+    store: &Arc<dyn Sessions>,
+    id: &str,
+    session: &StoredSession,
+    idle: Duration,
+) -> PropertyResult {
+    match store.create(id, session.clone(), idle).await {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(format!("`create` found a session `{id}` that nobody has created")),
+        Err(error) => Err(format!("`create` failed: {error}")),
+    }
 }
 
-async fn expect(store: &Store, id: &str, session: Option<&StoredSession>, idle: Duration) -> PropertyResult {
-    let found = store.get(id, idle).await.map_err(|error| format!("`get` failed: {error}"))?;
-    if found.as_ref() == session { Ok(()) } else { Err(format!("expected {session:?}, found {found:?}")) }
+async fn replace(
+    store: &Arc<dyn Sessions>,
+    id: &str,
+    version: u64,
+    session: &StoredSession,
+    expected: Replaced,
+) -> PropertyResult {
+    let replaced = store.replace(id, version, session.clone(), LONG).await;
+    match replaced.map_err(|error| format!("`replace` failed: {error}"))? {
+        replaced if replaced == expected => Ok(()),
+        replaced => Err(format!("`replace` of version {version} is {replaced:?}, expected {expected:?}")),
+    }
+}
+
+/// Checks what both handles find.
+async fn expect(
+    store: &Store,
+    id: &str,
+    session: Option<(u64, &StoredSession)>,
+    idle: Duration,
+) -> PropertyResult {
+    for handle in [&store.one, &store.other] {
+        let found = handle.get(id, idle).await.map_err(|error| format!("`get` failed: {error}"))?;
+        if found.as_ref().map(|found| (found.version, &found.session)) != session {
+            return Err(format!("expected {session:?}, found {found:?}"));
+        }
+    }
+    Ok(())
+}
+
+async fn remove(store: &Arc<dyn Sessions>, id: &str) -> Result<bool, String> {
+    store.remove(id).await.map_err(|error| format!("`remove` failed: {error}"))
 }
 
 async fn comes_back(store: Store) -> PropertyResult {
     for (id, principal) in [("kit-back-1", None), ("kit-back-2", Some("ann")), ("kit-back-3", Some(""))] {
         let session = session(principal, "debug")?;
         expect(&store, id, None, LONG).await?;
-        put(&store, id, &session, LONG).await?;
-        expect(&store, id, Some(&session), LONG).await?;
-        expect(&store, id, Some(&session), LONG).await?;
+        create(&store.one, id, &session, LONG).await?;
+        expect(&store, id, Some((1, &session)), LONG).await?;
+        expect(&store, id, Some((1, &session)), LONG).await?;
     }
     Ok(())
 }
 
-async fn overwritten(store: Store) -> PropertyResult {
-    put(&store, "kit-over", &session(None, "debug")?, LONG).await?;
-    let last = session(None, "error")?;
-    put(&store, "kit-over", &last, LONG).await?;
-    expect(&store, "kit-over", Some(&last), LONG).await
+async fn created_twice(store: Store) -> PropertyResult {
+    let (first, second) = (session(None, "debug")?, session(None, "error")?);
+    create(&store.one, "kit-twice", &first, LONG).await?;
+    for handle in [&store.one, &store.other] {
+        match handle.create("kit-twice", second.clone(), LONG).await {
+            Ok(false) => {}
+            other => return Err(format!("the second `create` returned {other:?}")),
+        }
+    }
+    expect(&store, "kit-twice", Some((1, &first)), LONG).await
+}
+
+async fn replaced(store: Store) -> PropertyResult {
+    let (first, second, third) = (session(None, "debug")?, session(None, "info")?, session(None, "error")?);
+    create(&store.one, "kit-replaced", &first, LONG).await?;
+    replace(&store.other, "kit-replaced", 1, &second, Replaced::Done).await?;
+    expect(&store, "kit-replaced", Some((2, &second)), LONG).await?;
+    for version in [0, 1, 3, u64::MAX] {
+        replace(&store.one, "kit-replaced", version, &third, Replaced::Conflict).await?;
+    }
+    expect(&store, "kit-replaced", Some((2, &second)), LONG).await?;
+    replace(&store.one, "kit-replaced", 2, &third, Replaced::Done).await?;
+    expect(&store, "kit-replaced", Some((3, &third)), LONG).await
+}
+
+async fn changed_at_once(store: Store) -> PropertyResult {
+    create(&store.one, "kit-race", &session(None, "debug")?, LONG).await?;
+    let mut version = 1;
+    for _ in 0..8 {
+        let mut writers = JoinSet::new();
+        for n in 0..8 {
+            let (store, session) = (store.clone(), session(Some(&n.to_string()), "info")?);
+            let handle = if n % 2 == 0 { store.one } else { store.other };
+            writers.spawn(async move { handle.replace("kit-race", version, session, LONG).await });
+        }
+        let mut done = 0;
+        while let Some(replaced) = writers.join_next().await {
+            match replaced.map_err(|error| error.to_string())? {
+                Ok(Replaced::Done) => done += 1,
+                Ok(Replaced::Conflict) => {}
+                other => return Err(format!("`replace` returned {other:?}")),
+            }
+        }
+        if done != 1 {
+            return Err(format!("of 8 changes of one version {done} were made"));
+        }
+        version += 1;
+    }
+    let found = store.other.get("kit-race", LONG).await.map_err(|error| format!("`get` failed: {error}"))?;
+    match found.map(|found| found.version) {
+        Some(found) if found == version => Ok(()),
+        found => Err(format!("after {version} versions there is {found:?}")),
+    }
+}
+
+async fn changed_after_removal(store: Store) -> PropertyResult {
+    let session = session(None, "debug")?;
+    replace(&store.one, "kit-removed", 1, &session, Replaced::Gone).await?;
+    create(&store.one, "kit-removed", &session, LONG).await?;
+    remove(&store.other, "kit-removed").await?;
+    replace(&store.one, "kit-removed", 1, &session, Replaced::Gone).await?;
+    expect(&store, "kit-removed", None, LONG).await
 }
 
 async fn removed(store: Store) -> PropertyResult {
-    put(&store, "kit-gone", &session(None, "debug")?, LONG).await?;
-    for there in [true, false] {
-        let removed = store.remove("kit-gone").await.map_err(|error| format!("`remove` failed: {error}"))?;
+    create(&store.one, "kit-gone", &session(None, "debug")?, LONG).await?;
+    for (handle, there) in [(&store.other, true), (&store.one, false)] {
+        let removed = remove(handle, "kit-gone").await?;
         if removed != there {
-            return Err(format!("`remove` says {removed}, expected {there}"));
+            return Err(format!("`remove` returned {removed}, expected {there}"));
         }
         expect(&store, "kit-gone", None, LONG).await?;
     }
@@ -105,29 +229,58 @@ async fn removed(store: Store) -> PropertyResult {
 
 async fn apart(store: Store) -> PropertyResult {
     let (ann, bob) = (session(Some("ann"), "debug")?, session(Some("bob"), "debug")?);
-    put(&store, "kit-apart", &ann, LONG).await?;
-    put(&store, "kit-apart-2", &bob, LONG).await?;
-    store.remove("kit-apart").await.map_err(|error| format!("`remove` failed: {error}"))?;
-    expect(&store, "kit-apart-2", Some(&bob), LONG).await
+    create(&store.one, "kit-apart", &ann, LONG).await?;
+    create(&store.one, "kit-apart-2", &bob, LONG).await?;
+    remove(&store.one, "kit-apart").await?;
+    expect(&store, "kit-apart-2", Some((1, &bob)), LONG).await
+}
+
+async fn hostile_ids(store: Store) -> PropertyResult {
+    let ids = ["", "*", "kit-?", "{kit}", "}{", "kit\r\nDEL x", "kit:*", "kit\0", "\u{4e16}"];
+    for (n, id) in ids.iter().enumerate() {
+        let session = session(Some(&n.to_string()), "debug")?;
+        remove(&store.one, id).await?;
+        create(&store.one, id, &session, LONG).await?;
+    }
+    for (n, id) in ids.iter().enumerate() {
+        let session = session(Some(&n.to_string()), "debug")?;
+        expect(&store, id, Some((1, &session)), LONG).await?;
+        remove(&store.other, id).await?;
+        expect(&store, id, None, LONG).await?;
+    }
+    Ok(())
 }
 
 async fn idle(store: Store) -> PropertyResult {
     let session = session(None, "debug")?;
-    put(&store, "kit-idle", &session, SHORT).await?;
-    put(&store, "kit-used", &session, SHORT).await?;
+    create(&store.one, "kit-idle", &session, SHORT).await?;
+    create(&store.one, "kit-used", &session, SHORT).await?;
     for _ in 0..4 {
         tokio::time::sleep(SHORT / 3).await;
-        expect(&store, "kit-used", Some(&session), SHORT).await?;
+        expect(&store, "kit-used", Some((1, &session)), SHORT).await?;
     }
-    expect(&store, "kit-idle", None, SHORT).await
+    expect(&store, "kit-idle", None, SHORT).await?;
+    replace(&store.one, "kit-idle", 1, &session, Replaced::Gone).await?;
+    create(&store.one, "kit-idle", &session, SHORT).await
+}
+
+async fn changed_in_time(store: Store) -> PropertyResult {
+    let session = session(None, "debug")?;
+    create(&store.one, "kit-extended", &session, SHORT).await?;
+    replace(&store.one, "kit-extended", 1, &session, Replaced::Done).await?;
+    tokio::time::sleep(2 * SHORT).await;
+    expect(&store, "kit-extended", Some((2, &session)), LONG).await
 }
 
 async fn looked_for(store: Store) -> PropertyResult {
     let session = session(None, "debug")?;
-    put(&store, "kit-looked", &session, SHORT).await?;
+    create(&store.one, "kit-looked", &session, SHORT).await?;
     for round in 0..6 {
-        let found =
-            store.contains("kit-looked").await.map_err(|error| format!("`contains` failed: {error}"))?;
+        let found = store
+            .other
+            .contains("kit-looked")
+            .await
+            .map_err(|error| format!("`contains` failed: {error}"))?;
         if round == 0 && !found {
             return Err("`contains` does not find what was written just now".into());
         }

@@ -1,15 +1,15 @@
 //! Stores of sessions, so that other processes can continue them.
 //!
-//! The calls and streams of a session are always in one process. The record of a session can be kept in a [`Sessions`] store:
-//! then a request may reach any process of a deployment, and processes may be restarted. [`MemorySessions`] is a store for tests.
-//! For production, implement the trait, and run [`kit::check`] on it.
+//! A call of a session runs in one process. The record of a session can be kept in a [`Sessions`] store: then a request may reach
+//! any process of a deployment, and processes may be restarted. [`MemorySessions`] is a store for tests. `pintle-redis` has one for
+//! production; for another database, implement the trait, and run [`kit::check`] on it.
 
 pub mod kit;
 
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -25,14 +25,29 @@ use super::log::Stored;
 /// also calls it from time to time for each session with an open stream or a running call, so that the session does not
 /// expire. A store that cannot be reached has to return an error and not `None`: clients are then asked to try again.
 ///
-/// A question to the client belongs to the process of its call, and the answer has to reach that process. Route all requests of
-/// a session to one process if handlers ask questions.
+/// Processes may change a session at the same time. Each change is a [`replace`](Self::replace) of the version that was read: the
+/// process whose version is outdated reads the session again and repeats its change. Nothing but [`create`](Self::create) adds a
+/// session, so a session that was removed stays removed.
+///
+/// Answers, cancellations and the end of a session reach the process that runs a call if the processes share
+/// [`Nodes`](super::nodes::Nodes) too: see [`Http::shared`](crate::server::http::Http::shared). Without them, route all requests of a
+/// session to one process if handlers ask questions.
 pub trait Sessions: fmt::Debug + Send + Sync + 'static {
-    /// Stores a session, replacing an older record. It expires if it is not used for `idle`.
-    fn put<'a>(&'a self, id: &'a str, session: StoredSession, idle: Duration) -> Stored<'a, ()>;
+    /// Stores a new session with version 1. It expires if it is not used for `idle`. Returns `false`, and changes nothing, if there
+    /// is a session of that id.
+    fn create<'a>(&'a self, id: &'a str, session: StoredSession, idle: Duration) -> Stored<'a, bool>;
 
-    /// Returns the session of that id, and sets its expiry to `idle` from now.
-    fn get<'a>(&'a self, id: &'a str, idle: Duration) -> Stored<'a, Option<StoredSession>>;
+    /// Returns the session of that id with its version, and sets its expiry to `idle` from now.
+    fn get<'a>(&'a self, id: &'a str, idle: Duration) -> Stored<'a, Option<VersionedSession>>;
+
+    /// Replaces a session if it has this version. Its version is then one more, and its expiry `idle` from now.
+    fn replace<'a>(
+        &'a self,
+        id: &'a str,
+        version: u64,
+        session: StoredSession,
+        idle: Duration,
+    ) -> Stored<'a, Replaced>;
 
     /// Returns whether there is a session of that id, without changing its expiry.
     ///
@@ -46,6 +61,35 @@ pub trait Sessions: fmt::Debug + Send + Sync + 'static {
 
     /// Removes a session. Returns `false` if there is none of that id.
     fn remove<'a>(&'a self, id: &'a str) -> Stored<'a, bool>;
+}
+
+/// A stored session, and how often it was written.
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq)]
+pub struct VersionedSession {
+    /// The version: 1 for a new session, and one more with each replacement.
+    pub version: u64,
+    /// The record.
+    pub session: StoredSession,
+}
+
+impl VersionedSession {
+    /// Creates a session with this version.
+    pub fn new(version: u64, session: StoredSession) -> Self {
+        Self { version, session }
+    }
+}
+
+/// The result of [`Sessions::replace`].
+#[expect(clippy::exhaustive_enums, reason = "a comparison has no other result")]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Replaced {
+    /// The session was replaced.
+    Done,
+    /// The session has another version, and is unchanged.
+    Conflict,
+    /// There is no session of that id, and none was created.
+    Gone,
 }
 
 /// The stored record of a session, serialized with serde.
@@ -82,9 +126,21 @@ pub struct MemorySessions(Mutex<SessionMap>);
 
 #[derive(Debug, Default)]
 struct SessionMap {
-    sessions: HashMap<String, (StoredSession, Instant)>,
+    sessions: HashMap<String, MemorySession>,
     /// The number of sessions at which expired ones are removed.
     crowded: usize,
+}
+
+#[derive(Debug)]
+struct MemorySession {
+    stored: VersionedSession,
+    end: Instant,
+}
+
+impl SessionMap {
+    fn live(&mut self, id: &str, now: Instant) -> Option<&mut MemorySession> {
+        self.sessions.get_mut(id).filter(|session| session.end > now)
+    }
 }
 
 impl MemorySessions {
@@ -102,35 +158,83 @@ impl MemorySessions {
 const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 impl Sessions for MemorySessions {
-    fn put<'a>(&'a self, id: &'a str, session: StoredSession, idle: Duration) -> Stored<'a, ()> {
+    fn create<'a>(&'a self, id: &'a str, session: StoredSession, idle: Duration) -> Stored<'a, bool> {
         let now = Instant::now();
         let mut map = self.lock();
+        if map.live(id, now).is_some() {
+            return Stored::now(false);
+        }
         let SessionMap { sessions, crowded } = &mut *map;
         if sessions.len() >= *crowded {
-            sessions.retain(|_, (_, end)| *end > now);
+            sessions.retain(|_, session| session.end > now);
             *crowded = 2 * sessions.len() + 16;
         }
-        sessions.insert(id.to_owned(), (session, now + idle.min(CENTURY)));
-        Stored::now(())
+        let stored = VersionedSession::new(1, session);
+        sessions.insert(id.to_owned(), MemorySession { stored, end: now + idle.min(CENTURY) });
+        Stored::now(true)
     }
 
-    fn get<'a>(&'a self, id: &'a str, idle: Duration) -> Stored<'a, Option<StoredSession>> {
+    fn get<'a>(&'a self, id: &'a str, idle: Duration) -> Stored<'a, Option<VersionedSession>> {
         let now = Instant::now();
         let mut map = self.lock();
-        let found = map.sessions.get_mut(id).filter(|(_, end)| *end > now);
-        Stored::now(found.map(|(session, end)| {
-            *end = now + idle.min(CENTURY);
-            session.clone()
+        Stored::now(map.live(id, now).map(|session| {
+            session.end = now + idle.min(CENTURY);
+            session.stored.clone()
         }))
     }
 
-    fn contains<'a>(&'a self, id: &'a str) -> Stored<'a, bool> {
+    fn replace<'a>(
+        &'a self,
+        id: &'a str,
+        version: u64,
+        session: StoredSession,
+        idle: Duration,
+    ) -> Stored<'a, Replaced> {
         let now = Instant::now();
-        Stored::now(self.lock().sessions.get(id).is_some_and(|(_, end)| *end > now))
+        let mut map = self.lock();
+        let Some(found) = map.live(id, now) else { return Stored::now(Replaced::Gone) };
+        if found.stored.version != version {
+            return Stored::now(Replaced::Conflict);
+        }
+        found.stored = VersionedSession::new(version.saturating_add(1), session);
+        found.end = now + idle.min(CENTURY);
+        Stored::now(Replaced::Done)
+    }
+
+    fn contains<'a>(&'a self, id: &'a str) -> Stored<'a, bool> {
+        Stored::now(self.lock().live(id, Instant::now()).is_some())
     }
 
     fn remove<'a>(&'a self, id: &'a str) -> Stored<'a, bool> {
         let removed = self.lock().sessions.remove(id);
-        Stored::now(removed.is_some_and(|(_, end)| end > Instant::now()))
+        Stored::now(removed.is_some_and(|session| session.end > Instant::now()))
+    }
+}
+
+impl<S: Sessions + ?Sized> Sessions for Arc<S> {
+    fn create<'a>(&'a self, id: &'a str, session: StoredSession, idle: Duration) -> Stored<'a, bool> {
+        (**self).create(id, session, idle)
+    }
+
+    fn get<'a>(&'a self, id: &'a str, idle: Duration) -> Stored<'a, Option<VersionedSession>> {
+        (**self).get(id, idle)
+    }
+
+    fn replace<'a>(
+        &'a self,
+        id: &'a str,
+        version: u64,
+        session: StoredSession,
+        idle: Duration,
+    ) -> Stored<'a, Replaced> {
+        (**self).replace(id, version, session, idle)
+    }
+
+    fn contains<'a>(&'a self, id: &'a str) -> Stored<'a, bool> {
+        (**self).contains(id)
+    }
+
+    fn remove<'a>(&'a self, id: &'a str) -> Stored<'a, bool> {
+        (**self).remove(id)
     }
 }

@@ -1,0 +1,159 @@
+//! A client of the kit: it sends each message to the service that it is given.
+
+use std::{collections::VecDeque, future::poll_fn, pin::Pin, time::Duration};
+
+use bytes::Bytes;
+use http::{HeaderMap, Request, StatusCode};
+use http_body::Body as _;
+use pintle_proto::{
+    Revision,
+    sse::{Decoder, Event},
+};
+use pintle_types::method;
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use super::super::{Body, Http};
+
+/// A session of the kit's client.
+#[derive(Clone, Debug)]
+pub(super) struct KitClient {
+    session: String,
+    revision: &'static str,
+}
+
+/// The time that a response or an event may take.
+pub(super) const SOON: Duration = Duration::from_secs(5);
+
+impl KitClient {
+    /// Opens a session at a service, with the newest revision that has sessions.
+    pub(super) async fn open(http: &Http) -> Result<Self, String> {
+        let revision = Revision::all().find(|revision| !revision.is_stateless());
+        let revision = revision.ok_or("no revision has sessions")?.as_str();
+        let mut client = Self { session: String::new(), revision };
+        let params = json!({
+            "protocolVersion": revision,
+            "capabilities": {"roots": {}},
+            "clientInfo": {"name": "kit", "version": "0"},
+        });
+        let opened = client.call(http, 0, method::INITIALIZE, params).await?;
+        let id = opened.headers.get("mcp-session-id").and_then(|id| id.to_str().ok());
+        client.session = id.ok_or("`initialize` opened no session")?.to_owned();
+        let initialized = json!({"jsonrpc": "2.0", "method": method::NOTIFICATIONS_INITIALIZED});
+        client.post(http, &initialized).await?.expect_status(StatusCode::ACCEPTED)?;
+        Ok(client)
+    }
+
+    pub(super) async fn call(
+        &self,
+        http: &Http,
+        id: i64,
+        method: &str,
+        params: Value,
+    ) -> Result<KitResponse, String> {
+        self.post(http, &json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await
+    }
+
+    pub(super) async fn call_tool(&self, http: &Http, id: i64, name: &str) -> Result<KitResponse, String> {
+        let params = json!({"name": name, "_meta": {"progressToken": id}});
+        self.call(http, id, method::TOOLS_CALL, params).await
+    }
+
+    pub(super) async fn post(&self, http: &Http, message: &Value) -> Result<KitResponse, String> {
+        self.send(http, "POST", None, message.to_string()).await
+    }
+
+    /// Opens the GET stream, or resumes a stream after an event.
+    pub(super) async fn get(&self, http: &Http, last: Option<&str>) -> Result<KitResponse, String> {
+        self.send(http, "GET", last, String::new()).await
+    }
+
+    pub(super) async fn delete(&self, http: &Http) -> Result<KitResponse, String> {
+        self.send(http, "DELETE", None, String::new()).await
+    }
+
+    async fn send(
+        &self,
+        http: &Http,
+        method: &str,
+        last: Option<&str>,
+        body: String,
+    ) -> Result<KitResponse, String> {
+        let accept =
+            if method == "GET" { "text/event-stream" } else { "application/json, text/event-stream" };
+        let mut request = Request::builder()
+            .method(method)
+            .uri("/mcp")
+            .header("host", "localhost")
+            .header("content-type", "application/json")
+            .header("accept", accept);
+        if !self.session.is_empty() {
+            request = request.header("mcp-session-id", &self.session);
+            request = request.header("mcp-protocol-version", self.revision);
+        }
+        if let Some(last) = last {
+            request = request.header("last-event-id", last);
+        }
+        let (parts, body) = request.body(body).map_err(|error| error.to_string())?.into_parts();
+        let response = timeout(SOON, http.answer(parts, Bytes::from(body))).await;
+        let (parts, body) = response.map_err(|_| format!("no response to a {method}"))?.into_parts();
+        Ok(KitResponse {
+            status: parts.status,
+            headers: parts.headers,
+            body,
+            decoder: Decoder::default(),
+            events: VecDeque::new(),
+        })
+    }
+}
+
+/// A response of a service.
+pub(super) struct KitResponse {
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+    body: Body,
+    decoder: Decoder,
+    events: VecDeque<Event>,
+}
+
+impl KitResponse {
+    pub(super) fn expect_status(self, status: StatusCode) -> Result<Self, String> {
+        if self.status == status {
+            Ok(self)
+        } else {
+            Err(format!("the response is {}, expected {status}", self.status))
+        }
+    }
+
+    /// Returns the next event with a message, with its id. `None` at the end of the stream.
+    pub(super) async fn next(&mut self) -> Result<Option<(String, Value)>, String> {
+        loop {
+            while let Some(event) = self.events.pop_front() {
+                if let Ok(message) = serde_json::from_str(&event.data) {
+                    return Ok(Some((event.id.unwrap_or_default(), message)));
+                }
+            }
+            let piece = timeout(SOON, poll_fn(|task| Pin::new(&mut self.body).poll_frame(task))).await;
+            let Some(piece) = piece.map_err(|_| "no event was received")? else { return Ok(None) };
+            let Ok(Some(piece)) = piece.map(|frame| frame.into_data().ok()) else { return Ok(None) };
+            let mut rest = &piece[..];
+            while let Some(event) = self.decoder.next(&mut rest).map_err(|error| error.to_string())? {
+                self.events.push_back(event);
+            }
+        }
+    }
+
+    /// Returns the next message, which has to be there.
+    pub(super) async fn message(&mut self) -> Result<(String, Value), String> {
+        self.next().await?.ok_or_else(|| "the stream has ended before its last message".to_owned())
+    }
+
+    /// Returns all messages until the end of the stream.
+    pub(super) async fn rest(&mut self) -> Result<Vec<Value>, String> {
+        let mut all = Vec::new();
+        while let Some((_, message)) = self.next().await? {
+            all.push(message);
+        }
+        Ok(all)
+    }
+}

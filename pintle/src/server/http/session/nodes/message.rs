@@ -1,0 +1,85 @@
+//! The messages that processes send each other.
+
+use bytes::Bytes;
+use pintle_types::RequestId;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use super::NodeId;
+
+/// A message of one process to another about a session. Kinds that a process does not know are ignored, so that processes of two
+/// releases can run side by side.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(in crate::server::http) struct NodeMessage {
+    pub(in crate::server::http) session: String,
+    /// The sender.
+    pub(in crate::server::http) node: String,
+    #[serde(flatten)]
+    pub(in crate::server::http) body: MessageBody,
+}
+
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(tag = "kind", rename_all = "camelCase")]
+pub(in crate::server::http) enum MessageBody {
+    /// An answer or a cancellation of the client.
+    Deliver { message: String },
+    /// The session has ended.
+    End,
+    /// The record of the session was changed.
+    Record,
+    /// The sender reads a stream of the receiver.
+    Follow { stream: u64 },
+    /// A stream that the receiver reads has more events, or has ended.
+    /// `running` is whether the sender runs its calls.
+    Advance { stream: u64, running: bool },
+    /// The sender has an open GET stream. `stream` is the number of one that it has taken over.
+    Listen { stream: Option<u64> },
+    /// The sender has no GET stream any more.
+    Unlisten,
+    /// The sender has restored the session.
+    Joined,
+    /// A message for the GET stream of the receiver.
+    Push { line: String },
+    #[serde(other)]
+    Unknown,
+}
+
+/// The description of the stream of a POST in the event log.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub(in crate::server::http) struct StreamOpening {
+    /// The process that runs the calls.
+    #[serde(default)]
+    pub(in crate::server::http) node: String,
+    /// The ids of the calls.
+    #[serde(default)]
+    pub(in crate::server::http) requests: Vec<RequestId>,
+}
+
+impl StreamOpening {
+    pub(in crate::server::http) fn owner(&self) -> Option<NodeId> {
+        self.node.parse().ok()
+    }
+}
+
+/// The changes that a process publishes.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(in crate::server::http) struct PublishedChanges {
+    /// The name of the server.
+    pub(in crate::server::http) server: String,
+    pub(in crate::server::http) tools: bool,
+    pub(in crate::server::http) prompts: bool,
+    pub(in crate::server::http) resources: bool,
+    /// The resources that were updated.
+    pub(in crate::server::http) updated: Vec<String>,
+    /// Whether all resources may have been updated.
+    pub(in crate::server::http) all: bool,
+}
+
+pub(in crate::server::http) fn encode(value: &impl Serialize) -> Bytes {
+    // Serializing these types does not fail.
+    serde_json::to_vec(value).unwrap_or_default().into()
+}
+
+pub(in crate::server::http) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
+    serde_json::from_slice(bytes).ok()
+}

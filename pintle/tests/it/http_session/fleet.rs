@@ -1,0 +1,94 @@
+//! Processes that share their sessions: what a client sees that reaches another one with each request.
+
+use std::{sync::Arc, time::Duration};
+
+use pintle::{
+    Server,
+    server::{
+        Cx,
+        http::{
+            Http, fleet_kit,
+            nodes::{MemoryFleet, kit},
+        },
+        tool,
+    },
+};
+use serde_json::json;
+use tokio::{sync::Semaphore, time::timeout};
+
+use crate::support::{eras::R4, http_client::Wire};
+
+#[tokio::test]
+async fn messages_between_services_of_one_process() {
+    let open = async || {
+        let fleet = MemoryFleet::new();
+        Ok([fleet.node()?, fleet.node()?, fleet.node()?])
+    };
+    kit::check(open).await.unwrap();
+}
+
+#[tokio::test]
+async fn services_of_one_fleet_serve_their_clients_as_one() {
+    let open = async || {
+        let fleet = MemoryFleet::new();
+        Ok([fleet.node()?, fleet.node()?])
+    };
+    fleet_kit::check(open).await.unwrap();
+}
+
+fn counting(go: &Arc<Semaphore>) -> Server {
+    let go = go.clone();
+    Server::new("s", "0").tool(tool("count", move |cx: Cx| {
+        let go = go.clone();
+        async move {
+            for n in 1..=4 {
+                go.acquire().await.unwrap().forget();
+                cx.progress(f64::from(n), None).await;
+            }
+            "done"
+        }
+    }))
+}
+
+fn at(client: &Wire, http: &Http) -> Wire {
+    Wire { http: http.clone(), ..client.clone() }
+}
+
+/// Far more than anything here takes, under a paused clock.
+const SOON: Duration = Duration::from_secs(60);
+
+#[tokio::test(start_paused = true)]
+async fn a_call_whose_process_is_gone_is_answered_with_an_error_once() {
+    let (fleet, go) = (MemoryFleet::new(), Arc::new(Semaphore::new(0)));
+    let server = counting(&go);
+    let node = || server.http().unwrap().shared(fleet.node().unwrap());
+    let crashing = fleet.node().unwrap();
+    let (a, b, c) = (server.http().unwrap().shared(crashing.clone()), node(), node());
+    let client = Wire::new(&a).open(R4, json!({})).await;
+    go.add_permits(2);
+    let params = json!({"name": "count", "_meta": {"progressToken": "p"}});
+    let mut call = client.call(7, "tools/call", params).await;
+    let last = loop {
+        let event = call.event().await.unwrap();
+        if event.data.contains("\"progress\":2") {
+            break event.id.unwrap();
+        }
+    };
+    drop(call);
+    crashing.disconnect();
+    let resume = async |http: &Http| {
+        let mut resumed = at(&client, http).with("last-event-id", last.clone()).get().await;
+        timeout(SOON, resumed.messages()).await.expect("the stream ends")
+    };
+    let (at_b, at_c) = tokio::join!(resume(&b), resume(&c));
+    // Those who come later see the same, even if the process was only cut off and goes on.
+    go.add_permits(2);
+    tokio::task::yield_now().await;
+    let later = resume(&b).await;
+    for answers in [at_b, at_c, later] {
+        assert_eq!(answers.len(), 1, "{answers:?}");
+        assert_eq!(answers[0]["id"], 7);
+        let message = answers[0]["error"]["message"].as_str().unwrap();
+        assert!(message.contains("the process that ran the call is gone"), "{message}");
+    }
+}
