@@ -62,8 +62,9 @@ mod tests {
     use super::super::steps::STEPS;
     use super::*;
 
-    const NEEDY: [&str; 7] = [
+    const NEEDY: [&str; 8] = [
         "completion in shells",
+        "tests on Redis",
         "conformance",
         "other SDKs",
         "verbs of the command",
@@ -94,6 +95,7 @@ mod tests {
             [
                 "completion in shells: zsh is not installed",
                 "completion in shells: fish is not installed",
+                "tests on Redis: redis-server is not installed",
                 "conformance, other SDKs, verbs of the command, authorization server: Node 20 or newer with npm is not installed",
                 "other SDKs, verbs of the command: Python 3.11 or newer is not installed",
                 "instructions: valgrind is not installed",

@@ -51,6 +51,16 @@ pub(super) const STEPS: &[Step] = &[
         run: |report| count("test --workspace --all-features --test it shells::", report),
     },
     Step {
+        name: "tests on Redis",
+        quick: false,
+        needs: &[Tool::Redis],
+        // These tests pass where Redis is not installed: here it is.
+        run: |report| {
+            let tests = Cargo::new("test --package pintle-redis --all-features --test it");
+            tests.env("PINTLE_REQUIRE_REDIS", "1").run_watched(|line| report.tally.read(line))
+        },
+    },
+    Step {
         name: "doc tests",
         quick: false,
         needs: &[],

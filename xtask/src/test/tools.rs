@@ -12,6 +12,7 @@ pub(super) enum Tool {
     CargoDeny,
     Zsh,
     Fish,
+    Redis,
 }
 
 impl Tool {
@@ -24,6 +25,7 @@ impl Tool {
             Self::CargoDeny => "cargo-deny (`cargo install --locked cargo-deny`)",
             Self::Zsh => "zsh",
             Self::Fish => "fish",
+            Self::Redis => "redis-server",
         }
     }
 
@@ -36,6 +38,7 @@ impl Tool {
             Self::CargoDeny => &["cargo-deny"],
             Self::Zsh => &["zsh"],
             Self::Fish => &["fish"],
+            Self::Redis => &["redis-server"],
         }
     }
 

@@ -1,0 +1,193 @@
+//! Event logs: a Redis stream for each stream of a session.
+//!
+//! The id of an entry is the position of its event, so Redis refuses a second event at a position: that is the fence. `0-1` is the
+//! first entry of every stream, so that a stream without events exists. The last entry of a stream that has ended has the largest id.
+
+use std::io;
+
+use bytes::Bytes;
+use pintle::server::http::log::{Appended, Event, EventId, EventLog, MissedEvents, Replay, Stored};
+use redis::Value;
+
+use crate::{
+    Redis,
+    connection::{Connection, failed, milliseconds},
+};
+
+/// The id of the entry that ends a stream.
+const END: &str = "18446744073709551615-0";
+
+/// Adds a stream, if there is none.
+const OPEN: &str = r"
+if redis.call('EXISTS', KEYS[1]) == 0 then
+  redis.call('XADD', KEYS[1], '0-1', 'o', '')
+  redis.call('HSET', KEYS[2], ARGV[1], ARGV[2])
+end
+redis.call('PEXPIRE', KEYS[1], ARGV[3])
+redis.call('PEXPIRE', KEYS[2], ARGV[3])
+return 0";
+
+/// Ends a stream, after a last event if there is one. Returns 0, 1 if its position is taken, and 2 if the stream is unknown or ended.
+const FINISH: &str = r"
+local top = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)
+if #top == 0 or top[1][1] == ARGV[1] then return 2 end
+if #ARGV > 3 then
+  local added = redis.pcall('XADD', KEYS[1], 'MAXLEN', '~', ARGV[6], ARGV[4], 'd', ARGV[5])
+  if type(added) == 'table' and added.err then return 1 end
+end
+redis.call('XADD', KEYS[1], ARGV[1], 'e', '')
+redis.call('PEXPIRE', KEYS[1], ARGV[3])
+redis.call('HDEL', KEYS[2], ARGV[2])
+return 0";
+
+impl Connection {
+    async fn append(&self, session: &str, id: EventId, data: &[u8]) -> io::Result<Appended> {
+        let key = self.keys.stream(session, id.stream);
+        let value = self.encode(&key, data)?;
+        let mut add = redis::cmd("XADD");
+        add.arg(&key).arg("NOMKSTREAM").arg("MAXLEN").arg("~").arg(self.options.stream_events);
+        add.arg(format!("{}-0", id.place)).arg("d").arg(value);
+        match self.try_run::<Option<String>>(&add).await {
+            Ok(Some(_)) => {}
+            Ok(None) => return Ok(Appended::Gone),
+            Err(error) if error.to_string().contains("equal or smaller") => {
+                let mut top = redis::cmd("XREVRANGE");
+                top.arg(&key).arg("+").arg("-").arg("COUNT").arg(1);
+                let top = entries(self.run(&top).await?);
+                let is_open = top.first().is_some_and(|(id, _)| id != END);
+                return Ok(if is_open { Appended::Taken } else { Appended::Gone });
+            }
+            Err(error) => return Err(failed(error)),
+        }
+        let mut expire = redis::pipe();
+        let life = milliseconds(self.options.open_stream);
+        expire.cmd("PEXPIRE").arg(&key).arg(life).ignore();
+        expire.cmd("PEXPIRE").arg(self.keys.openings(session)).arg(life).ignore();
+        self.run_all::<()>(&expire).await?;
+        Ok(Appended::Done)
+    }
+
+    async fn finish(
+        &self,
+        session: &str,
+        stream: u64,
+        last: Option<(EventId, Bytes)>,
+    ) -> io::Result<Appended> {
+        let key = self.keys.stream(session, stream);
+        let mut finish = redis::cmd("EVAL");
+        finish.arg(FINISH).arg(2).arg(&key).arg(self.keys.openings(session));
+        finish.arg(END).arg(stream).arg(milliseconds(self.options.ended_stream));
+        if let Some((id, data)) = last {
+            finish
+                .arg(format!("{}-0", id.place))
+                .arg(self.encode(&key, &data)?)
+                .arg(self.options.stream_events);
+        }
+        Ok(match self.run(&finish).await? {
+            0 => Appended::Done,
+            1 => Appended::Taken,
+            _ => Appended::Gone,
+        })
+    }
+
+    async fn after(&self, session: &str, last: EventId) -> io::Result<Replay> {
+        let key = self.keys.stream(session, last.stream);
+        let mut commands = redis::pipe();
+        commands.cmd("XRANGE").arg(&key).arg(format!("{}-0", last.place)).arg("+");
+        commands.cmd("HGET").arg(self.keys.openings(session)).arg(last.stream);
+        let (found, opening): (Value, Option<Vec<u8>>) = self.run_again(&commands).await?;
+        let mut found = entries(found);
+        let ended = found.pop_if(|(id, _)| id == END).is_some();
+        // The position that has to come next: that of the last event itself, or the one after it if it was dropped.
+        let (mut next, mut events) = (None, Vec::new());
+        for (id, data) in found {
+            let Some(place) = id.strip_suffix("-0").and_then(|place| place.parse::<u64>().ok()) else {
+                // The first entry of the stream.
+                next = Some(1);
+                continue;
+            };
+            match next {
+                None if place == last.place || Some(place) == last.place.checked_add(1) => {}
+                Some(next) if next == place => {}
+                _ => return Ok(Replay::Gone),
+            }
+            next = place.checked_add(1);
+            if place > last.place {
+                let id = EventId { place, ..last };
+                events.push(Event::new(id, self.decode(&key, &data)?.into()));
+            }
+        }
+        if next.is_none() {
+            return Ok(Replay::Gone);
+        }
+        let opening = opening.map(|opening| self.decode(&key, &opening)).transpose()?.unwrap_or_default();
+        Ok(Replay::Events(MissedEvents::new(events, ended, opening.into())))
+    }
+}
+
+/// Returns the ids of entries, and the value of the first field of each.
+fn entries(value: Value) -> Vec<(String, Vec<u8>)> {
+    let Value::Array(entries) = value else { return Vec::new() };
+    entries.into_iter().filter_map(entry).collect()
+}
+
+/// Returns the id of an entry, and the value of its first field.
+pub(crate) fn entry(value: Value) -> Option<(String, Vec<u8>)> {
+    let (id, fields): (String, Vec<Vec<u8>>) = redis::from_redis_value(value).ok()?;
+    Some((id, fields.into_iter().nth(1)?))
+}
+
+impl EventLog for Redis {
+    fn open<'a>(&'a self, session: &'a str, stream: u64, opening: Bytes) -> Stored<'a, ()> {
+        Stored::later(async move {
+            let connection = &self.0.connection;
+            let key = connection.keys.stream(session, stream);
+            let opening = connection.encode(&key, &opening)?;
+            let mut open = redis::cmd("EVAL");
+            open.arg(OPEN).arg(2).arg(&key).arg(connection.keys.openings(session));
+            open.arg(stream).arg(opening).arg(milliseconds(connection.options.open_stream));
+            connection.run::<i64>(&open).await.map(drop)
+        })
+    }
+
+    fn append<'a>(&'a self, session: &'a str, id: EventId, data: Bytes) -> Stored<'a, Appended> {
+        Stored::later(async move { self.0.connection.append(session, id, &data).await })
+    }
+
+    fn append_last<'a>(&'a self, session: &'a str, id: EventId, data: Bytes) -> Stored<'a, Appended> {
+        Stored::later(async move { self.0.connection.finish(session, id.stream, Some((id, data))).await })
+    }
+
+    fn after<'a>(&'a self, session: &'a str, last: EventId) -> Stored<'a, Replay> {
+        Stored::later(async move { self.0.connection.after(session, last).await })
+    }
+
+    fn end<'a>(&'a self, session: &'a str, stream: u64) -> Stored<'a, ()> {
+        Stored::later(async move { self.0.connection.finish(session, stream, None).await.map(drop) })
+    }
+
+    fn forget_stream<'a>(&'a self, session: &'a str, stream: u64) -> Stored<'a, ()> {
+        Stored::later(async move {
+            let connection = &self.0.connection;
+            let mut commands = redis::pipe();
+            commands.cmd("UNLINK").arg(connection.keys.stream(session, stream)).ignore();
+            commands.cmd("HDEL").arg(connection.keys.openings(session)).arg(stream).ignore();
+            connection.run_again(&commands).await
+        })
+    }
+
+    fn forget_session<'a>(&'a self, session: &'a str) -> Stored<'a, ()> {
+        Stored::later(async move {
+            let connection = &self.0.connection;
+            let openings = connection.keys.openings(session);
+            // Streams that have ended are not in it, and expire soon.
+            let streams: Vec<String> = connection.run(redis::cmd("HKEYS").arg(&openings)).await?;
+            let mut unlink = redis::cmd("UNLINK");
+            unlink.arg(&openings);
+            for stream in streams {
+                unlink.arg(connection.keys.stream(session, stream));
+            }
+            connection.run::<i64>(&unlink).await.map(drop)
+        })
+    }
+}

@@ -1,0 +1,101 @@
+//! Sessions: a string with the version and the record.
+
+use std::{io, time::Duration};
+
+use pintle::server::http::{
+    log::Stored,
+    store::{Replaced, Sessions, StoredSession, VersionedSession},
+};
+
+use crate::{
+    Redis,
+    connection::{Connection, milliseconds},
+};
+
+/// Replaces a session that has a version. Returns 0, 1 if it has another version, and 2 if there is none.
+const REPLACE: &str = r"
+local found = redis.call('GET', KEYS[1])
+if not found then return 2 end
+if string.match(found, '^%d+') ~= ARGV[1] then return 1 end
+redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
+redis.call('PEXPIRE', KEYS[2], ARGV[3])
+return 0";
+
+impl Connection {
+    fn session_value(&self, key: &str, version: u64, session: &StoredSession) -> io::Result<Vec<u8>> {
+        let mut value = format!("{version}\n").into_bytes();
+        value.extend(self.encode(key, &serde_json::to_vec(session)?)?);
+        Ok(value)
+    }
+
+    fn parse_session(&self, key: &str, value: &[u8]) -> io::Result<VersionedSession> {
+        let malformed = || io::Error::new(io::ErrorKind::InvalidData, "a session in Redis is malformed");
+        let line = value.iter().position(|byte| *byte == b'\n').ok_or_else(malformed)?;
+        let (version, record) = value.split_at_checked(line).ok_or_else(malformed)?;
+        let version = std::str::from_utf8(version).ok().and_then(|text| text.parse().ok());
+        let record = self.decode(key, record.get(1..).unwrap_or_default())?;
+        Ok(VersionedSession::new(version.ok_or_else(malformed)?, serde_json::from_slice(&record)?))
+    }
+}
+
+impl Sessions for Redis {
+    fn create<'a>(&'a self, id: &'a str, session: StoredSession, idle: Duration) -> Stored<'a, bool> {
+        Stored::later(async move {
+            let connection = &self.0.connection;
+            let key = connection.keys.session(id);
+            let value = connection.session_value(&key, 1, &session)?;
+            let mut set = redis::cmd("SET");
+            set.arg(&key).arg(value).arg("NX").arg("PX").arg(milliseconds(idle));
+            let done: Option<String> = connection.run(&set).await?;
+            Ok(done.is_some())
+        })
+    }
+
+    fn get<'a>(&'a self, id: &'a str, idle: Duration) -> Stored<'a, Option<VersionedSession>> {
+        Stored::later(async move {
+            let connection = &self.0.connection;
+            let (key, idle) = (connection.keys.session(id), milliseconds(idle));
+            let mut commands = redis::pipe();
+            commands.cmd("GETEX").arg(&key).arg("PX").arg(idle);
+            commands.cmd("PEXPIRE").arg(connection.keys.holders(id)).arg(idle).ignore();
+            let (found,): (Option<Vec<u8>>,) = connection.run_again(&commands).await?;
+            found.map(|value| connection.parse_session(&key, &value)).transpose()
+        })
+    }
+
+    fn replace<'a>(
+        &'a self,
+        id: &'a str,
+        version: u64,
+        session: StoredSession,
+        idle: Duration,
+    ) -> Stored<'a, Replaced> {
+        Stored::later(async move {
+            let connection = &self.0.connection;
+            let key = connection.keys.session(id);
+            let value = connection.session_value(&key, version.saturating_add(1), &session)?;
+            let mut replace = redis::cmd("EVAL");
+            replace.arg(REPLACE).arg(2).arg(&key).arg(connection.keys.holders(id));
+            replace.arg(version).arg(value).arg(milliseconds(idle));
+            Ok(match connection.run(&replace).await? {
+                0 => Replaced::Done,
+                1 => Replaced::Conflict,
+                _ => Replaced::Gone,
+            })
+        })
+    }
+
+    fn contains<'a>(&'a self, id: &'a str) -> Stored<'a, bool> {
+        Stored::later(async move {
+            let connection = &self.0.connection;
+            connection.run(redis::cmd("EXISTS").arg(connection.keys.session(id))).await
+        })
+    }
+
+    fn remove<'a>(&'a self, id: &'a str) -> Stored<'a, bool> {
+        Stored::later(async move {
+            let connection = &self.0.connection;
+            connection.run(redis::cmd("DEL").arg(connection.keys.session(id))).await
+        })
+    }
+}

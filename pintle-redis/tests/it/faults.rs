@@ -1,0 +1,126 @@
+//! A Redis that is down, restarted, or used by a process that is gone.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Request;
+use pintle::{
+    Server,
+    server::http::{
+        Http,
+        nodes::{NodeEvent, NodeId, Nodes},
+        store::Sessions,
+    },
+};
+use pintle_redis::RedisOptions;
+use tokio::time::timeout;
+
+use crate::redis_server::RedisServer;
+
+const SOON: Duration = Duration::from_secs(10);
+const SESSION: &str = "mcp-session-id";
+
+async fn post(
+    http: &Http,
+    session: Option<&str>,
+    body: &'static str,
+) -> http::Response<pintle::server::http::Body> {
+    let mut request = Request::post("/mcp")
+        .header("host", "localhost")
+        .header("content-type", "application/json")
+        .header("accept", "application/json, text/event-stream");
+    if let Some(session) = session {
+        request = request.header(SESSION, session).header("mcp-protocol-version", "2025-06-18");
+    }
+    let (head, ()) = request.body(()).unwrap().into_parts();
+    timeout(SOON, http.answer(head, Bytes::from_static(body.as_bytes()))).await.unwrap()
+}
+
+const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"0"}}}"#;
+const PING: &str = r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_redis_that_is_down_is_503_and_one_that_has_forgotten_is_404() {
+    let Some(mut server) = RedisServer::start().await else { return };
+    let options = RedisOptions::default().timeout(Duration::from_millis(500));
+    let notes = Server::new("notes", "1");
+    let http = notes.http().unwrap().shared(server.connect(&options).await.unwrap());
+    let opened = post(&http, None, INITIALIZE).await;
+    let session = opened.headers()[SESSION].to_str().unwrap().to_owned();
+    assert_eq!(post(&http, Some(&session), PING).await.status(), 200);
+    server.stop();
+    for (session, body) in [(Some(&*session), PING), (None, INITIALIZE)] {
+        let refused = post(&http, session, body).await;
+        assert_eq!(refused.status(), 503);
+        assert!(refused.headers().contains_key("retry-after"));
+    }
+    server.restart().await;
+    // It reconnects by itself.
+    let mut status = post(&http, Some(&session), PING).await.status();
+    for _ in 0..50 {
+        if status != 503 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        status = post(&http, Some(&session), PING).await.status();
+    }
+    assert_eq!(status, 404, "it was restarted without its data");
+    assert_eq!(post(&http, None, INITIALIZE).await.status(), 200);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_that_is_gone_is_found_when_its_lease_ends() {
+    let Some(server) = RedisServer::start().await else { return };
+    let options = RedisOptions::default().lease(Duration::from_millis(600));
+    let (gone, stays) = (server.connect(&options).await.unwrap(), server.connect(&options).await.unwrap());
+    let id = gone.id();
+    gone.join("s", SOON).await.unwrap();
+    // While it is there, its inbox outlives its lease.
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    assert!(stays.send_to(id, Bytes::from_static(b"m")).await.unwrap());
+    assert_eq!(stays.send("s", Bytes::from_static(b"m")).await.unwrap(), 1);
+    drop(gone);
+    let mut is_there = true;
+    for _ in 0..100 {
+        is_there = stays.send_to(id, Bytes::from_static(b"m")).await.unwrap();
+        if !is_there {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert!(!is_there);
+    assert_eq!(stays.send("s", Bytes::from_static(b"m")).await.unwrap(), 0);
+    assert!(!stays.send_to(NodeId::new(1), Bytes::new()).await.unwrap());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_a_restart_of_redis_there_is_a_gap_and_then_messages_again() {
+    let Some(mut server) = RedisServer::start().await else { return };
+    let options =
+        RedisOptions::default().lease(Duration::from_millis(600)).timeout(Duration::from_millis(500));
+    let (a, b) = (server.connect(&options).await.unwrap(), server.connect(&options).await.unwrap());
+    b.publish(Bytes::from_static(b"before")).await.unwrap();
+    assert_eq!(
+        timeout(SOON, a.receive()).await.unwrap().unwrap(),
+        NodeEvent::Change(Bytes::from_static(b"before"))
+    );
+    server.restart().await;
+    assert_eq!(timeout(SOON, a.receive()).await.unwrap().unwrap(), NodeEvent::Gap);
+    let mut sent = false;
+    for _ in 0..100 {
+        sent = matches!(b.send_to(a.id(), Bytes::from_static(b"after")).await, Ok(true));
+        if sent {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert!(sent);
+    // There may be two gaps: of the inbox, and of the changes.
+    loop {
+        match timeout(SOON, a.receive()).await.unwrap().unwrap() {
+            NodeEvent::Gap => {}
+            other => break assert_eq!(other, NodeEvent::Message(Bytes::from_static(b"after"))),
+        }
+    }
+    assert!(a.get("unknown", SOON).await.unwrap().is_none());
+}

@@ -1,0 +1,11 @@
+//! One binary for all integration tests; a file that is not named here fails `cargo xtask tidy`.
+#![allow(
+    missing_docs,
+    clippy::print_stderr,
+    clippy::unwrap_used,
+    reason = "clippy's exemption for tests does not reach their helpers"
+)]
+
+mod faults;
+mod kits;
+mod redis_server;
