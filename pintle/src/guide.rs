@@ -42,6 +42,9 @@ struct ExtensionsPage;
 #[doc = include_str!("../../docs/gates.md")]
 struct GatesPage;
 
+#[doc = include_str!("../../docs/gateway.md")]
+struct GatewayPage;
+
 #[doc = include_str!("../../docs/http.md")]
 struct HttpPage;
 

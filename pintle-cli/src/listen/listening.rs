@@ -9,7 +9,7 @@ use pintle::{
 use serde_json::json;
 use tokio::net::TcpListener;
 
-use super::{Access, BearerService, HttpService, ServedBody};
+use super::{Access, BearerService, HttpService, Page, RoutedService, ServedBody};
 use crate::{failure::Failure, output::Output};
 
 /// The path of a server.
@@ -69,6 +69,29 @@ impl Listening {
                 HttpServer::new(service).serve(self.listener).map_err(failed)?
             }
         };
+        serving.wait().await;
+        Ok(())
+    }
+
+    /// Serves several servers, each at its path, and pages beside them, until the command is interrupted. The first server is also at
+    /// the two paths of the old transport.
+    pub(crate) async fn serve_servers(
+        self,
+        servers: Vec<(String, Server)>,
+        pages: impl Fn(&str) -> Option<Page> + Send + Sync + 'static,
+    ) -> Result<(), Failure> {
+        let mut routes = Vec::with_capacity(servers.len());
+        for (path, server) in servers {
+            // The guard of the service is asked before.
+            let http = server.http().map_err(|error| Failure::internal(&error))?.guard(Guard::any_host());
+            let http = http.at(&path);
+            let http = if routes.is_empty() { http.two_endpoints(SSE_STREAM, SSE_MESSAGES) } else { http };
+            routes.push((path, http));
+        }
+        let (guard, pages) = (Arc::new(self.guard), Arc::new(pages));
+        let service = RoutedService { guard, access: self.access, routes: routes.into(), pages };
+        let serving =
+            HttpServer::new(service).serve(self.listener).map_err(|error| Failure::internal(&error))?;
         serving.wait().await;
         Ok(())
     }

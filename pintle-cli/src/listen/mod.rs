@@ -5,6 +5,7 @@ mod args;
 mod bearer_service;
 mod body;
 mod listening;
+mod routed_service;
 mod service;
 
 use access::Access;
@@ -12,4 +13,6 @@ pub(crate) use args::ListenArgs;
 use bearer_service::BearerService;
 pub(crate) use body::ServedBody;
 pub(crate) use listening::{ENDPOINT, Listening};
+pub(crate) use routed_service::Page;
+use routed_service::RoutedService;
 pub(crate) use service::{HttpService, refused};

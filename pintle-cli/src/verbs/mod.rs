@@ -7,6 +7,7 @@ mod check;
 mod complete;
 mod completions;
 mod demo;
+mod gateway;
 mod hosts;
 mod info;
 mod ls;
@@ -51,6 +52,7 @@ pub(crate) enum Verb {
     Replay(replay::ReplayArgs),
     Bench(bench::BenchArgs),
     Bridge(bridge::BridgeArgs),
+    Gateway(gateway::GatewayArgs),
     Repl(repl::ReplArgs),
     Doctor(doctor::DoctorArgs),
     Lint(lint::LintArgs),
@@ -149,6 +151,7 @@ pub(crate) async fn run(verb: Verb, output: &Output) -> Result<(), Failure> {
         Verb::Replay(args) => replay::run(args, output).await,
         Verb::Bench(args) => bench::run(args, output).await,
         Verb::Bridge(args) => bridge::run(args, output).await,
+        Verb::Gateway(args) => gateway::run(args, output).await,
         Verb::Info(args) => info::run(args, output).await,
         Verb::Doctor(args) => doctor::run(args, output).await,
         Verb::Lint(args) => lint::run(args, output).await,

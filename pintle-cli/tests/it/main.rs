@@ -16,6 +16,7 @@ mod demo;
 mod doctor;
 mod edit;
 mod everywhere;
+mod gateway;
 #[cfg(target_os = "linux")]
 mod hostile;
 mod lint;

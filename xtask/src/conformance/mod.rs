@@ -82,8 +82,8 @@ struct Wanted {
     /// Somebody else's programs: how good is the runner, how good are they?
     server: Option<PathBuf>,
     client: Option<PathBuf>,
-    /// Whether the suite talks to the server through `pintle bridge`.
-    through_bridge: bool,
+    /// The verb of `pintle` through which the suite talks to the server: `bridge` or `gateway`.
+    through: Option<&'static str>,
 }
 
 impl Wanted {
@@ -97,8 +97,11 @@ impl Wanted {
                 "--scenario" => wanted.scenario = Some(value.clone()),
                 "--server" => wanted.server = Some(absolute(value)?),
                 "--client" => wanted.client = Some(absolute(value)?),
-                "--through" if value == "bridge" => wanted.through_bridge = true,
-                "--through" => return Err(wrong(format!("`--through` is `bridge`, not `{value}`"))),
+                "--through" if value == "bridge" => wanted.through = Some("bridge"),
+                "--through" if value == "gateway" => wanted.through = Some("gateway"),
+                "--through" => {
+                    return Err(wrong(format!("`--through` is `bridge` or `gateway`, not `{value}`")));
+                }
                 _ => return Err(wrong(format!("no such flag: `{flag}`"))),
             }
         }
@@ -107,14 +110,14 @@ impl Wanted {
 
     /// Whether the figures are those that the page is about.
     fn is_whole(&self) -> bool {
-        let Self { only, scenario, server, client, through_bridge } = self;
-        only.is_empty() && scenario.is_none() && server.is_none() && client.is_none() && !through_bridge
+        let Self { only, scenario, server, client, through } = self;
+        only.is_empty() && scenario.is_none() && server.is_none() && client.is_none() && through.is_none()
     }
 
     fn takes(&self, run: &Run) -> bool {
         let alone = matches!(run.pick, Pick::Alone(_));
         let named = self.only.is_empty() || self.only.iter().any(|part| run.name().contains(part.as_str()));
-        let behind = !self.through_bridge || run.role == Role::Server;
+        let behind = self.through.is_none() || run.role == Role::Server;
         named && behind && !(alone && self.scenario.is_some())
     }
 }
@@ -179,12 +182,21 @@ impl SuiteRunner {
                 program.env("PORT", "0").current_dir(folder);
                 let (process, mut url) = Process::serve(&mut program, &folder.join("server.log"), START)?;
                 served.push(process);
-                if self.wanted.through_bridge {
-                    let mut bridge = Command::new(crate::workspace::program("pintle"));
-                    bridge.args(["bridge", "--http", "127.0.0.1:0", &url]).current_dir(folder);
-                    let (process, bridged) = Process::serve(&mut bridge, &folder.join("bridge.log"), START)?;
+                if let Some(verb) = self.wanted.through {
+                    let mut between = Command::new(crate::workspace::program("pintle"));
+                    between.args([verb, "--http", "127.0.0.1:0"]).current_dir(folder);
+                    if verb == "gateway" {
+                        let file = folder.join("gateway.toml");
+                        let text = format!("[targets.server]\nurl = \"{url}\"\nprefix = \"\"\n");
+                        fs::write(&file, text)?;
+                        between.arg(file);
+                    } else {
+                        between.arg(&url);
+                    }
+                    let log = folder.join(format!("{verb}.log"));
+                    let (process, passed) = Process::serve(&mut between, &log, START)?;
                     served.push(process);
-                    url = bridged;
+                    url = passed;
                 }
                 command.args(["--url", &url]);
             }
@@ -236,10 +248,12 @@ mod tests {
     }
 
     #[test]
-    fn through_the_bridge_only_servers_run_and_no_page_is_written() {
-        let wanted = wanted("--through bridge").unwrap();
-        assert!(RUNS.iter().filter(|run| wanted.takes(run)).all(|run| run.role == Role::Server));
-        assert!(!wanted.is_whole());
+    fn through_a_bridge_or_gateway_only_servers_run_and_no_page_is_written() {
+        for through in ["--through bridge", "--through gateway"] {
+            let wanted = wanted(through).unwrap();
+            assert!(RUNS.iter().filter(|run| wanted.takes(run)).all(|run| run.role == Role::Server));
+            assert!(!wanted.is_whole());
+        }
     }
 
     #[test]

@@ -1,0 +1,254 @@
+use std::{
+    borrow::Cow,
+    sync::{Arc, Mutex, PoisonError, RwLock},
+    time::Duration,
+};
+
+use pintle::{
+    proto::Peer,
+    relay::Relay,
+    server::{
+        CacheHint, ConnectionEvent, Cx, ListKind, Mount, Outcome, PageRequest, ProvidedEntry, Provider,
+        ProviderChanges, ProviderPage, RequestError, Scope, SessionHandle, Target, Transform,
+    },
+    types::{
+        JsonObject, Notification, RpcError,
+        schema::{PromptsCapability, ResourcesCapability, ServerCapabilities, ToolsCapability},
+    },
+};
+
+/// The time that a backend has for its lists. After that, the other backends are listed without it.
+const LIST_TIMEOUT: Duration = Duration::from_secs(10);
+/// The limits of a list of one backend, in entries, bytes and pages. The rest is left out.
+const MAX_ENTRIES: usize = 5_000;
+const MAX_LIST_BYTES: usize = 8 << 20;
+const MAX_PAGES: usize = 200;
+
+/// A target that is connected, as clients of the gateway see it.
+type Connected = Mount<Transform<Relay>>;
+
+/// A backend of a gateway. It is connected later, may fail and may be replaced; none of that fails the lists of the others.
+pub(super) struct Backend {
+    name: String,
+    state: RwLock<BackendState>,
+    attached: Mutex<Vec<ProviderChanges>>,
+}
+
+#[derive(Clone)]
+enum BackendState {
+    /// Not connected, and why.
+    Down(String),
+    Up(Arc<Connected>),
+    /// No longer in the file.
+    Removed,
+}
+
+impl Backend {
+    pub(super) fn new(name: &str) -> Self {
+        let state = RwLock::new(BackendState::Down("it is being connected".to_owned()));
+        Self { name: name.to_owned(), state, attached: Mutex::default() }
+    }
+
+    /// Offers what a target offers, and notifies clients.
+    pub(super) fn connect(&self, connected: Connected) {
+        let connected = Arc::new(connected);
+        for changes in self.attached() {
+            connected.attach(changes);
+        }
+        self.set(BackendState::Up(connected));
+    }
+
+    /// Notes why the target is not connected.
+    pub(super) fn fail(&self, reason: String) {
+        *self.state.write().unwrap_or_else(PoisonError::into_inner) = BackendState::Down(reason);
+    }
+
+    /// Removes everything of the target.
+    pub(super) fn remove(&self) {
+        self.set(BackendState::Removed);
+    }
+
+    /// Returns whether the target was connected.
+    pub(super) fn is_up(&self) -> bool {
+        matches!(self.state(), BackendState::Up(_))
+    }
+
+    pub(super) fn is_removed(&self) -> bool {
+        matches!(self.state(), BackendState::Removed)
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Notifies clients that everything may have changed.
+    pub(super) fn notify(&self) {
+        for changes in self.attached() {
+            changes.capabilities_changed();
+            changes.tools_changed();
+            changes.prompts_changed();
+            changes.resources_changed();
+        }
+    }
+
+    fn set(&self, state: BackendState) {
+        *self.state.write().unwrap_or_else(PoisonError::into_inner) = state;
+        self.notify();
+    }
+
+    fn state(&self) -> BackendState {
+        self.state.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn attached(&self) -> Vec<ProviderChanges> {
+        self.attached.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn connected(&self) -> Option<Arc<Connected>> {
+        match self.state() {
+            BackendState::Up(connected) => Some(connected),
+            BackendState::Down(_) | BackendState::Removed => None,
+        }
+    }
+
+    /// Reads a whole list, within limits.
+    async fn whole_list(
+        connected: &Connected,
+        cx: Cx,
+        list: ListKind,
+        mut page: PageRequest,
+    ) -> Result<ProviderPage, RequestError> {
+        let (mut entries, mut bytes) = (Vec::new(), 0);
+        page.cursor = None;
+        for _ in 0..MAX_PAGES {
+            let found = connected.list(cx.clone(), list, page.clone()).await?;
+            for entry in found.entries {
+                bytes += entry.as_str().len();
+                if entries.len() == MAX_ENTRIES || bytes > MAX_LIST_BYTES {
+                    return Ok(ProviderPage::new(entries));
+                }
+                entries.push(entry);
+            }
+            match found.cursor {
+                Some(cursor) => page.cursor = Some(cursor),
+                None => break,
+            }
+        }
+        Ok(ProviderPage::new(entries))
+    }
+}
+
+impl Provider for Backend {
+    fn name(&self) -> Cow<'_, str> {
+        self.name.as_str().into()
+    }
+
+    /// Declares every kind, because what the target offers is known later and may change.
+    fn capabilities(&self) -> ServerCapabilities {
+        let mut capabilities = ServerCapabilities::default();
+        if self.is_removed() {
+            return capabilities;
+        }
+        capabilities.tools.get_or_insert_with(ToolsCapability::default).list_changed = Some(true);
+        capabilities.prompts.get_or_insert_with(PromptsCapability::default).list_changed = Some(true);
+        let resources = capabilities.resources.get_or_insert_with(ResourcesCapability::default);
+        (resources.list_changed, resources.subscribe) = (Some(true), Some(true));
+        capabilities.completions = Some(JsonObject::new());
+        capabilities.logging = Some(JsonObject::new());
+        capabilities
+    }
+
+    fn instructions(&self) -> Option<String> {
+        self.connected()?.instructions()
+    }
+
+    fn cache_hint(&self, list: ListKind) -> CacheHint {
+        self.connected().map_or_else(CacheHint::default, |connected| connected.cache_hint(list))
+    }
+
+    async fn list(&self, cx: Cx, list: ListKind, page: PageRequest) -> Result<ProviderPage, RequestError> {
+        let Some(connected) = self.connected() else { return Ok(ProviderPage::default()) };
+        let offered = connected.capabilities();
+        let is_offered = match list {
+            ListKind::Tools => offered.tools.is_some(),
+            ListKind::Prompts => offered.prompts.is_some(),
+            _ => offered.resources.is_some(),
+        };
+        if !is_offered {
+            return Ok(ProviderPage::default());
+        }
+        let listing = Self::whole_list(&connected, cx, list, page);
+        // One backend that fails must not fail the lists of the others.
+        Ok(tokio::time::timeout(LIST_TIMEOUT, listing).await.ok().and_then(Result::ok).unwrap_or_default())
+    }
+
+    fn describe(&self, scope: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
+        self.connected()?.describe(scope, target)
+    }
+
+    async fn find(&self, cx: Cx, target: &Target<'_>) -> Result<Option<ProvidedEntry>, RequestError> {
+        match self.state() {
+            BackendState::Up(connected) => connected.find(cx, target).await,
+            BackendState::Removed => Ok(None),
+            BackendState::Down(reason) => {
+                let is_named = matches!(target, Target::Tool(_) | Target::Prompt(_))
+                    && target.name().strip_prefix(&*self.name).is_some_and(|rest| rest.starts_with('_'));
+                match is_named {
+                    true => Err(RequestError::new(format!(
+                        "the backend `{}` is not available: {reason}",
+                        self.name
+                    ))),
+                    false => Ok(None),
+                }
+            }
+        }
+    }
+
+    async fn handle(&self, cx: Cx) -> Outcome {
+        match self.connected() {
+            Some(connected) => connected.handle(cx).await,
+            None => Outcome::Failed(RpcError::internal(format!(
+                "the backend `{}` was disconnected: list again, and repeat the call",
+                self.name
+            ))),
+        }
+    }
+
+    fn claims_state(&self) -> bool {
+        self.connected().is_none_or(|connected| connected.claims_state())
+    }
+
+    fn attach(&self, changes: ProviderChanges) {
+        if let Some(connected) = self.connected() {
+            connected.attach(changes.clone());
+        }
+        self.attached.lock().unwrap_or_else(PoisonError::into_inner).push(changes);
+    }
+
+    fn watch(&self, uri: &str) {
+        if let Some(connected) = self.connected() {
+            connected.watch(uri);
+        }
+    }
+
+    fn unwatch(&self, uri: &str) {
+        if let Some(connected) = self.connected() {
+            connected.unwatch(uri);
+        }
+    }
+
+    fn connection_event(&self, event: ConnectionEvent<'_>) -> Result<(), RpcError> {
+        self.connected().map_or(Ok(()), |connected| connected.connection_event(event))
+    }
+
+    async fn notified(
+        &self,
+        notification: Notification,
+        peer: Option<Arc<Peer>>,
+        session: Option<SessionHandle>,
+    ) {
+        if let Some(connected) = self.connected() {
+            connected.notified(notification, peer, session).await;
+        }
+    }
+}

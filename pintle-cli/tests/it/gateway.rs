@@ -1,0 +1,193 @@
+//! `pintle gateway` as a process: many targets as one, with rules.
+
+use std::{
+    io::{Read as _, Write as _},
+    net::TcpStream,
+    time::Duration,
+};
+
+use pintle::{
+    Client, Connection,
+    client::{Answer, Mode, http::Http},
+};
+use serde_json::json;
+
+use crate::support::{HttpServing, machine::Machine, pintle};
+
+/// Two demo servers, in this process and as a program, and one that cannot be started.
+fn file(rules: &str) -> String {
+    let program = env!("CARGO_BIN_EXE_pintle").replace('\\', "\\\\");
+    format!(
+        r#"
+        audit = "audit.jsonl"
+
+        [targets.one]
+        server = "demo"
+        tools.tide = {{ rename = "water", description = "How high is the water?", fix = {{ hour = 4 }} }}
+
+        [targets.two]
+        command = ["{program}", "demo"]
+        only = ["tide", "berth"]
+
+        [targets.dead]
+        command = ["/no/such/program"]
+
+        {rules}
+        "#
+    )
+}
+
+const RULES: &str = r#"
+    [[rules]]
+    name = "bob reads"
+    principals = ["BOB"]
+    tools = ["one_water"]
+    decision = "allow"
+
+    [[rules]]
+    name = "not the open sea"
+    tools = ["*_water", "*_tide"]
+    arguments = { port = "lerwick" }
+    decision = "deny"
+    reason = "it is too cold there"
+
+    [[rules]]
+    name = "alice"
+    principals = ["ALICE", "@local"]
+    decision = "allow"
+"#;
+
+fn gateway(machine: &Machine, text: &str) -> HttpServing {
+    machine.write("team.toml", text);
+    let mut command = pintle();
+    command.args([
+        "gateway",
+        "team.toml",
+        "--http",
+        "127.0.0.1:0",
+        "--bearer-env",
+        "ALICE",
+        "--bearer-env",
+        "BOB",
+    ]);
+    command.current_dir(machine.path("")).env("ALICE", "alice-token").env("BOB", "bob-token");
+    HttpServing::of(command)
+}
+
+async fn connect(url: &str, token: &str, mode: Mode) -> Connection {
+    let client = Client::new("host", "1.0.0").mode(mode).on_elicit(|_| async { Answer::Decline });
+    client.connect(Http::new(url).unwrap().bearer(token).unwrap()).await.unwrap()
+}
+
+/// Lists the tools until a condition is met.
+async fn names(client: &Connection, until: impl Fn(&[String]) -> bool) -> Vec<String> {
+    let mut names = Vec::new();
+    for _ in 0..300 {
+        names = client.tools().await.unwrap().into_iter().map(|tool| tool.name).collect();
+        if until(&names) {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    names
+}
+
+/// Requests a page. Returns its whole response.
+fn page(gateway: &HttpServing, path: &str, token: &str) -> String {
+    let address = gateway.url.strip_prefix("http://").unwrap().split('/').next().unwrap();
+    let mut connection = TcpStream::connect(address).unwrap();
+    write!(
+        connection,
+        "GET {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\r\n"
+    )
+    .unwrap();
+    let mut response = String::new();
+    connection.read_to_string(&mut response).unwrap();
+    response
+}
+
+#[tokio::test]
+async fn many_targets_are_one_and_each_principal_has_its_rules() {
+    let machine = Machine::new("gateway");
+    let gateway = gateway(&machine, &file(RULES));
+    for mode in [Mode::Legacy, Mode::Modern] {
+        let alice = connect(&gateway.url, "alice-token", mode).await;
+        let all = names(&alice, |names| {
+            names.contains(&"one_water".to_owned()) && names.contains(&"two_tide".to_owned())
+        })
+        .await;
+        let two: Vec<_> = all.iter().filter(|name| name.starts_with("two_")).collect();
+        assert_eq!(two, ["two_tide", "two_berth"], "{all:?}");
+        assert!(!all.contains(&"one_tide".to_owned()), "{all:?}");
+        let water = alice.call_tool("one_water", json!({"port": "bergen"})).await.unwrap().text();
+        let tide = alice.call_tool("two_tide", json!({"port": "bergen", "hour": 4})).await.unwrap().text();
+        assert_eq!(water, tide);
+        let cold = alice.call_tool("two_tide", json!({"port": "lerwick", "hour": 4})).await.unwrap_err();
+        assert!(cold.to_string().contains("too cold"), "{cold}");
+        let dead = alice.call_tool("dead_thing", ()).await.unwrap_err().to_string();
+        assert!(dead.contains("`dead` is not available"), "{dead}");
+
+        let bob = connect(&gateway.url, "bob-token", mode).await;
+        assert_eq!(names(&bob, |_| true).await, ["one_water"]);
+        assert_eq!(bob.call_tool("one_water", json!({"port": "bergen"})).await.unwrap().text(), water);
+        for hidden in ["two_tide", "dead_thing", "nothing"] {
+            let error = bob.call_tool(hidden, ()).await.unwrap_err().to_string();
+            assert!(error.contains(&format!("no such tool: `{hidden}`")), "{error}");
+            assert!(!error.contains("not available"), "{error}");
+        }
+
+        let only = connect(&format!("{}/two", gateway.url), "alice-token", mode).await;
+        assert_eq!(names(&only, |_| true).await, ["two_tide", "two_berth"]);
+    }
+    assert!(page(&gateway, "/health", "").contains("ok"));
+    let ready = page(&gateway, "/ready", "bob-token");
+    assert!(ready.contains("503") && ready.contains("dead is down"), "{ready}");
+    let metrics = page(&gateway, "/metrics", "bob-token");
+    assert!(metrics.contains("backend_up{backend=\"one\"} 1"), "{metrics}");
+    assert!(metrics.contains("decisions_total{decision=\"deny\"} 2"), "{metrics}");
+    assert!(page(&gateway, "/metrics", "nobody").contains("401"));
+    let audit = machine.read("audit.jsonl");
+    assert!(audit.contains(r#""rule":"not the open sea""#) && !audit.contains("lerwick"), "{audit}");
+}
+
+#[tokio::test]
+async fn a_changed_file_reaches_connected_clients() {
+    let machine = Machine::new("gateway-reload");
+    let gateway = gateway(&machine, &file(RULES));
+    let bob = connect(&gateway.url, "bob-token", Mode::Modern).await;
+    let sees = |wanted: &'static str| move |names: &[String]| names.iter().any(|name| name == wanted);
+    assert_eq!(names(&bob, sees("one_water")).await, ["one_water"]);
+    machine.write(
+        "team.toml",
+        &file("[[rules]]\nprincipals = [\"BOB\"]\ntools = [\"two_*\"]\ndecision = \"allow\"\n"),
+    );
+    // A list that was begun before the change may have entries of both.
+    let two = ["two_tide", "two_berth"];
+    assert_eq!(names(&bob, |names| names == two).await, two);
+    let more = "\n[targets.three]\nserver = \"demo\"\nonly = [\"tide\"]\n[[rules]]\ndecision = \"allow\"\n";
+    machine.write("team.toml", &file(more).replace("[targets.two]", "[targets.zwei]"));
+    let all = names(&bob, |names| sees("three_tide")(names) && sees("zwei_tide")(names)).await;
+    assert!(all.contains(&"one_water".to_owned()) && !all.contains(&"two_tide".to_owned()), "{all:?}");
+    let gone = bob.call_tool("two_tide", ()).await.unwrap_err().to_string();
+    assert!(gone.contains("no such tool"), "{gone}");
+}
+
+#[test]
+fn a_file_is_checked_and_its_rules_are_explained() {
+    let machine = Machine::new("gateway-check");
+    let run = |words: &[&str]| {
+        let mut command = pintle();
+        command.arg("gateway").args(words).current_dir(machine.path(""));
+        crate::support::run(&mut command)
+    };
+    machine.write("team.toml", &file(RULES));
+    assert!(run(&["team.toml", "--check"]).stdout.contains("3 targets and 3 rules"));
+    machine.write("wrong.toml", "[targets.a]\nserver = \"demo\"\n\n[[rules]]\ntols = [\"a\"]\n");
+    let wrong = run(&["wrong.toml", "--check"]);
+    assert!(wrong.stderr.contains("line 5") && wrong.stderr.contains("`tols`"), "{}", wrong.stderr);
+    assert!(run(&["--schema"]).stdout.contains("\"rules\""));
+    machine.write("demo.toml", &format!("[targets.one]\nserver = \"demo\"\n{RULES}"));
+    let explained = run(&["demo.toml", "--explain", "ALICE", "one_tide", r#"{"port": "lerwick"}"#]).stdout;
+    assert!(explained.contains("bob reads: does not decide"), "{explained}");
+    assert!(explained.contains("not the open sea: Deny(\"it is too cold there\")"), "{explained}");
+}
