@@ -350,7 +350,7 @@ fn provided(cx: &Cx) -> HandlerFuture {
             Err(failed) if failed.is_hidden(&cx, &target) => return unprovided(&cx, &target),
             Err(failed) => return failed.error.outcome(cx.method(), is_resource),
         };
-        let admission = match admit_provided(&cx, &provider.name(), &entry, &target) {
+        let admission = match entry.admit(&cx, &provider.name(), &target) {
             Ok(admission) => admission,
             Err(refused) => return refused.or_unknown(|| unprovided(&cx, &target)),
         };
@@ -363,39 +363,6 @@ fn provided(cx: &Cx) -> HandlerFuture {
         });
         handling.await
     })
-}
-
-/// Decides whether a request may use an entry of a provider.
-fn admit_provided(
-    cx: &Cx,
-    backend: &str,
-    entry: &ProvidedEntry,
-    target: &Target<'_>,
-) -> Result<AccessGrant, AccessRefusal> {
-    if entry.is_hidden() {
-        return Err(AccessRefusal::Hidden);
-    }
-    if cx.snapshot().gates.is_empty() {
-        let permitted = permit(cx, &entry.required, target.name());
-        return permitted.map(|()| AccessGrant::Granted).map_err(AccessRefusal::Denied);
-    }
-    let access = match cx.method() {
-        method::RESOURCES_READ => Access::Read,
-        method::COMPLETION_COMPLETE => Access::Complete,
-        _ => Access::Call,
-    };
-    let admitted = entry.judged(|found| {
-        let used = Used {
-            entry: found,
-            required: &entry.required,
-            backend: Some(backend),
-            uri: matches!(target, Target::Resource(_)).then(|| target.name()),
-            arguments: (access == Access::Call).then(|| cx.sent_arguments()),
-        };
-        admit(cx, access, &used)
-    });
-    // Nothing is known of it that a gate could judge.
-    admitted.unwrap_or(Err(AccessRefusal::Hidden))
 }
 
 /// Checks that the headers that repeat arguments of a provided tool have their values, if its schema is known.

@@ -99,6 +99,7 @@ pub use provider::entry::ProvidedEntry;
 pub use provider::mount::Mount;
 pub use provider::page::ProviderPage;
 pub use provider::prefix::Prefix;
+pub use provider::search::ToolSearch;
 pub use provider::transform::{Transform, edit::EntryEdit, pattern::NamePattern};
 pub use rules::rule::{HintMatch, RateLimit, RateScope, Rule, RuleDecision};
 pub use rules::{Explanation, RuleSet, Rules, audit::AuditRecord};

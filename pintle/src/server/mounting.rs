@@ -23,7 +23,7 @@ use crate::{
         catalogue::custom::OnNotification,
         changes::ChangeLink,
         provider::{
-            ServerKey, any::AnyProvider, conflicts::Offered, entry::ProvidedRoute,
+            self, ServerKey, any::AnyProvider, conflicts::Offered, entry::ProvidedRoute,
             registry::RegisteredProvider,
         },
         snapshot::Snapshot,
@@ -243,7 +243,13 @@ impl Provider for Server {
             None => cx.params().without(&["cursor"]),
             Some(cursor) => cx.params().with("cursor", &serde_json::value::to_raw_value(cursor)?),
         };
-        match run(&cx.with_params(params).mounted(Mounted::new(self, self.snapshot()))).await {
+        let cx = cx.with_params(params).mounted(Mounted::new(self, self.snapshot()));
+        let listed = match cx.method() == list.method() {
+            true => run(&cx).await,
+            // A provider reads the list for another request, such as a search.
+            false => provider::list::list(cx, list).await,
+        };
+        match listed {
             Outcome::Complete(body) | Outcome::Cacheable(body, _) => {
                 let entries: Option<Vec<RawObject>> = body.decode_member(list.member())?;
                 let cursor = body.decode_member("nextCursor")?;

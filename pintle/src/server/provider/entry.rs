@@ -1,14 +1,16 @@
 use std::sync::Arc;
 
 use pintle_types::{
-    JsonObject, RawObject,
+    JsonObject, RawObject, method,
     schema::{Prompt, Resource, ResourceTemplate, Tool},
 };
 
 use super::prefix::Prefix;
 use crate::server::{
-    Entry, ListKind, PromptRoute, ResourceRoute, Target, TemplateRoute, ToolRoute,
-    access::required::Required, catalogue::options::CatalogueRoute,
+    Access, Cx, Entry, ListKind, PromptRoute, ResourceRoute, Target, TemplateRoute, ToolRoute,
+    access::required::Required,
+    catalogue::options::CatalogueRoute,
+    gate::admission::{AccessGrant, AccessRefusal, Used, admit, permit},
 };
 
 /// An entry of a [`Provider`](crate::server::Provider), as far as it is known. A tool, prompt, resource or template converts into
@@ -86,6 +88,39 @@ impl ProvidedEntry {
             DefinitionSource::Resource(route) => judge(Entry::Resource(&route.resource)),
             DefinitionSource::Template(route) => judge(Entry::Template(&route.resource_template)),
         })
+    }
+
+    /// Decides whether a request may use the entry, which the provider `backend` has.
+    pub(crate) fn admit(
+        &self,
+        cx: &Cx,
+        backend: &str,
+        target: &Target<'_>,
+    ) -> Result<AccessGrant, AccessRefusal> {
+        if self.is_hidden() {
+            return Err(AccessRefusal::Hidden);
+        }
+        if cx.snapshot().gates.is_empty() {
+            let permitted = permit(cx, &self.required, target.name());
+            return permitted.map(|()| AccessGrant::Granted).map_err(AccessRefusal::Denied);
+        }
+        let access = match cx.method() {
+            method::RESOURCES_READ => Access::Read,
+            method::COMPLETION_COMPLETE => Access::Complete,
+            _ => Access::Call,
+        };
+        let admitted = self.judged(|found| {
+            let used = Used {
+                entry: found,
+                required: &self.required,
+                backend: Some(backend),
+                uri: matches!(target, Target::Resource(_)).then(|| target.name()),
+                arguments: (access == Access::Call).then(|| cx.sent_arguments()),
+            };
+            admit(cx, access, &used)
+        });
+        // Nothing is known of it that a gate could judge.
+        admitted.unwrap_or(Err(AccessRefusal::Hidden))
     }
 
     /// Changes the definition, as clients see it.

@@ -9,6 +9,7 @@ pub(crate) mod mount;
 pub(crate) mod page;
 pub(crate) mod prefix;
 pub(crate) mod registry;
+pub(crate) mod search;
 pub(crate) mod transform;
 pub(crate) mod watches;
 

@@ -4,3 +4,4 @@ mod confirm;
 mod counts;
 mod leaks;
 mod rules;
+mod search;
