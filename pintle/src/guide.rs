@@ -87,6 +87,9 @@ struct ResourcesPage;
 #[doc = include_str!("../../docs/running.md")]
 struct RunningPage;
 
+#[doc = include_str!("../../docs/tasks.md")]
+struct TasksPage;
+
 #[doc = include_str!("../../docs/testing.md")]
 struct TestingPage;
 

@@ -8,6 +8,8 @@ mod changed_roots;
 mod changes;
 #[cfg(all(unix, feature = "client", feature = "child"))]
 mod child;
+#[cfg(all(feature = "client", feature = "server"))]
+mod extensions;
 #[cfg(feature = "client")]
 mod layers;
 #[cfg(all(feature = "http-client", feature = "http-server"))]

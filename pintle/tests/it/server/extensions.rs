@@ -309,3 +309,170 @@ async fn nor_over_http() {
         }
     }
 }
+
+/// An extension with settings, which echoes those of the client.
+struct Echo(&'static str);
+
+impl ProtocolExtension for Echo {
+    fn name(&self) -> &str {
+        self.0
+    }
+
+    fn settings(&self) -> JsonObject {
+        json!({"deep": {"er": [1, {"est": null}]}, "unknown": true}).as_object().unwrap().clone()
+    }
+
+    fn install(self, installation: Installation) -> Installation {
+        installation
+    }
+}
+
+/// Unknown ids and nested settings survive in both directions, in every revision.
+#[tokio::test]
+async fn the_map_of_extensions_survives_in_every_revision() {
+    let echo = tool("echo", |cx: Cx| async move {
+        #[derive(serde::Deserialize, serde::Serialize)]
+        struct Settings {
+            known: u32,
+            #[serde(flatten)]
+            rest: JsonObject,
+        }
+        let settings: Option<Settings> = cx.extension_as("com.example/deep")?;
+        assert_eq!(settings.as_ref().map(|settings| settings.known), Some(1));
+        assert!(settings.is_some_and(|settings| settings.rest["more"]["z"] == json!([1])));
+        let wrong = cx.extension_as::<u32>("com.example/deep").unwrap_err();
+        assert!(wrong.message.contains("`com.example/deep`"), "{}", wrong.message);
+        assert_eq!(cx.require_extension("com.example/none").unwrap_err().code.0, -32021);
+        Ok::<_, pintle::server::ToolError>(serde_json::to_string(&cx.peer().capabilities.extensions)?)
+    });
+    let server =
+        Server::new("s", "0").with(Echo("com.example/echo")).with(Echo("org.example/auth/two")).tool(echo);
+    let declared = json!({"com.example/deep": {"known": 1, "more": {"z": [1], "a": {"b": null}}}, "org.nobody/knows/this": {}});
+    let own = json!({"deep": {"er": [1, {"est": null}]}, "unknown": true});
+    let offered = json!({"com.example/echo": own, "org.example/auth/two": own});
+    each(&server, &ALL, json!({"extensions": declared}), async |client: &mut Client| {
+        let seen: Value = serde_json::from_str(&client.tool("echo").await).unwrap();
+        assert_eq!(seen, declared, "{}", client.revision);
+        if client.revision == R5 {
+            let discovered = client.call("server/discover", json!({})).await;
+            assert_eq!(discovered["result"]["capabilities"]["extensions"], offered);
+        }
+    })
+    .await;
+    for revision in ALL.into_iter().filter(|revision| *revision != R5) {
+        let mut raw = Raw::new(&server);
+        let hello = json!({"protocolVersion": revision, "capabilities": {}, "clientInfo": {"name": "c", "version": "0"}});
+        raw.request("initialize", hello).await;
+        assert_eq!(raw.recv().await["result"]["capabilities"]["extensions"], offered, "{revision}");
+    }
+}
+
+#[test]
+fn what_an_extension_needs_is_checked_on_the_final_server() {
+    struct Needy(&'static str);
+    impl ProtocolExtension for Needy {
+        fn name(&self) -> &str {
+            "com.example/needy"
+        }
+        fn install(self, installation: Installation) -> Installation {
+            installation.needs(self.0)
+        }
+    }
+    let unmet = |server: &Server| server.check().unwrap_err().to_string();
+    let server = Server::new("s", "0").with(Needy("tools"));
+    assert_eq!(
+        unmet(&server),
+        "the extension `com.example/needy` needs `tools`, which the server does not have; add it"
+    );
+    // The order does not matter.
+    server.tool(tool("queue", || async { Ticket })).check().unwrap();
+    let server = Server::new("s", "0").with(Needy("com.example/echo"));
+    assert!(unmet(&server).contains("needs `com.example/echo`"), "{}", unmet(&server));
+    server.with(Echo("com.example/echo")).check().unwrap();
+}
+
+/// An extension that cannot be installed as a whole is not installed at all.
+#[test]
+fn an_extension_is_installed_as_a_whole_or_not_at_all() {
+    struct Half;
+    impl ProtocolExtension for Half {
+        fn name(&self) -> &str {
+            "com.example/half"
+        }
+        fn install(self, installation: Installation) -> Installation {
+            let method = |_: Cx, _: Value| async { Ok::<_, RpcError>(Value::Null) };
+            installation.method("half/one", method).method("tools/call", method).needs("prompts")
+        }
+    }
+    let server = Server::new("s", "0").with(Half);
+    // The need of what was not installed is not reported.
+    assert_eq!(
+        server.check().unwrap_err().to_string(),
+        "`tools/call` is a method of the protocol; choose another name"
+    );
+    let other = Server::new("s", "0")
+        .with(Half)
+        .method("half/one", |_: Cx, _: Value| async { Ok::<_, RpcError>(Value::Null) });
+    assert!(!other.check().unwrap_err().to_string().contains("half/one"));
+}
+
+#[tokio::test]
+async fn an_extension_may_exist_in_some_revisions_only() {
+    struct Dated;
+    impl ProtocolExtension for Dated {
+        fn name(&self) -> &str {
+            "com.example/dated"
+        }
+        fn install(self, installation: Installation) -> Installation {
+            let method = |_: Cx, _: Value| async { Ok::<_, RpcError>(json!({})) };
+            installation.revisions(["2025-06-18".parse().unwrap()]).method("dated/ask", method)
+        }
+    }
+    let server = Server::new("s", "0").with(Dated);
+    each(&server, &ALL, json!({"extensions": {"com.example/dated": {}}}), async |client: &mut Client| {
+        let reply = client.call("dated/ask", json!({})).await;
+        match client.revision {
+            "2025-06-18" => assert!(reply["result"].is_object(), "{reply}"),
+            _ => assert_eq!(reply["error"]["code"], -32601, "{reply}"),
+        }
+    })
+    .await;
+}
+
+/// Layers of an extension see every call, and its interceptor decides about tools.
+#[tokio::test]
+async fn layers_and_interceptors_of_an_extension() {
+    struct Guard(Arc<AtomicUsize>);
+    impl ProtocolExtension for Guard {
+        fn name(&self) -> &str {
+            "com.example/guard"
+        }
+        fn install(self, installation: Installation) -> Installation {
+            let seen = self.0;
+            installation
+                .layer(pintle::server::around(move |cx: Cx, next: pintle::server::Next| {
+                    seen.fetch_add(usize::from(cx.method() == "tools/call"), Ordering::SeqCst);
+                    next.run(cx)
+                }))
+                .intercept_tools(|_, tool| match tool.name.as_str() {
+                    "closed" => pintle::server::ToolStart::Refuse(Outcome::Failed(
+                        RpcError::invalid_request("closed"),
+                    )),
+                    _ => pintle::server::ToolStart::Run,
+                })
+        }
+    }
+    let seen = Arc::new(AtomicUsize::new(0));
+    let server = Server::new("s", "0")
+        .with(Guard(seen.clone()))
+        .tool(tool("open", || async { "open" }))
+        .tool(tool("closed", || async { "never" }));
+    each(&server, &ALL, json!({}), async |client: &mut Client| {
+        seen.store(0, Ordering::SeqCst);
+        assert_eq!(client.tool("open").await, "open");
+        let refused = client.call("tools/call", json!({"name": "closed"})).await;
+        assert_eq!(refused["error"]["message"], "closed", "{refused}");
+        assert_eq!(seen.load(Ordering::SeqCst), 2);
+    })
+    .await;
+}
