@@ -2,7 +2,7 @@
 
 use std::{
     borrow::Cow,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, atomic::Ordering},
     time::Duration,
 };
 
@@ -64,7 +64,7 @@ impl Connection {
 
     /// Whether messages of the server arrive on the stream of the request that they belong to.
     pub(crate) fn has_streams(&self) -> bool {
-        self.shared().has_headers
+        self.shared().has_streams.load(Ordering::Relaxed)
     }
 }
 

@@ -1,5 +1,7 @@
 //! Which call a question or a log message of the server belongs to.
 
+use std::sync::atomic::Ordering;
+
 use pintle_types::{RequestId, method};
 
 use super::{Driver, Waiter};
@@ -30,12 +32,12 @@ impl Cancellations {
 
 impl Driver {
     /// The call that the message which was received last belongs to, if that is certain: the call on whose HTTP stream it arrived,
-    /// or, over a pipe, the only call in flight.
+    /// or, over a pipe or HTTP+SSE, the only call in flight.
     pub(super) fn call_of_message(&self) -> Option<RequestId> {
         if let Some(id) = self.transport.stream_request() {
             return Some(id.clone());
         }
-        if self.shared.has_headers || self.cancellations.unread.is_some() {
+        if self.shared.has_streams.load(Ordering::Relaxed) || self.cancellations.unread.is_some() {
             return None;
         }
         let mut calls = self.waiting.iter().filter(|(id, waiter)| self.may_ask(id, waiter));

@@ -132,7 +132,10 @@ impl Driver {
                 OpeningStep::TwoEndpoints => {
                     let wait = self.shared.settings.timeouts.initialize;
                     match timeout(wait, poll_fn(|cx| self.transport.poll_sse_endpoints(cx))).await {
-                        Ok(Ok(())) => opening.step(OpeningEvent::Done),
+                        Ok(Ok(())) => {
+                            self.shared.has_streams.store(false, Ordering::Relaxed);
+                            opening.step(OpeningEvent::Done)
+                        }
                         Ok(Err(failed)) => match failed.status {
                             Some(status) if failed.probed == Probed::Rejected => {
                                 Refusal::note(&mut refusals, "GET", &failed);

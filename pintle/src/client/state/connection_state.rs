@@ -1,7 +1,7 @@
 use std::{
     sync::{
         Arc, Mutex,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -60,6 +60,8 @@ pub(in crate::client) struct ConnectionState {
     started: Instant,
     /// Whether the transport has headers.
     pub(in crate::client) has_headers: bool,
+    /// Whether messages of the server arrive on the stream of the request that they belong to. HTTP+SSE has one for all.
+    pub(in crate::client) has_streams: AtomicBool,
     pub(in crate::client) transport: TransportKind,
     pub(in crate::client) deadline_pauses: DeadlinePauses,
     push_state: PushState,
@@ -122,6 +124,7 @@ impl ConnectionState {
             last_meta: Mutex::default(),
             started: Instant::now(),
             has_headers: transport.has_headers(),
+            has_streams: AtomicBool::new(transport.has_headers()),
             transport: transport.kind(),
             deadline_pauses: transport.deadline_pauses(),
             push_state: transport.push_state(),
