@@ -162,7 +162,7 @@ impl SuiteRunner {
         let missing = self.wanted.scenario.is_none() && scenarios.len() != run.scenarios;
         let missing =
             missing.then(|| format!("{} scenarios ran, {} should have", scenarios.len(), run.scenarios));
-        Ok(Report { run: *run, scenarios, fault: fault.or(missing) })
+        Ok(Report { run: *run, through: self.wanted.through, scenarios, fault: fault.or(missing) })
     }
 
     /// Runs the suite to its end and says what was wrong with that, if anything: its exit code says nothing.

@@ -11,6 +11,8 @@ use super::runs::{Run, Suite};
 #[derive(Debug)]
 pub(super) struct Report {
     pub(super) run: Run,
+    /// The verb of `pintle` through which the suite talked to the server.
+    pub(super) through: Option<&'static str>,
     pub(super) scenarios: Vec<Scenario>,
     /// An error of the run as a whole.
     pub(super) fault: Option<String>,
@@ -18,11 +20,11 @@ pub(super) struct Report {
 
 impl Report {
     fn supported(&self) -> impl Iterator<Item = &Scenario> {
-        self.scenarios.iter().filter(|scenario| gaps::reason(&scenario.name).is_none())
+        self.scenarios.iter().filter(|scenario| gaps::reason(&scenario.name, self.through).is_none())
     }
 
     fn unsupported(&self) -> impl Iterator<Item = &Scenario> {
-        self.scenarios.iter().filter(|scenario| gaps::reason(&scenario.name).is_some())
+        self.scenarios.iter().filter(|scenario| gaps::reason(&scenario.name, self.through).is_some())
     }
 
     fn passed(&self) -> usize {
@@ -126,7 +128,7 @@ mod tests {
     fn report(scenarios: &[(&str, &str)]) -> Report {
         let scenarios =
             scenarios.iter().map(|(name, checks)| Scenario::read(name, checks, None).unwrap()).collect();
-        Report { run: RUNS[1], scenarios, fault: None }
+        Report { through: None, run: RUNS[1], scenarios, fault: None }
     }
 
     const GOOD: &str = r#"[{"id":"a","status":"SUCCESS"}]"#;
@@ -151,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_fault_of_several_runs_is_said_once() {
-        let other = Report { run: RUNS[2], ..report(&[("ping", BAD)]) };
+        let other = Report { through: None, run: RUNS[2], ..report(&[("ping", BAD)]) };
         let found = faults(&[report(&[("ping", BAD)]), other]);
         let runs = ["server/2026-07-28/required", "server/2026-07-28"].map(str::to_owned).to_vec();
         assert_eq!(found, BTreeMap::from([("ping: FAILURE a: no".to_owned(), runs)]));

@@ -92,6 +92,13 @@ pub(super) const STEPS: &[Step] = &[
     },
     Step { name: "conformance", quick: false, needs: &[Tool::Node], run: |_| conformance::command(&[]) },
     Step {
+        name: "conformance through a bridge",
+        quick: false,
+        needs: &[Tool::Node],
+        // One version of the suite: the bridge is the same for the other.
+        run: |_| conformance::command(&["--through", "bridge", "--only", "server/all"].map(str::to_owned)),
+    },
+    Step {
         name: "other SDKs",
         quick: false,
         needs: &[Tool::Node, Tool::Python],
