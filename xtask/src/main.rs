@@ -5,6 +5,7 @@ mod api;
 mod bench;
 mod budget;
 mod cargo;
+mod chaos;
 mod conformance;
 mod features;
 mod fuzz;
@@ -64,7 +65,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "conformance",
-        usage: "[--only run] [--scenario name] [--server program] [--client program]",
+        usage: "[--only run] [--scenario name] [--through bridge] [--server program] [--client program]",
         about: "the official suite, against our server and our client; needs npm",
         run: conformance::command,
     },
@@ -85,6 +86,12 @@ const COMMANDS: &[Command] = &[
         usage: "[case…]",
         about: "our client and server with an authorization server that is not ours; needs npm",
         run: login::command,
+    },
+    Command {
+        name: "chaos",
+        usage: "[--bridge] [--rounds N] [--seed N]",
+        about: "a server behind `pintle bridge` that is killed N times (200); `--seed` repeats a run",
+        run: chaos::command,
     },
     Command {
         name: "fuzz",

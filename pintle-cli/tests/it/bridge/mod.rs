@@ -1,7 +1,11 @@
 //! `pintle bridge` as a process, between clients of this process and servers.
 
+#[cfg(target_os = "linux")]
+mod chaos;
 mod exposure;
 mod login;
+mod matrix;
+mod matrix_server;
 mod principals;
 #[cfg(target_os = "linux")]
 mod programs;
