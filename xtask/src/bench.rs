@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: what a request costs a server, beside a bare one that does only what cannot be left out, and beside
 //! the servers and clients of other SDKs.
 
+mod bridge;
 mod command;
 mod peers;
 
@@ -46,6 +47,9 @@ pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
     if args == ["--peers"] {
         return peers::command();
     }
+    if args == ["--bridge"] {
+        return bridge::command();
+    }
     if args == ["--command"] {
         return command::command();
     }
@@ -65,7 +69,7 @@ fn run(args: &[String]) -> Result<&'static BenchRun, Failure> {
         [] => Ok(&ALL),
         [quick] if quick == "--quick" => Ok(&QUICK),
         _ => Err(Failure::new(
-            format!("`{}` is not `--quick`, `--peers` or `--command`", args.join(" ")),
+            format!("`{}` is not `--quick`, `--peers`, `--bridge` or `--command`", args.join(" ")),
             REPEAT,
         )),
     }
@@ -119,7 +123,7 @@ mod tests {
         assert_eq!(written(&["--quick"]), Ok(false));
         assert_eq!(
             written(&["--fast"]),
-            Err("`--fast` is not `--quick`, `--peers` or `--command`".to_owned())
+            Err("`--fast` is not `--quick`, `--peers`, `--bridge` or `--command`".to_owned())
         );
     }
 

@@ -107,7 +107,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "bench",
-        usage: "[--quick | --peers | --command]",
+        usage: "[--quick | --peers | --bridge | --command]",
         about: "what a request costs beside a bare server; rewrites the table in bench/README.md",
         run: bench::command,
     },

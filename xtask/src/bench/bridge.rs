@@ -1,0 +1,338 @@
+//! `cargo xtask bench --bridge`: what a relayed call costs a bridge, beside other bridges and the server itself.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::cargo::{Cargo, Failure};
+use crate::npm;
+use crate::page;
+use crate::pip;
+use crate::process::Process;
+use crate::workspace::{built, root, target};
+
+const REPEAT: &str = "cargo xtask bench --bridge";
+const START: Duration = Duration::from_secs(60);
+/// One row takes seconds; one that hangs is left out.
+const TIMEOUT: Duration = Duration::from_secs(300);
+/// The interval at which the CPU time of the processes of a bridge is read.
+const LOOK: Duration = Duration::from_millis(20);
+/// The variable that marks the processes of a bridge.
+const MARK: &str = "PINTLE_BENCH_BRIDGE";
+/// Calls of a row, after some to warm up.
+const CALLS: u32 = 2_000;
+const WARM_UP: u32 = 200;
+
+/// The two sides of a bridge.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Sides {
+    /// No bridge: the server over HTTP.
+    None,
+    HttpToHttp,
+    /// A program, served over HTTP.
+    HttpToStdio,
+    /// A server over HTTP, as a program.
+    StdioToHttp,
+}
+
+impl Sides {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "the server itself, over HTTP",
+            Self::HttpToHttp => "HTTP to HTTP",
+            Self::HttpToStdio => "HTTP to a program",
+            Self::StdioToHttp => "stdio to HTTP",
+        }
+    }
+}
+
+/// A bridge in one of its directions, and its command line: `URL`, `PORT`, `SERVER`, `TS` and `PY` are replaced.
+#[derive(Debug)]
+struct Row {
+    sides: Sides,
+    name: &'static str,
+    command: &'static str,
+}
+
+#[rustfmt::skip]
+const ROWS: &[Row] = &[
+    Row { sides: Sides::None, name: "pintle", command: "SERVER http" },
+    Row { sides: Sides::HttpToHttp, name: "pintle bridge", command: "PINTLE bridge --http 127.0.0.1:PORT URL" },
+    Row { sides: Sides::HttpToHttp, name: "FastMCP proxy", command: "FASTMCP/bin/python FASTMCP/../fastmcp_proxy.py URL PORT" },
+    Row { sides: Sides::HttpToStdio, name: "pintle bridge", command: "PINTLE bridge --http 127.0.0.1:PORT -- SERVER stdio" },
+    Row { sides: Sides::HttpToStdio, name: "supergateway", command: "node TS/supergateway/dist/index.js --outputTransport streamableHttp --stateful --port PORT --streamableHttpPath /mcp --logLevel none --stdio SERVER\u{a0}stdio" },
+    Row { sides: Sides::HttpToStdio, name: "mcp-proxy", command: "PROXY/bin/mcp-proxy --port PORT --host 127.0.0.1 -- SERVER stdio" },
+    Row { sides: Sides::StdioToHttp, name: "pintle bridge", command: "PINTLE bridge URL" },
+    Row { sides: Sides::StdioToHttp, name: "mcp-remote", command: "node TS/mcp-remote/dist/proxy.js URL --allow-http --transport http-only --silent" },
+    Row { sides: Sides::StdioToHttp, name: "mcp-proxy", command: "PROXY/bin/mcp-proxy --transport streamablehttp URL" },
+    Row { sides: Sides::StdioToHttp, name: "supergateway", command: "node TS/supergateway/dist/index.js --streamableHttp URL --outputTransport stdio --logLevel none" },
+];
+
+/// Measures all that can be installed, and rewrites the table in the page.
+pub(super) fn command() -> Result<(), Failure> {
+    let failure = |error: io::Error| Failure::new(error.to_string(), REPEAT);
+    Cargo::new("build --quiet --release --package bench --bin served").run()?;
+    Cargo::new("build --quiet --profile dist --package pintle-cli --bin pintle").run()?;
+    let bench = BridgeBench::install().map_err(failure)?;
+    let mut served = Command::new(built("release", "served"));
+    let (_backend, address) =
+        Process::serve(served.arg("http"), &bench.place.join("backend.log"), START).map_err(failure)?;
+    let url = format!("http://{}/mcp", address.trim());
+    let mut measured = Vec::new();
+    for row in ROWS {
+        match bench.measure(row, &url) {
+            Ok(figures) => {
+                println!("    {}, {}: {figures:?}", row.sides.as_str(), row.name);
+                measured.push((row, figures));
+            }
+            Err(error) => println!("    {}, {} is left out: {error}", row.sides.as_str(), row.name),
+        }
+    }
+    let table = table(&measured);
+    print!("\n{table}");
+    page::rewrite("bench/README.md", "bridges", &table, REPEAT)
+}
+
+/// The figures of a row.
+#[derive(Clone, Copy, Debug)]
+struct Figures {
+    /// CPU time of the bridge for one call, in microseconds.
+    cpu: f64,
+    /// The median of the latency, in milliseconds, with one call at a time.
+    latency: f64,
+}
+
+/// The bridges that are installed.
+struct BridgeBench {
+    place: PathBuf,
+}
+
+impl BridgeBench {
+    /// Installs what the lock files in `bench/peers/bridges` have. One that cannot be installed is left out.
+    fn install() -> io::Result<Self> {
+        const FROM: &str = "bench/peers/bridges";
+        let place = target().join("bench/bridges");
+        fs::create_dir_all(&place)?;
+        let [fastmcp, proxy] = ["fastmcp.txt", "mcp-proxy.txt"].map(|file| format!("{FROM}/{file}"));
+        let installed = [
+            npm::install(FROM, &place.join("ts")),
+            pip::install(&[&fastmcp], &place.join("fastmcp")),
+            pip::install(&[&proxy], &place.join("mcp-proxy")),
+            fs::copy(root().join(FROM).join("fastmcp_proxy.py"), place.join("fastmcp/fastmcp_proxy.py"))
+                .map(drop),
+        ];
+        for error in installed.into_iter().filter_map(Result::err) {
+            println!("    not installed: {error}");
+        }
+        Ok(Self { place })
+    }
+
+    /// Returns the words of a command line.
+    fn words(&self, row: &Row, url: &str, port: u16) -> Vec<String> {
+        let path = |path: &Path| path.to_string_lossy().into_owned();
+        let replaced = |word: &str| {
+            word.replace("URL", url)
+                .replace("PORT", &port.to_string())
+                .replace("SERVER", &path(&built("release", "served")))
+                .replace("PINTLE", &path(&built("dist", "pintle")))
+                .replace("FASTMCP", &path(&self.place.join("fastmcp/venv")))
+                .replace("PROXY", &path(&self.place.join("mcp-proxy/venv")))
+                .replace("TS", &path(&self.place.join("ts/node_modules")))
+                .replace('\u{a0}', " ")
+        };
+        row.command.split(' ').map(replaced).collect()
+    }
+
+    fn measure(&self, row: &Row, url: &str) -> io::Result<Figures> {
+        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let words = self.words(row, url, port);
+        let log = self.place.join("bridge.log");
+        let mark = format!("{}-{port}", row.name.replace(' ', "-"));
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).env(MARK, &mark);
+        let (_bridge, target) = match row.sides {
+            Sides::StdioToHttp => {
+                let variable = format!("{MARK}={mark}");
+                let options = ["--env".to_owned(), variable, "--".to_owned()];
+                (None, [options.to_vec(), words].concat())
+            }
+            Sides::None => {
+                let (server, address) = Process::serve(&mut command, &log, START)?;
+                (Some(server), vec![format!("http://{}/mcp", address.trim())])
+            }
+            Sides::HttpToHttp | Sides::HttpToStdio => {
+                let bridge = Process::start(&mut command, &log)?;
+                wait_for(port)?;
+                (Some(bridge), vec![format!("http://127.0.0.1:{port}/mcp")])
+            }
+        };
+        let cpu = MarkedCpu::watch(mark, row.sides != Sides::None);
+        // What it costs to start, and to connect, is in both.
+        let mut spent = [0.0; 2];
+        let mut latency = 0.0;
+        for (calls, spent) in [WARM_UP, WARM_UP + CALLS].into_iter().zip(&mut spent) {
+            let before = cpu.total();
+            latency = self.bench(calls, &target)?;
+            thread::sleep(2 * LOOK);
+            *spent = cpu.total() - before;
+        }
+        let [warm_up, all] = spent;
+        Ok(Figures { cpu: (all - warm_up) / f64::from(CALLS) * 1e6, latency })
+    }
+
+    /// Has `pintle bench` make calls, one at a time, in a session: not every bridge has the other era. Returns the median latency.
+    fn bench(&self, calls: u32, target: &[String]) -> io::Result<f64> {
+        let (report, log) = (self.place.join("report.json"), self.place.join("bench.log"));
+        let _ = fs::remove_file(&report);
+        let mut bench = Command::new(built("dist", "pintle"));
+        bench.args([
+            "bench",
+            "--era",
+            "session",
+            "--concurrency",
+            "1",
+            "--count",
+            &calls.to_string(),
+            "--save",
+        ]);
+        bench.arg(&report);
+        // A program is behind the words of the verb.
+        match target {
+            [url] => bench.args([url, "echo", "text=hello"]),
+            program => bench.args(["echo", "text=hello"]).args(program),
+        };
+        match Process::start(&mut bench, &log)?.wait(TIMEOUT)? {
+            Some(status) if status.success() => {}
+            _ => return Err(io::Error::other(format!("the calls failed; see {}", log.display()))),
+        }
+        let text = fs::read_to_string(&report)?;
+        median(&text).ok_or_else(|| io::Error::other("the report has no median"))
+    }
+}
+
+/// Waits until something listens on a port.
+fn wait_for(port: u16) -> io::Result<()> {
+    let start = Instant::now();
+    while let Err(error) = TcpStream::connect(("127.0.0.1", port)) {
+        if start.elapsed() > START {
+            return Err(error);
+        }
+        thread::sleep(LOOK);
+    }
+    Ok(())
+}
+
+/// Reads the median latency in a report of `pintle bench`.
+fn median(report: &str) -> Option<f64> {
+    let (_, rest) = report.split_once("\"p50\":")?;
+    rest.trim_start().split(|letter: char| letter != '.' && !letter.is_ascii_digit()).next()?.parse().ok()
+}
+
+/// The CPU time of all processes that have a mark in their environment, also of those that have ended.
+struct MarkedCpu {
+    seconds: Arc<std::sync::Mutex<HashMap<u32, f64>>>,
+    ended: Arc<AtomicBool>,
+}
+
+impl MarkedCpu {
+    /// Reads it again and again, until this is dropped. The server behind a bridge does not count.
+    fn watch(mark: String, without_server: bool) -> Self {
+        let this = Self { seconds: Arc::default(), ended: Arc::default() };
+        let (seconds, ended) = (this.seconds.clone(), this.ended.clone());
+        thread::spawn(move || {
+            let variable = format!("{MARK}={mark}");
+            while !ended.load(Ordering::Relaxed) {
+                for (id, spent) in marked(&variable, without_server) {
+                    seconds.lock().expect("nobody panics").insert(id, spent);
+                }
+                thread::sleep(LOOK);
+            }
+        });
+        this
+    }
+
+    fn total(&self) -> f64 {
+        self.seconds.lock().expect("nobody panics").values().sum()
+    }
+}
+
+impl Drop for MarkedCpu {
+    fn drop(&mut self) {
+        self.ended.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Returns the processes with a variable in their environment, and their CPU time in seconds.
+fn marked(variable: &str, without_server: bool) -> Vec<(u32, f64)> {
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let of_bridge = ids.filter(|id| {
+        let environment = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
+        let has_mark = environment.split(|byte| *byte == 0).any(|one| one == variable.as_bytes());
+        let is_server = || fs::read_link(format!("/proc/{id}/exe")).is_ok_and(|exe| exe.ends_with("served"));
+        has_mark && !(without_server && is_server())
+    });
+    of_bridge
+        .filter_map(|id| Some((id, cpu(&fs::read_to_string(format!("/proc/{id}/stat")).ok()?)?)))
+        .collect()
+}
+
+/// Reads the CPU time of a process, in seconds, from its `stat`.
+fn cpu(stat: &str) -> Option<f64> {
+    // The name of the process may have spaces; it is in parentheses.
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    let ticks = |at: usize| fields.get(at)?.parse::<f64>().ok();
+    // Always 100 a second on Linux.
+    Some((ticks(11)? + ticks(12)?) / 100.0)
+}
+
+fn table(measured: &[(&Row, Figures)]) -> String {
+    let direct = measured.iter().find(|(row, _)| row.sides == Sides::None).map(|(_, figures)| *figures);
+    let mut text = String::from(
+        "| sides | bridge | CPU µs per call | × the server itself | median latency ms | added ms |\n|---|---|---:|---:|---:|---:|\n",
+    );
+    for (row, Figures { cpu, latency }) in measured {
+        let (ratio, added) = match direct {
+            Some(direct) => (format!("{:.1}", cpu / direct.cpu), format!("{:.2}", latency - direct.latency)),
+            None => Default::default(),
+        };
+        let (sides, name) = (row.sides.as_str(), row.name);
+        text.push_str(&format!("| {sides} | {name} | {cpu:.0} | {ratio} | {latency:.2} | {added} |\n"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_compared_with_the_server_itself() {
+        let figures = |cpu, latency| Figures { cpu, latency };
+        let table = table(&[(&ROWS[0], figures(40.0, 0.1)), (&ROWS[1], figures(90.0, 0.35))]);
+        assert!(table.ends_with("| HTTP to HTTP | pintle bridge | 90 | 2.2 | 0.35 | 0.25 |\n"), "{table}");
+    }
+
+    #[test]
+    fn a_command_line_has_its_paths_and_no_word_too_many() {
+        let bench = BridgeBench { place: "/place".into() };
+        let gateway = ROWS.iter().find(|row| row.name == "supergateway").unwrap();
+        let words = bench.words(gateway, "http://u/mcp", 7);
+        assert_eq!(words[..2], ["node", "/place/ts/node_modules/supergateway/dist/index.js"]);
+        assert!(words.last().unwrap().ends_with("served stdio"), "{words:?}");
+        assert!(words.iter().any(|word| word == "7"), "{words:?}");
+    }
+
+    #[test]
+    fn figures_are_read() {
+        assert_eq!(median(r#"{"latency":{"min":1.0,"p50": 2.25,"p90":3}}"#), Some(2.25));
+        assert_eq!(cpu("7 (a) b) S 1 7 7 0 -1 4194304 1 2 3 4 130 20 1 1 20 0 1 0 5"), Some(1.5));
+    }
+}
