@@ -172,6 +172,33 @@ async fn a_changed_file_reaches_connected_clients() {
     assert!(gone.contains("no such tool"), "{gone}");
 }
 
+#[tokio::test]
+async fn tools_are_searched_in_place_of_listed_and_rules_judge_what_is_called() {
+    let machine = Machine::new("gateway-search");
+    let gateway = gateway(&machine, &format!("search = true\n{}", file(RULES)));
+    for mode in [Mode::Legacy, Mode::Modern] {
+        let bob = connect(&gateway.url, "bob-token", mode).await;
+        assert_eq!(names(&bob, |_| true).await, ["search_tools", "call_tool"]);
+        let mut found = String::new();
+        for _ in 0..300 {
+            found = bob.call_tool("search_tools", json!({"query": "water"})).await.unwrap().text();
+            if found.contains("one_water") {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        assert!(found.contains("one_water") && !found.contains("two_"), "{found}");
+        let call = json!({"name": "one_water", "arguments": {"port": "bergen"}});
+        assert!(!bob.call_tool("call_tool", call).await.unwrap().text().is_empty());
+        let hidden = bob.call_tool("call_tool", json!({"name": "two_tide"})).await.unwrap_err().to_string();
+        assert!(hidden.contains("no such tool: `two_tide`"), "{hidden}");
+        let alice = connect(&gateway.url, "alice-token", mode).await;
+        let cold = json!({"name": "two_tide", "arguments": {"port": "lerwick", "hour": 1}});
+        let cold = alice.call_tool("call_tool", cold).await.unwrap_err().to_string();
+        assert!(cold.contains("too cold"), "{cold}");
+    }
+}
+
 #[test]
 fn a_file_is_checked_and_its_rules_are_explained() {
     let machine = Machine::new("gateway-check");

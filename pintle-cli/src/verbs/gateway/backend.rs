@@ -252,3 +252,84 @@ impl Provider for Backend {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{future::ready, io};
+
+    use pintle::{
+        Client, Server,
+        server::{Prefix, tool},
+        types::schema::Tool,
+    };
+
+    use super::*;
+
+    /// A server whose list of tools never ends, or never comes.
+    struct Hostile {
+        answers: bool,
+    }
+
+    impl Provider for Hostile {
+        fn name(&self) -> Cow<'_, str> {
+            "hostile".into()
+        }
+
+        fn capabilities(&self) -> ServerCapabilities {
+            let mut capabilities = ServerCapabilities::default();
+            capabilities.tools = Some(ToolsCapability::default());
+            capabilities
+        }
+
+        async fn list(&self, _: Cx, _: ListKind, page: PageRequest) -> Result<ProviderPage, RequestError> {
+            if !self.answers {
+                return std::future::pending().await;
+            }
+            let first: usize = page.cursor.as_deref().unwrap_or("0").parse()?;
+            let tools = (first..first + 100).map(|number| Tool::new(format!("t{number}"), JsonObject::new()));
+            Ok(ProviderPage::of(tools)?.next((first + 100).to_string()))
+        }
+
+        fn describe(&self, _: &Scope<'_>, _: &Target<'_>) -> Option<ProvidedEntry> {
+            None
+        }
+
+        async fn handle(&self, _: Cx) -> Outcome {
+            Outcome::Failed(RpcError::internal("it is hostile"))
+        }
+    }
+
+    async fn backend(name: &str, server: Server) -> Arc<Backend> {
+        let open = move || ready(server.in_process().map_err(io::Error::other));
+        let relay = Relay::connect(Client::new("gateway", "0"), open).await.unwrap();
+        let backend = Arc::new(Backend::new(name));
+        backend.connect(Mount::new(Prefix::new(name), Transform::new(relay)));
+        backend
+    }
+
+    /// The tools of a gateway with a backend and an honest one after it.
+    async fn listed(hostile: Server) -> (usize, bool) {
+        let honest = Server::new("honest", "0").tool(tool("work", || async { "worked" }));
+        let gateway = Server::new("gateway", "0")
+            .provider(backend("hostile", hostile).await)
+            .provider(backend("honest", honest).await)
+            .provider(Arc::new(Backend::new("down")));
+        let client = Client::new("client", "0").connect(gateway.in_process().unwrap()).await.unwrap();
+        let tools = client.tools().await.unwrap();
+        let worked = client.call_tool("honest_work", ()).await.unwrap().text() == "worked";
+        let has_work = tools.iter().any(|tool| tool.name == "honest_work");
+        (tools.len() - usize::from(has_work), has_work && worked)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_hostile_backend_leaves_the_lists_of_others_alone() {
+        let hostile = |answers| Server::new("hostile", "0").provider(Hostile { answers });
+        assert_eq!(listed(hostile(true)).await, (MAX_ENTRIES, true), "an endless list is cut");
+        assert_eq!(listed(hostile(false)).await, (0, true), "a list that never comes is left out");
+        let many = (0..6_000).map(|number| tool(format!("t{number}"), || async { "" }));
+        let many = many.fold(Server::new("many", "0"), |server, tool| server.tool(tool));
+        assert_eq!(listed(many).await, (MAX_ENTRIES, true), "a huge list is cut");
+        let imitator = Server::new("imitator", "0").tool(tool("work", || async { "stolen" }));
+        assert_eq!(listed(imitator).await, (1, true), "a name of another backend has another prefix");
+    }
+}

@@ -24,6 +24,8 @@ pub(super) struct GatewayFile {
     pub(super) instructions: Option<String>,
     /// A file to which every decision about a completion, read or call is appended, as a line of JSON.
     pub(super) audit: Option<PathBuf>,
+    /// Whether `/mcp` offers `search_tools` and `call_tool` in place of the tools.
+    pub(super) search: bool,
     /// The targets, by their names, which are the prefixes of their tools.
     pub(super) targets: BTreeMap<String, TargetEntry>,
     /// The rules, in their order. Without rules, everybody who can connect may use everything.

@@ -15,7 +15,7 @@ use clap::Args;
 use http::StatusCode;
 use pintle::{
     Client, Server,
-    server::{AuditRecord, Mount, Principal, Rules},
+    server::{AuditRecord, Mount, Principal, Rules, ToolSearch},
 };
 use serde_json::json;
 use tokio::sync::oneshot;
@@ -134,6 +134,8 @@ struct Gateway {
     backends: Mutex<Vec<Arc<Backend>>>,
     /// The server with all backends.
     server: Server,
+    /// Whether tools are searched in place of listed.
+    search: bool,
     rules: Rules,
     counters: Arc<Counters>,
     output: Output,
@@ -161,6 +163,7 @@ impl Gateway {
             instructions: file.instructions.clone(),
             backends: Mutex::new(backends),
             server,
+            search: file.search,
             rules,
             counters,
             output: output.clone(),
@@ -170,6 +173,9 @@ impl Gateway {
     /// Returns the server with all backends, or one with a single one, whose names are the same.
     fn server(&self, backend: Option<&Arc<Backend>>) -> Server {
         match backend {
+            // The gate is inside, and judges what is found and called.
+            None if self.search => Server::new(&*self.name, env!("CARGO_PKG_VERSION"))
+                .provider(ToolSearch::new(self.server.clone())),
             None => self.server.clone(),
             Some(backend) => {
                 base(&self.name, self.instructions.as_deref(), &self.rules).provider(backend.clone())
