@@ -24,6 +24,15 @@ impl<'a> NameSource<'a> {
     }
 }
 
+impl NameSource<'static> {
+    /// Those of the tasks extension.
+    pub const TASKS: [Self; 3] = [
+        Self::new(method::tasks_extension::TASKS_GET, "taskId"),
+        Self::new(method::tasks_extension::TASKS_UPDATE, "taskId"),
+        Self::new(method::tasks_extension::TASKS_CANCEL, "taskId"),
+    ];
+}
+
 /// Returns the member of `params` that `Mcp-Name` mirrors for this method, if there is one.
 ///
 /// ```

@@ -97,11 +97,12 @@ impl Service {
     /// Returns the sources of `Mcp-Name` for the extensions' requests.
     pub fn name_sources(&self) -> Vec<NameSource<'_>> {
         // Most servers have none, and this is called for each request over HTTP.
+        let passed: &[NameSource<'_>] = if self.passes_tasks() { &NameSource::TASKS } else { &[] };
         if self.extensions.is_empty() {
-            return Vec::new();
+            return passed.to_vec();
         }
         let names = self.extensions.iter().flat_map(|extension| &extension.names);
-        names.map(|(method, member)| NameSource::new(method, member)).collect()
+        names.map(|(method, member)| NameSource::new(method, member)).chain(passed.iter().copied()).collect()
     }
 
     /// Returns whether a method belongs to an extension, or an error if this client did not declare it.

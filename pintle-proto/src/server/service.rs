@@ -16,6 +16,9 @@ use crate::{
     shown::shown,
 };
 
+/// The extension of the stateless era that has the methods of tasks.
+const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
+
 /// The description of a server, for both eras: its name, its capabilities, its revisions.
 ///
 /// One value serves all connections. Constant parts of responses are serialized once.
@@ -188,6 +191,12 @@ impl Service {
         self.any_method = admitted;
     }
 
+    /// Whether requests of tasks are passed on to a server that declares their extension.
+    pub(super) fn passes_tasks(&self) -> bool {
+        let extensions = self.capabilities.extensions.as_ref();
+        self.any_method && extensions.is_some_and(|declared| declared.contains_key(TASKS_EXTENSION))
+    }
+
     /// Sets the seal for the state that a call keeps between its rounds. Without one, no call can ask a stateless
     /// client.
     #[must_use]
@@ -291,7 +300,8 @@ impl Service {
         }
         let row = method::find(method);
         let capability = row.and_then(|row| row.capability);
-        if self.any_method && (row.is_none() || capability == Some(Capability::Tasks)) {
+        let lacks = revision.knows(MessageKind::Request, method) == Knows::Lacks;
+        if self.any_method && !lacks && (row.is_none() || capability == Some(Capability::Tasks)) {
             // The rules of an extension of this server come first.
             return !self
                 .extensions

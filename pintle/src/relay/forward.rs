@@ -346,6 +346,9 @@ async fn start(relay: &Relay, cx: &Cx, params: RawObject) -> Result<UpstreamCall
     let capabilities =
         RawObject::from_serialize(&capabilities).map_err(|error| RpcError::internal(error.to_string()))?;
     let method = cx.method().to_owned();
+    if !link.connection.revision().has_method(&method) {
+        return Err(RpcError::method_not_found(&method));
+    }
     Ok(UpstreamCall::start(link, UpstreamRequest { method, params, capabilities, logs, cx }))
 }
 

@@ -128,6 +128,8 @@ async fn methods_and_results_of_extensions_pass_through_a_bridge() {
                     ("example.com/nothing", json!({})),
                     ("tasks/get", json!({"taskId": "t-1"})),
                     ("tasks/nothing", json!({})),
+                    // One revision has it.
+                    ("tasks/result", json!({"taskId": "t-1"})),
                     ("clock/wind", json!({"turns": 3})),
                     ("tools/call", json!({"name": "alarm"})),
                 ];

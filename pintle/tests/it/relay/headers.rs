@@ -5,8 +5,8 @@ use pintle::{
     Client, Server,
     client::Mode,
     relay::Relay,
-    server::{Cx, ToolRoute, http::Http},
-    types::schema::Tool,
+    server::{Cx, Installation, ProtocolExtension, ToolRoute, http::Http, tool},
+    types::{JsonObject, RpcError, schema::Tool},
 };
 use serde_json::{Value, json};
 
@@ -83,5 +83,38 @@ async fn that_no_schema_names_are_forwarded_and_others_made_anew() {
         let (status, answer) = ask(&wire, "tools/call", params, Some("eu")).await;
         let text = &answer["result"]["content"][0]["text"];
         assert_eq!((status, text), (200, &json!("mcp-param-colour=blue mcp-param-region=eu")), "{answer}");
+    }
+}
+
+/// The extension of tasks, as far as its requests name one.
+struct Tasks;
+
+impl ProtocolExtension for Tasks {
+    fn name(&self) -> &str {
+        "io.modelcontextprotocol/tasks"
+    }
+
+    fn install(self, tasks: Installation) -> Installation {
+        tasks
+            .named_by("tasks/get", "taskId")
+            .method("tasks/get", |_, params: JsonObject| async move { Ok::<_, RpcError>(params) })
+    }
+}
+
+#[tokio::test]
+async fn that_name_a_task_are_compared_with_the_params() {
+    let jobs = Server::new("jobs", "1").with(Tasks).tool(tool("nothing", || async { "" }));
+    let behind = Client::new("front", "1").connect(jobs.in_process().unwrap()).await.unwrap();
+    let wire = Wire::new(&Relay::new(behind).into_server().http().unwrap());
+    let capabilities = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
+    for (name, status) in [("t-1", 200), ("t-2", 400)] {
+        let params = modern(json!({"taskId": "t-1"}), capabilities.clone());
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": params});
+        let wire =
+            wire.with("mcp-protocol-version", R5).with("mcp-method", "tasks/get").with("mcp-name", name);
+        let mut answer = wire.send(wire.request("POST", "/mcp", body.to_string())).await;
+        let (found, answer) = (answer.status.as_u16(), answer.json().await);
+        let code = if status == 200 { json!(null) } else { json!(-32020) };
+        assert_eq!((found, &answer["error"]["code"]), (status, &code), "{name}: {answer}");
     }
 }

@@ -6,14 +6,7 @@ use pintle_proto::http::{
     headers::{BadHeader, PostHeaders},
     name_member,
 };
-use pintle_types::{Message, Request, method};
-
-/// Methods of extensions that name their target in a parameter.
-const NAMES: [NameSource<'static>; 3] = [
-    NameSource::new(method::TASKS_GET, "taskId"),
-    NameSource::new(method::tasks_extension::TASKS_UPDATE, "taskId"),
-    NameSource::new(method::TASKS_CANCEL, "taskId"),
-];
+use pintle_types::{Message, Request};
 
 /// A cache of the headers of POSTs on one connection.
 #[derive(Debug)]
@@ -54,7 +47,7 @@ impl HeaderCache {
         {
             return Ok(last.headers.clone());
         }
-        let own = self.posts.of(messages, &NAMES)?;
+        let own = self.posts.of(messages, &NameSource::TASKS)?;
         if own.is_empty() {
             return Ok(self.common.clone());
         }
@@ -70,7 +63,7 @@ impl HeaderCache {
 }
 
 fn named(request: &Request) -> Option<&str> {
-    request.params.as_ref()?.get(name_member(&request.method, &NAMES)?)
+    request.params.as_ref()?.get(name_member(&request.method, &NameSource::TASKS)?)
 }
 
 #[cfg(test)]
