@@ -139,10 +139,7 @@ impl ProtocolExtension for Tasks {
             .intercept_tools(move |cx, tool| decide(&deciding, cx, tool))
             .takes_detached(move |cx| {
                 let host = detaching.clone();
-                let ttl = match Wish::of(cx) {
-                    Wish::Task { ttl, .. } => ttl,
-                    _ => return None,
-                };
+                let Wish::Task { ttl, .. } = Wish::of(cx) else { return None };
                 Some(ToolStart::detach(true, move |call| host.adopt(call, ttl)))
             })
             .method(method::TASKS_GET, move |cx, params| get(got.clone(), cx, params))

@@ -123,16 +123,14 @@ impl TaskState {
 
 /// Returns the interval between two polls that a server recommends.
 fn interval(millis: Option<i64>) -> Duration {
-    let wanted =
-        millis.and_then(|millis| u64::try_from(millis).ok()).map_or(USUAL_INTERVAL, Duration::from_millis);
-    wanted
+    millis.and_then(|millis| u64::try_from(millis).ok()).map_or(USUAL_INTERVAL, Duration::from_millis)
 }
 
 impl TaskHandle {
     /// Returns the task that a call has become, if it has.
     pub fn of(start: CallStart) -> Option<Self> {
         match start {
-            CallStart::Unresolved(call) => Self::new(call, Intervals::default()).ok(),
+            CallStart::Unresolved(call) => Self::new(*call, Intervals::default()).ok(),
             _ => None,
         }
     }

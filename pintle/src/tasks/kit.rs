@@ -49,6 +49,7 @@ const PROPERTIES: [Property<SharedStore>; 6] = [
     ("expired tasks are removed, and give their room back", |store| Box::pin(expired(store))),
 ];
 
+#[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]
 fn unreachable(error: io::Error) -> String {
     format!("the store returned an error: {error}")
 }

@@ -102,7 +102,6 @@ impl Connection {
     }
 
     /// Returns the current definition of a tool. Lists the tools if it is unknown or may be outdated; `None` if that fails.
-
     pub(in crate::client) async fn look_up(&self, name: &str) -> (Option<Arc<Tool>>, ToolsVersion) {
         let shared = self.shared();
         if let Some(fresh) = shared.fresh_tool(name) {

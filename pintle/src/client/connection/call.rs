@@ -107,7 +107,7 @@ impl<'a> Call<'a> {
         options.unresolved = Some(slot.clone());
         let result = connection.perform(method::TOOLS_CALL.into(), params, &mut options).await?;
         if let Some(unresolved) = slot.take() {
-            return Ok(CallStart::Unresolved(unresolved));
+            return Ok(CallStart::Unresolved(Box::new(unresolved)));
         }
         let read = CallToolResult::from_raw(&result, |meta| connection.shared().meta(meta));
         let result = read.map_err(|error| undecodable(method::TOOLS_CALL, &error))?;

@@ -149,7 +149,7 @@ pub enum CallStart {
     /// The result.
     Complete(Box<CallToolResult>),
     /// A result of an extension, such as a task.
-    Unresolved(Unresolved),
+    Unresolved(Box<Unresolved>),
 }
 
 /// Where a result of an extension is put, instead of being resolved.
