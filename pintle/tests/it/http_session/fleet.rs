@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use pintle::{
     Server,
     server::{
-        Cx,
+        Cx, ToolError,
         http::{
             Http, fleet_kit,
             nodes::{MemoryFleet, kit},
@@ -90,5 +90,40 @@ async fn a_call_whose_process_is_gone_is_answered_with_an_error_once() {
         assert_eq!(answers[0]["id"], 7);
         let message = answers[0]["error"]["message"].as_str().unwrap();
         assert!(message.contains("the process that ran the call is gone"), "{message}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_is_sent_on_the_get_stream_of_another_process() {
+    let fleet = MemoryFleet::new();
+    let server = Server::new("s", "0").tool(tool("ask", |cx: Cx| async move {
+        let roots = cx.roots().await?;
+        Ok::<_, ToolError>(roots.into_iter().map(|root| root.uri).collect::<String>())
+    }));
+    // Without event streams for calls, the only way to the client is its GET stream.
+    let node = || server.http().unwrap().json_only().shared(fleet.node().unwrap());
+    let (a, b) = (node(), node());
+    let client = Wire::new(&a).open(R4, json!({"roots": {}})).await;
+    let there = at(&client, &b);
+    for round in 0..2 {
+        let mut stream = there.get().await;
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        let calling = client.clone();
+        let call = tokio::spawn(async move {
+            let mut answer = calling.call(1, "tools/call", json!({"name": "ask"})).await;
+            answer.json().await["result"]["content"][0]["text"].clone()
+        });
+        let question = timeout(SOON, stream.message()).await.expect("it is sent").unwrap();
+        assert_eq!(question["method"], "roots/list");
+        let root = format!("file:///{round}");
+        let answer = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"roots": [{"uri": root}]}});
+        assert_eq!(there.post(answer).await.status, 202);
+        assert_eq!(timeout(SOON, call).await.unwrap().unwrap(), root);
+        // The process whose call it is learns that the stream is gone.
+        drop(stream);
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        let refused = client.call(2, "tools/call", json!({"name": "ask"}));
+        let said = timeout(SOON, refused).await.expect("it does not wait").json().await;
+        assert!(said["error"].is_object() || said["result"]["isError"] == true, "{said}");
     }
 }
