@@ -136,7 +136,8 @@ fn lock(state: &Mutex<StartState>) -> MutexGuard<'_, StartState> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use std::sync::mpsc;
 
