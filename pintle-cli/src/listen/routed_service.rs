@@ -25,8 +25,11 @@ pub(super) struct RoutedService {
     pub(super) access: Access,
     /// The server of each path; the first is for all other paths too.
     pub(super) routes: Arc<[(String, Http)]>,
-    pub(super) pages: Arc<dyn Fn(&str) -> Option<Page> + Send + Sync>,
+    pub(super) pages: Arc<PageOf>,
 }
+
+/// A function that returns the page of a path.
+type PageOf = dyn Fn(&str) -> Option<Page> + Send + Sync;
 
 /// A page of text.
 #[derive(Debug)]
