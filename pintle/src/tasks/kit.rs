@@ -35,12 +35,12 @@ where
     S: TaskStore,
     F: Future<Output = io::Result<S>>,
 {
-    check_properties(&PROPERTIES, async || open().await.map(|store| Arc::new(store) as SharedStore)).await
+    check_properties(&PROPERTIES, async || open().await.map(|store| Arc::new(store) as AnyTaskStore)).await
 }
 
-type SharedStore = Arc<dyn TaskStore>;
+type AnyTaskStore = Arc<dyn TaskStore>;
 
-const PROPERTIES: [Property<SharedStore>; 6] = [
+const PROPERTIES: [Property<AnyTaskStore>; 6] = [
     ("a task is found as it was stored", |store| Box::pin(kept(store))),
     ("only the next version replaces a record", |store| Box::pin(versions(store))),
     ("of many concurrent updates of one version one is stored", |store| Box::pin(crowd(store))),
@@ -67,7 +67,7 @@ fn require(holds: bool, otherwise: &str) -> PropertyResult {
     if holds { Ok(()) } else { Err(otherwise.to_owned()) }
 }
 
-async fn kept(store: SharedStore) -> PropertyResult {
+async fn kept(store: AnyTaskStore) -> PropertyResult {
     let quota = TaskQuota::default();
     let mut record = fresh("ann")?;
     require(store.get(&record.id).await.map_err(unreachable)?.is_none(), "an unknown id was found")?;
@@ -93,7 +93,7 @@ async fn kept(store: SharedStore) -> PropertyResult {
     Ok(())
 }
 
-async fn versions(store: SharedStore) -> PropertyResult {
+async fn versions(store: AnyTaskStore) -> PropertyResult {
     let quota = TaskQuota::default();
     let mut record = fresh("ann")?;
     let early = store.update(&record, &quota).await.map_err(unreachable)?;
@@ -110,7 +110,7 @@ async fn versions(store: SharedStore) -> PropertyResult {
     Ok(())
 }
 
-async fn crowd(store: SharedStore) -> PropertyResult {
+async fn crowd(store: AnyTaskStore) -> PropertyResult {
     let quota = TaskQuota::default();
     let record = fresh("ann")?;
     store.create(&record, &quota).await.map_err(unreachable)?;
@@ -126,7 +126,7 @@ async fn crowd(store: SharedStore) -> PropertyResult {
     require(stored == 1, &format!("{stored} of 32 were stored"))
 }
 
-async fn listed(store: SharedStore) -> PropertyResult {
+async fn listed(store: AnyTaskStore) -> PropertyResult {
     let quota = TaskQuota::default();
     let (ann, bob) = (name()?, name()?);
     let mut ids = Vec::new();
@@ -146,7 +146,7 @@ async fn listed(store: SharedStore) -> PropertyResult {
     require(found == ids, "the list is not that of the owner's tasks, in the order of their ids")
 }
 
-async fn limits(store: SharedStore) -> PropertyResult {
+async fn limits(store: AnyTaskStore) -> PropertyResult {
     let quota = TaskQuota { account_tasks: 2, account_bytes: 4_000, ..TaskQuota::default() };
     let (ann, bob) = (name()?, name()?);
     let mut created = Vec::new();
@@ -168,7 +168,7 @@ async fn limits(store: SharedStore) -> PropertyResult {
     require(found.is_some_and(|found| found.version == 0), "a refused update was stored")
 }
 
-async fn expired(store: SharedStore) -> PropertyResult {
+async fn expired(store: AnyTaskStore) -> PropertyResult {
     let quota = TaskQuota { account_tasks: 1, ..TaskQuota::default() };
     let owner = name()?;
     let mut record = fresh(&owner)?;
