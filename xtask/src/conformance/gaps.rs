@@ -8,8 +8,6 @@ const GAPS: &[(&str, &str)] = &[("later/", "it comes with the next one")];
 
 /// Scenarios that do not pass through `pintle bridge` or `pintle gateway`, in addition.
 const BRIDGE_GAPS: &[(&str, &str)] = &[
-    ("tasks-dispatch-and-envelope", "a method that the server does not know fails with another code"),
-    ("tasks-request-headers", "the bridge does not compare `Mcp-Name` of methods that it does not know"),
     ("tasks-status-notifications", "nothing is checked"),
     ("server-sse-polling", "the bridge does not pass on that a server ends its stream early"),
 ];
