@@ -32,7 +32,6 @@ impl ListKind {
     pub(crate) const ALL: [Self; 4] = [Self::Tools, Self::Prompts, Self::Resources, Self::Templates];
 
     /// Returns the method that requests it.
-    #[cfg(feature = "client")]
     pub(crate) fn method(self) -> &'static str {
         match self {
             Self::Tools => method::TOOLS_LIST,
