@@ -8,6 +8,7 @@ mod cargo;
 mod chaos;
 mod conformance;
 mod features;
+mod fleet;
 mod fuzz;
 mod instructions;
 mod interop;
@@ -65,7 +66,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "conformance",
-        usage: "[--only run] [--scenario name] [--through bridge] [--server program] [--client program]",
+        usage: "[--only run] [--scenario name] [--through bridge|gateway|fleet] [--server program] [--client program]",
         about: "the official suite, against our server and our client; needs npm",
         run: conformance::command,
     },

@@ -20,6 +20,7 @@ use report::Report;
 use runs::{Pick, RUNS, Role, Run, TIMED};
 
 use crate::cargo::{Cargo, Failure};
+use crate::fleet::Fleet;
 use crate::process::Process;
 use crate::workspace::{program, root, shown, target};
 
@@ -29,6 +30,7 @@ const AT_ONCE: usize = 2;
 const TIMEOUT: Duration = Duration::from_secs(100);
 const START: Duration = Duration::from_secs(10);
 const PAGE: &str = "docs/conformance.md";
+const FLEET: &str = "fleet";
 
 pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
     let wanted = Wanted::read(args)?;
@@ -82,7 +84,8 @@ struct Wanted {
     /// Somebody else's programs: how good is the runner, how good are they?
     server: Option<PathBuf>,
     client: Option<PathBuf>,
-    /// The verb of `pintle` through which the suite talks to the server: `bridge` or `gateway`.
+    /// What is between the suite and the server: `bridge` or `gateway`, which are verbs of `pintle`, or `fleet`, a balancer in front of
+    /// several processes.
     through: Option<&'static str>,
 }
 
@@ -99,8 +102,11 @@ impl Wanted {
                 "--client" => wanted.client = Some(absolute(value)?),
                 "--through" if value == "bridge" => wanted.through = Some("bridge"),
                 "--through" if value == "gateway" => wanted.through = Some("gateway"),
+                "--through" if value == FLEET => wanted.through = Some(FLEET),
                 "--through" => {
-                    return Err(wrong(format!("`--through` is `bridge` or `gateway`, not `{value}`")));
+                    return Err(wrong(format!(
+                        "`--through` is `bridge`, `gateway` or `{FLEET}`, not `{value}`"
+                    )));
                 }
                 _ => return Err(wrong(format!("no such flag: `{flag}`"))),
             }
@@ -177,6 +183,11 @@ impl SuiteRunner {
         let mut served = Vec::new();
         match run.role {
             Role::Client => drop(command.args(["--command", &self.client()])),
+            Role::Server if self.wanted.through == Some(FLEET) => {
+                let fleet = Fleet::start(&self.program(Role::Server), folder)?;
+                command.args(["--url", fleet.url()]);
+                served = fleet.into_processes();
+            }
             Role::Server => {
                 let mut program = Command::new(self.program(Role::Server));
                 program.env("PORT", "0").current_dir(folder);
@@ -248,8 +259,8 @@ mod tests {
     }
 
     #[test]
-    fn through_a_bridge_or_gateway_only_servers_run_and_no_page_is_written() {
-        for through in ["--through bridge", "--through gateway"] {
+    fn through_something_only_servers_run_and_no_page_is_written() {
+        for through in ["--through bridge", "--through gateway", "--through fleet"] {
             let wanted = wanted(through).unwrap();
             assert!(RUNS.iter().filter(|run| wanted.takes(run)).all(|run| run.role == Role::Server));
             assert!(!wanted.is_whole());

@@ -62,11 +62,12 @@ mod tests {
     use super::super::steps::STEPS;
     use super::*;
 
-    const NEEDY: [&str; 9] = [
+    const NEEDY: [&str; 10] = [
         "completion in shells",
         "tests on Redis",
         "conformance",
         "conformance through a bridge",
+        "conformance through a fleet",
         "other SDKs",
         "verbs of the command",
         "authorization server",
@@ -96,8 +97,9 @@ mod tests {
             [
                 "completion in shells: zsh is not installed",
                 "completion in shells: fish is not installed",
-                "tests on Redis: redis-server is not installed",
-                "conformance, conformance through a bridge, other SDKs, verbs of the command, authorization server: Node 20 or newer with npm is not installed",
+                "tests on Redis, conformance through a fleet: redis-server is not installed",
+                "conformance, conformance through a bridge, conformance through a fleet, other SDKs, verbs of the command, authorization server: Node 20 or newer with npm is not installed",
+                "conformance through a fleet: haproxy is not installed",
                 "other SDKs, verbs of the command: Python 3.11 or newer is not installed",
                 "instructions: valgrind is not installed",
                 "licences and advisories: cargo-deny (`cargo install --locked cargo-deny`) is not installed",

@@ -99,6 +99,13 @@ pub(super) const STEPS: &[Step] = &[
         run: |_| conformance::command(&["--through", "bridge", "--only", "server/all"].map(str::to_owned)),
     },
     Step {
+        name: "conformance through a fleet",
+        quick: false,
+        needs: &[Tool::Node, Tool::Redis, Tool::Haproxy],
+        // One version of the suite: the processes are the same for the other.
+        run: |_| conformance::command(&["--through", "fleet", "--only", "server/all"].map(str::to_owned)),
+    },
+    Step {
         name: "other SDKs",
         quick: false,
         needs: &[Tool::Node, Tool::Python],

@@ -13,6 +13,7 @@ pub(super) enum Tool {
     Zsh,
     Fish,
     Redis,
+    Haproxy,
 }
 
 impl Tool {
@@ -26,6 +27,7 @@ impl Tool {
             Self::Zsh => "zsh",
             Self::Fish => "fish",
             Self::Redis => "redis-server",
+            Self::Haproxy => "haproxy",
         }
     }
 
@@ -39,6 +41,7 @@ impl Tool {
             Self::Zsh => &["zsh"],
             Self::Fish => &["fish"],
             Self::Redis => &["redis-server"],
+            Self::Haproxy => &["haproxy"],
         }
     }
 
@@ -51,7 +54,8 @@ impl Tool {
 /// Whether a program, looked up in the folders of `path`, answers `--version`.
 pub(super) fn runs(program: &str, path: &OsStr) -> bool {
     let mut command = Command::new(program);
-    command.arg("--version").env("PATH", path);
+    // The only one that does not know the long form.
+    command.arg(if program == "haproxy" { "-v" } else { "--version" }).env("PATH", path);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
 }
