@@ -84,7 +84,7 @@ struct Wanted {
     /// Somebody else's programs: how good is the runner, how good are they?
     server: Option<PathBuf>,
     client: Option<PathBuf>,
-    /// What is between the suite and the server: `bridge` or `gateway`, which are verbs of `pintle`, or `fleet`, a balancer in front of
+    /// The part between the suite and the server: `bridge` or `gateway`, which are verbs of `pintle`, or `fleet`, a balancer in front of
     /// several processes.
     through: Option<&'static str>,
 }
