@@ -12,7 +12,7 @@ use pintle::{
         template, tool,
     },
     types::{
-        RawObject, RpcError,
+        ErrorCode, RawObject, RpcError,
         schema::{CompletionReference, LoggingLevel, PromptReference, ResourceReference},
     },
 };
@@ -154,6 +154,46 @@ async fn a_layer_may_refuse_what_no_handler_answers() {
             }
         }
     }
+}
+
+#[tokio::test]
+async fn a_layer_sees_and_may_answer_methods_that_nobody_knows() {
+    for over in TRANSPORTS {
+        for revision in ALL {
+            let log = Log::default();
+            let server = noting(server(), &log).layer(&around(|cx: Cx, next: Next| async move {
+                match cx.method() {
+                    "example/greeting" => {
+                        let hello: RawObject = r#"{"said":"hello"}"#.parse().unwrap();
+                        Outcome::Complete(hello.into())
+                    }
+                    _ => next.run(cx).await,
+                }
+            }));
+            let client = soon(connect(&server, over, revision)).await.unwrap();
+            let said: serde_json::Value = client.request("example/greeting", json!({})).await.unwrap();
+            assert_eq!(said["said"], "hello", "{over:?} {revision}");
+            let direct = soon(connect(&self::server(), over, revision)).await.unwrap();
+            let mut refused = Vec::new();
+            for client in [client, direct] {
+                let error = client.call_raw("example/farewell", RawObject::empty()).await.unwrap_err();
+                let pintle::Error::Rpc(error) = error else { panic!("{over:?} {revision}: {error}") };
+                refused.push((error.code, error.message));
+            }
+            assert_eq!(refused[0].0, ErrorCode::METHOD_NOT_FOUND, "{over:?} {revision}");
+            assert_eq!(refused[0], refused[1], "{over:?} {revision}: as without layers");
+            let log = log.lock().unwrap();
+            assert!(log.iter().any(|line| line == "example/farewell"), "{over:?} {revision}: {log:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_method_has_the_same_status_with_layers() {
+    let wire = Wire::new(&noting(server(), &Log::default()).http().unwrap());
+    let mut answer = wire.modern(7, "no/such", json!({}), json!({})).await;
+    assert_eq!(answer.status, 404);
+    assert_eq!(answer.json().await["error"]["code"], -32601);
 }
 
 #[tokio::test]
