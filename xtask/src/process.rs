@@ -62,6 +62,11 @@ impl Process {
         }
     }
 
+    /// Returns the number of the process.
+    pub(crate) fn id(&self) -> u32 {
+        self.0.id()
+    }
+
     /// Sends it what Ctrl-C does.
     pub(crate) fn interrupt(&self) -> io::Result<()> {
         Command::new("kill").args(["-INT", &self.0.id().to_string()]).status().map(drop)

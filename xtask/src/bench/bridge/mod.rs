@@ -1,15 +1,18 @@
-//! `cargo xtask bench --bridge`: what a relayed call costs a bridge, beside other bridges and the server itself.
+//! `cargo xtask bench --bridge`: what a relayed call costs a bridge, beside other bridges and the server itself, and what the
+//! sessions of its clients take.
 
-use std::collections::HashMap;
+mod cpu;
+mod sessions;
+
 use std::fs;
 use std::io;
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use cpu::MarkedCpu;
 
 use crate::cargo::{Cargo, Failure};
 use crate::npm;
@@ -26,6 +29,8 @@ const TIMEOUT: Duration = Duration::from_secs(300);
 const LOOK: Duration = Duration::from_millis(20);
 /// The variable that marks the processes of a bridge.
 const MARK: &str = "PINTLE_BENCH_BRIDGE";
+/// The sessions whose memory is measured.
+const SESSIONS: usize = 1_000;
 /// Calls of a row, after some to warm up.
 const CALLS: u32 = 2_000;
 const WARM_UP: u32 = 200;
@@ -95,7 +100,14 @@ pub(super) fn command() -> Result<(), Failure> {
             Err(error) => println!("    {}, {} is left out: {error}", row.sides.as_str(), row.name),
         }
     }
-    let table = table(&measured);
+    let mut table = table(&measured);
+    let grown = bench.sessions(&url).map_err(failure)?;
+    table.push_str(&format!(
+        "\n{SESSIONS} sessions of clients, each with its own at the server and a call made: `pintle bridge` has {:.1} MB resident, {:.1} MB more \
+         than before them.\n",
+        grown.resident / 1e6,
+        grown.added / 1e6,
+    ));
     print!("\n{table}");
     page::rewrite("bench/README.md", "bridges", &table, REPEAT)
 }
@@ -173,7 +185,7 @@ impl BridgeBench {
                 (Some(bridge), vec![format!("http://127.0.0.1:{port}/mcp")])
             }
         };
-        let cpu = MarkedCpu::watch(mark, row.sides != Sides::None);
+        let cpu = MarkedCpu::watch(&mark, row.sides != Sides::None);
         // What it costs to start, and to connect, is in both.
         let mut spent = [0.0; 2];
         let mut latency = 0.0;
@@ -185,6 +197,17 @@ impl BridgeBench {
         }
         let [warm_up, all] = spent;
         Ok(Figures { cpu: (all - warm_up) / f64::from(CALLS) * 1e6, latency })
+    }
+
+    /// Opens sessions at our bridge between HTTP and HTTP, and returns what it has resident then.
+    fn sessions(&self, url: &str) -> io::Result<sessions::Grown> {
+        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let row = &ROWS[1];
+        let words = self.words(row, url, port);
+        let bridge =
+            Process::start(Command::new(&words[0]).args(&words[1..]), &self.place.join("bridge.log"))?;
+        wait_for(port)?;
+        sessions::open(port, bridge.id(), SESSIONS)
     }
 
     /// Has `pintle bench` make calls, one at a time, in a session: not every bridge has the other era. Returns the median latency.
@@ -235,64 +258,6 @@ fn median(report: &str) -> Option<f64> {
     rest.trim_start().split(|letter: char| letter != '.' && !letter.is_ascii_digit()).next()?.parse().ok()
 }
 
-/// The CPU time of all processes that have a mark in their environment, also of those that have ended.
-struct MarkedCpu {
-    seconds: Arc<std::sync::Mutex<HashMap<u32, f64>>>,
-    ended: Arc<AtomicBool>,
-}
-
-impl MarkedCpu {
-    /// Reads it again and again, until this is dropped. The server behind a bridge does not count.
-    fn watch(mark: String, without_server: bool) -> Self {
-        let this = Self { seconds: Arc::default(), ended: Arc::default() };
-        let (seconds, ended) = (this.seconds.clone(), this.ended.clone());
-        thread::spawn(move || {
-            let variable = format!("{MARK}={mark}");
-            while !ended.load(Ordering::Relaxed) {
-                for (id, spent) in marked(&variable, without_server) {
-                    seconds.lock().expect("nobody panics").insert(id, spent);
-                }
-                thread::sleep(LOOK);
-            }
-        });
-        this
-    }
-
-    fn total(&self) -> f64 {
-        self.seconds.lock().expect("nobody panics").values().sum()
-    }
-}
-
-impl Drop for MarkedCpu {
-    fn drop(&mut self) {
-        self.ended.store(true, Ordering::Relaxed);
-    }
-}
-
-/// Returns the processes with a variable in their environment, and their CPU time in seconds.
-fn marked(variable: &str, without_server: bool) -> Vec<(u32, f64)> {
-    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let of_bridge = ids.filter(|id| {
-        let environment = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
-        let has_mark = environment.split(|byte| *byte == 0).any(|one| one == variable.as_bytes());
-        let is_server = || fs::read_link(format!("/proc/{id}/exe")).is_ok_and(|exe| exe.ends_with("served"));
-        has_mark && !(without_server && is_server())
-    });
-    of_bridge
-        .filter_map(|id| Some((id, cpu(&fs::read_to_string(format!("/proc/{id}/stat")).ok()?)?)))
-        .collect()
-}
-
-/// Reads the CPU time of a process, in seconds, from its `stat`.
-fn cpu(stat: &str) -> Option<f64> {
-    // The name of the process may have spaces; it is in parentheses.
-    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
-    let ticks = |at: usize| fields.get(at)?.parse::<f64>().ok();
-    // Always 100 a second on Linux.
-    Some((ticks(11)? + ticks(12)?) / 100.0)
-}
-
 fn table(measured: &[(&Row, Figures)]) -> String {
     let direct = measured.iter().find(|(row, _)| row.sides == Sides::None).map(|(_, figures)| *figures);
     let mut text = String::from(
@@ -333,6 +298,5 @@ mod tests {
     #[test]
     fn figures_are_read() {
         assert_eq!(median(r#"{"latency":{"min":1.0,"p50": 2.25,"p90":3}}"#), Some(2.25));
-        assert_eq!(cpu("7 (a) b) S 1 7 7 0 -1 4194304 1 2 3 4 130 20 1 1 20 0 1 0 5"), Some(1.5));
     }
 }
