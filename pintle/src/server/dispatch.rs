@@ -5,7 +5,10 @@ use pintle_proto::{
     server::Outcome,
 };
 use pintle_types::{
-    Frame, Message, Notification, RawObject, RawValue, RpcError, method, plain_error, schema::Tool,
+    Frame, Message, Notification, RawObject, RawValue, RpcError,
+    method::{self, Capability, tasks_extension},
+    plain_error,
+    schema::Tool,
 };
 use pintle_uri::nearest;
 use tokio::sync::oneshot;
@@ -25,8 +28,9 @@ use crate::server::{
         overlay::Overlay,
         source,
     },
-    gate::admission::{AccessGrant, AccessRefusal, Used, admit, permit},
+    gate::admission::{AccessGrant, Used, admit},
     provider::{self, entry::ProvidedEntry},
+    subscription,
 };
 
 /// Starts the handler of a call, inside the layers of the server.
@@ -57,22 +61,7 @@ pub(crate) fn route(cx: &Cx) -> Start {
         }
         method::RESOURCES_LIST => return Start::Done(lists::resources(cx)),
         method::RESOURCES_TEMPLATES_LIST => return Start::Done(lists::templates(cx)),
-        method => match cx.snapshot().custom.get(method).cloned() {
-            None if cx.call().is_deferred() => Ok(Box::pin(perform(cx.clone())) as HandlerFuture),
-            None => match cx.snapshot().providers.of_any_method() {
-                Some(provider) => Ok(provider.clone().handle(cx.clone())),
-                None => Err(Outcome::Failed(RpcError::method_not_found(method))),
-            },
-            Some(custom) => {
-                let running = (custom.0)(cx.clone());
-                Ok(Box::pin(async move {
-                    match running.await {
-                        Ok(result) => Outcome::Complete(result.into()),
-                        Err(outcome) => outcome,
-                    }
-                }) as HandlerFuture)
-            }
-        },
+        _ => other_method(cx),
     };
     match found {
         Ok(handling) => Start::Run(handling),
@@ -80,52 +69,54 @@ pub(crate) fn route(cx: &Cx) -> Start {
     }
 }
 
-/// Has the engine carry out a request, which the layers have seen.
-async fn perform(cx: Cx) -> Outcome {
-    if let Err(refused) = permit_subscription(&cx) {
-        return refused;
+/// Starts the handler of a method that the protocol leaves to the server, its extensions or a provider.
+fn other_method(cx: &Cx) -> Result<HandlerFuture, Outcome> {
+    let (method, snapshot) = (cx.method(), cx.snapshot());
+    let custom = snapshot.custom.get(method).cloned();
+    if custom.is_none() && cx.call().is_deferred() {
+        return Ok(Box::pin(perform(cx.clone())));
     }
-    let (reply, outcome) = oneshot::channel();
-    cx.sink().send(CallEvent::Perform(cx.params().clone(), reply)).await;
-    let closed = || Outcome::Failed(RpcError::internal("the connection is closing: send the request again"));
-    outcome.await.unwrap_or_else(|_| closed())
+    let unknown = || Outcome::Failed(RpcError::method_not_found(method));
+    let provider = match custom {
+        Some(_) => None,
+        None => Some(snapshot.providers.of_any_method().ok_or_else(unknown)?.clone()),
+    };
+    let backend = provider.as_ref().map(|provider| provider.name().into_owned());
+    let handler = move |cx: Cx| match (custom, provider) {
+        (Some(custom), _) => custom.run(cx),
+        (None, Some(provider)) => provider.handle(cx),
+        (None, None) => {
+            Box::pin(std::future::ready(Outcome::Failed(RpcError::method_not_found(cx.method()))))
+        }
+    };
+    // A task belongs to its caller, and the call that became one was judged.
+    if snapshot.gates.is_empty() || is_of_tasks(method) {
+        return Ok(handler(cx.clone()));
+    }
+    let arguments = cx.params().without(&["_meta", "inputResponses", "requestState"]);
+    let required = Required::NOTHING;
+    let used = Used::own(&required, Entry::Method(method)).arguments(arguments.as_str());
+    let used = Used { backend: backend.as_deref(), ..used };
+    let admission = admit(cx, Access::Call, &used).map_err(|refused| refused.or_unknown(unknown))?;
+    Ok(admission.run(cx, handler))
 }
 
-/// Refuses a subscription to resources that the caller may see and not watch. Over HTTP, the rights for those that the client named
-/// were checked before; a layer may have put others in their place.
-fn permit_subscription(cx: &Cx) -> Result<(), Outcome> {
-    let snapshot = cx.snapshot();
-    let subscribes = matches!(cx.method(), method::RESOURCES_SUBSCRIBE | method::SUBSCRIPTIONS_LISTEN);
-    if !subscribes || !(cx.has_edited_params() && snapshot.may_require() || !snapshot.gates.is_empty()) {
-        return Ok(());
-    }
-    let catalogue = &snapshot.catalogue;
-    // A hidden resource is treated like one that does not exist: nothing is sent of it.
-    let admit = |used: Used<'_>| match admit(cx, Access::Subscribe, &used) {
-        Err(AccessRefusal::Denied(outcome)) => Err(outcome),
-        Ok(_) | Err(AccessRefusal::Hidden) => Ok(()),
+/// Returns whether a method is one of tasks, in any revision.
+fn is_of_tasks(name: &str) -> bool {
+    name == tasks_extension::TASKS_UPDATE
+        || method::find(name).is_some_and(|row| row.capability == Some(Capability::Tasks))
+}
+
+/// Has the engine carry out a request, which the layers have seen.
+async fn perform(cx: Cx) -> Outcome {
+    let params = match subscription::permit(&cx).await {
+        Ok(params) => params,
+        Err(refused) => return refused,
     };
-    // A subscription to more is refused when it is carried out.
-    for target in cx.targets().iter().take(snapshot.service.bounds().watched) {
-        let uri = target.name();
-        if let Some(route) = catalogue.resources.get(uri) {
-            admit(Used::own(&route.options.required, route.entry()).uri(uri))?;
-        } else if let Some((_, resource)) = catalogue.sources.describe(uri) {
-            admit(Used::own(&Required::NOTHING, Entry::Resource(&resource)).uri(uri))?;
-        } else if let Some((route, _)) = catalogue.template(uri) {
-            admit(Used::own(&route.options.required, route.entry()).uri(uri))?;
-        } else if let Some((backend, entry)) = snapshot.providers.describe(&cx.scope(), target) {
-            match entry.judged(|found| {
-                admit(Used { backend: Some(&backend), ..Used::own(&entry.required, found).uri(uri) })
-            }) {
-                Some(admitted) => admitted?,
-                // Nothing is known of it that a gate could judge.
-                None if entry.is_hidden() || !snapshot.gates.is_empty() => {}
-                None => permit(cx, &entry.required, uri)?,
-            }
-        }
-    }
-    Ok(())
+    let (reply, outcome) = oneshot::channel();
+    cx.sink().send(CallEvent::Perform(params, reply)).await;
+    let closed = || Outcome::Failed(RpcError::internal("the connection is closing: send the request again"));
+    outcome.await.unwrap_or_else(|_| closed())
 }
 
 /// Returns the innermost part of the layers: the handler of a request or of a notification.

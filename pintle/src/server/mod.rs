@@ -36,6 +36,7 @@ mod sessions;
 mod settings;
 mod snapshot;
 mod stream;
+mod subscription;
 
 use std::{
     any::type_name,
@@ -54,10 +55,9 @@ use tower_layer::Layer;
 
 pub use access::authenticated::{Authenticated, MissingRights};
 pub use access::caller::Caller;
-pub use access::peer_address::PeerAddress;
-pub use access::principal::Principal;
 pub use access::scope::{Entry, Scope};
 pub use access::tls_facts::TlsFacts;
+pub use access::{peer_address::PeerAddress, principal::Principal};
 pub use call::context::HttpHead;
 pub use call::cx::detached::{DetachRequest, DetachedCall, ToolStart};
 pub use call::cx::{Cx, Target};
@@ -100,7 +100,7 @@ pub use provider::mount::Mount;
 pub use provider::page::ProviderPage;
 pub use provider::prefix::Prefix;
 pub use provider::search::ToolSearch;
-pub use provider::transform::{Transform, edit::EntryEdit, pattern::NamePattern};
+pub use provider::transform::{Transform, edit::EntryEdit, pattern::NamePattern, result_limit::ResultLimit};
 pub use rules::rule::{HintMatch, RateLimit, RateScope, Rule, RuleDecision};
 pub use rules::{Explanation, RuleSet, Rules, audit::AuditRecord};
 pub use serving::{Serving, ServingHandle};

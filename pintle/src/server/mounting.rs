@@ -15,13 +15,14 @@ use pintle_types::{Notification, RawObject, RpcError, schema::ServerCapabilities
 use crate::{
     Error, Result,
     server::{
-        ConnectionEvent, Cx, Entry, ListKind, Mount, Notice, Opened, PageRequest, Prefix, ProvidedEntry,
-        Provider, ProviderChanges, ProviderPage, RequestError, Scope, Server, ServerInner, SessionHandle,
-        Target,
+        ConnectionEvent, Cx, Decision, Entry, ListKind, Mount, Notice, Opened, PageRequest, Prefix,
+        ProvidedEntry, Provider, ProviderChanges, ProviderPage, RequestError, Scope, Server, ServerInner,
+        SessionHandle, Target,
         access::required::Required,
         call::{cx::Mounted, run::Start},
         catalogue::custom::OnNotification,
         changes::ChangeLink,
+        gate::admission::refusal,
         provider::{
             self, ServerKey, any::AnyProvider, conflicts::Offered, entry::ProvidedRoute,
             registry::RegisteredProvider,
@@ -342,6 +343,10 @@ impl Provider for Server {
         self.snapshot().layered.is_some()
     }
 
+    fn is_gated(&self) -> bool {
+        self.snapshot().is_gated()
+    }
+
     fn contains(&self, server: ServerKey) -> bool {
         let snapshot = self.snapshot();
         self.key() == server || snapshot.providers.iter().any(|known| known.provider.contains(server))
@@ -413,17 +418,17 @@ impl Snapshot {
         target: &Target<'_>,
         backend: Option<&str>,
     ) -> ProvidedEntry {
-        if self.gates.is_empty() || entry.is_hidden() {
+        if self.gates.is_empty() || entry.is_hidden() || entry.owned {
             return entry;
         }
         let judged = entry.judged(|found| {
             let uri = matches!(target, Target::Resource(_)).then(|| target.name());
-            let notifies = uri.is_none_or(|uri| self.gates.notifies(scope, found, backend, uri));
-            (self.gates.shows_uri(scope, found, backend, uri), notifies)
+            let refused = uri.and_then(|uri| refusal(uri, self.gates.watching(scope, found, backend, uri)));
+            (self.gates.shows_uri(scope, found, backend, uri), refused)
         });
         match judged {
-            Some((true, true)) => entry,
-            Some((true, false)) => entry.unwatched(),
+            Some((true, None)) => entry,
+            Some((true, Some(reason))) => entry.unwatched(reason),
             // Nothing is known of it that a gate could judge.
             Some((false, _)) | None => ProvidedEntry::hidden(),
         }
@@ -457,13 +462,14 @@ impl Snapshot {
 
     fn sees_resource(&self, scope: &Scope<'_>, uri: &str) -> Option<bool> {
         let sees = |required: &Required, entry: Entry<'_>| {
-            required.is_met(scope.extensions) && self.gates.notifies(scope, entry, None, uri)
+            required.is_met(scope.extensions)
+                && self.gates.watching(scope, entry, None, uri) == Decision::Allow
         };
         let own = self.catalogue.judged(uri, &sees);
         if own.is_some() || self.providers.is_empty() {
             return own;
         }
         let entry = self.describe_provided(scope, &Target::Resource(uri.into()))?;
-        Some(!entry.is_hidden() && !entry.unwatched && entry.required.is_met(scope.extensions))
+        Some(!entry.is_hidden() && entry.unwatched.is_none() && entry.required.is_met(scope.extensions))
     }
 }

@@ -73,8 +73,8 @@ impl Server {
     /// Adds a gate, which decides about every use of every entry: lists, completions, reads, subscriptions and calls. Of several gates,
     /// the strictest decision counts.
     ///
-    /// Gates are asked inside of the [layers](Self::layer), about the arguments that these pass on. Requests of custom methods are not
-    /// judged, because they name no entry.
+    /// Gates are asked inside of the [layers](Self::layer), about the arguments that these pass on. A method that the protocol does not
+    /// define is an [entry](Entry::Method) too; those of tasks are not, because a task belongs to its caller.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]

@@ -145,7 +145,17 @@ impl Snapshot {
     pub(crate) fn add_layer(&mut self, wrap: impl FnOnce(Next) -> Next) {
         let inner = self.layered.take().unwrap_or_else(self.innermost);
         self.layered = Some(wrap(inner));
-        self.service.set_deferred(true);
+    }
+
+    /// Returns whether requests that need no handler, such as subscriptions, are dispatched too: layers see them, and gates decide about
+    /// them.
+    pub(crate) fn defers(&self) -> bool {
+        self.layered.is_some() || self.is_gated()
+    }
+
+    /// Returns whether the server, or one that is mounted in it, has gates.
+    pub(crate) fn is_gated(&self) -> bool {
+        !self.gates.is_empty() || self.providers.is_gated()
     }
 
     /// Returns all faults of the registrations, one a line. They are determined once, because a server that is chosen per
@@ -214,6 +224,7 @@ impl Snapshot {
     /// Updates the declared capabilities and the served revisions.
     pub(crate) fn declare(&mut self) {
         self.service.set_capabilities(self.capabilities());
+        self.service.set_deferred(self.defers());
         self.service.set_any_method(self.providers.of_any_method().is_some());
         let instructions = self.providers.instructions(self.settings.instructions.as_deref());
         self.service.set_instructions(instructions);

@@ -34,7 +34,7 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// An entry of the catalogue that a filter shows or hides.
+/// An entry that a gate or a filter decides about: one of the catalogue, or a method that the protocol does not define.
 #[expect(clippy::exhaustive_enums, reason = "a filter must handle each")]
 #[derive(Clone, Copy, Debug)]
 pub enum Entry<'a> {
@@ -46,16 +46,19 @@ pub enum Entry<'a> {
     Resource(&'a pintle_types::schema::Resource),
     /// A resource template.
     Template(&'a pintle_types::schema::ResourceTemplate),
+    /// A method of the [server](crate::server::Server::method), of an extension, or of a provider that handles any method, by its name.
+    Method(&'a str),
 }
 
 impl<'a> Entry<'a> {
-    /// Returns the name of a tool or prompt, the URI of a resource, or the URI template.
+    /// Returns the name of a tool, prompt or method, the URI of a resource, or the URI template.
     pub fn name(&self) -> &'a str {
         match self {
             Self::Tool(tool) => &tool.name,
             Self::Prompt(prompt) => &prompt.name,
             Self::Resource(resource) => &resource.uri,
             Self::Template(template) => &template.uri_template,
+            Self::Method(name) => name,
         }
     }
 }

@@ -10,11 +10,14 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
     Error, Result,
-    server::{Cx, HandlerError, RequestError, Server, sessions::handle::SessionHandle},
+    server::{
+        Cx, HandlerError, RequestError, Server, call::run::HandlerFuture, sessions::handle::SessionHandle,
+    },
 };
 
 impl Server {
-    /// Adds a handler for a method that the protocol does not define. Any caller may call it: check [`Cx::identity`].
+    /// Adds a handler for a method that the protocol does not define. Any caller may call it that the
+    /// [gates](Self::gate) allow to: check [`Cx::identity`].
     ///
     /// `E` is any error that `?` converts into a [`RequestError`]; an `RpcError` is sent as it is.
     ///
@@ -139,11 +142,22 @@ pub(super) fn check_method(known: &HashMap<String, CustomMethod>, name: &str) ->
 
 /// The handler of a method that the application or an extension defines.
 #[derive(Clone)]
-pub(crate) struct CustomMethod(pub(crate) Arc<dyn Fn(Cx) -> MethodFuture + Send + Sync>);
+pub(crate) struct CustomMethod(Arc<dyn Fn(Cx) -> MethodFuture + Send + Sync>);
 
 type MethodFuture = Pin<Box<dyn Future<Output = Result<RawObject, Outcome>> + Send>>;
 
 impl CustomMethod {
+    /// Runs the handler.
+    pub(crate) fn run(&self, cx: Cx) -> HandlerFuture {
+        let running = (self.0)(cx);
+        Box::pin(async move {
+            match running.await {
+                Ok(result) => Outcome::Complete(result.into()),
+                Err(outcome) => outcome,
+            }
+        })
+    }
+
     pub(crate) fn new<P, R, E, F, Fut>(handler: F) -> Self
     where
         P: DeserializeOwned + Send,

@@ -1,13 +1,14 @@
 use std::time::Duration;
 
 use pintle_proto::server::Outcome;
-use pintle_types::{RpcError, schema::CacheScope};
+use pintle_types::{RpcError, method, schema::CacheScope};
 
 use super::{
     confirmation::Confirmation,
     decision::{Access, Decision},
     private_result::private,
     request::GateRequest,
+    unique_json,
 };
 use crate::server::{Cx, Entry, Principal, access::required::Required, call::run::HandlerFuture};
 
@@ -22,12 +23,14 @@ pub(crate) struct Used<'a> {
     pub(crate) uri: Option<&'a str>,
     /// The arguments of a call.
     pub(crate) arguments: Option<&'a str>,
+    /// Whether the request leads on to another entry, which is counted in place of this one.
+    pub(crate) uncounted: bool,
 }
 
 impl<'a> Used<'a> {
     /// An entry of the server itself.
     pub(crate) fn own(required: &'a Required, entry: Entry<'a>) -> Self {
-        Self { entry, required, backend: None, uri: None, arguments: None }
+        Self { entry, required, backend: None, uri: None, arguments: None, uncounted: false }
     }
 
     pub(crate) fn uri(self, uri: &'a str) -> Self {
@@ -91,32 +94,32 @@ fn judge(cx: &Cx, access: Access, used: &Used<'_>) -> Result<AccessGrant, Access
         .backend(used.backend)
         .uri(used.uri)
         .arguments_text(used.arguments);
-    let decision = gates.judge(&request);
+    let mut decision = gates.judge(&request);
+    if access == Access::Complete
+        && let Err(fault) = unique_json::parse_object("params", cx.params().as_str())
+    {
+        decision = decision.or_stricter(Decision::Deny(fault));
+    }
     if decision == Decision::Hide {
         return Err(AccessRefusal::Hidden);
     }
     permit(cx, used.required, used.name()).map_err(AccessRefusal::Denied)?;
-    let refuse =
-        |reason: String| Err(AccessRefusal::Denied(Outcome::Failed(RpcError::invalid_request(reason))));
     let name: String = used.name().chars().take(128).collect();
-    let question = match decision {
-        Decision::Deny(reason) => return refuse(format!("`{name}` is denied: {reason}")),
-        Decision::Limit(wait) => return Err(AccessRefusal::Denied(limited(&name, wait))),
-        Decision::Confirm(question) => Some(question),
-        Decision::Allow | Decision::Hide => None,
-    };
     let runs = matches!(access, Access::Call | Access::Read);
-    if question.is_some() && !(runs && cx.can_elicit()) {
-        return refuse(format!(
-            "`{name}` needs the confirmation of the user, whom this request cannot ask: call it with a client that supports elicitation"
-        ));
-    }
+    let question = match decision {
+        Decision::Confirm(question) if runs && can_ask(cx) => Some(question),
+        decision => match refusal(&name, decision) {
+            Some(error) => return Err(AccessRefusal::Denied(Outcome::Failed(error))),
+            None => None,
+        },
+    };
     // Later rounds belong to a call that was counted.
     if runs
+        && !used.uncounted
         && !cx.call().returned()
         && let Some(wait) = gates.count(&request)
     {
-        return Err(AccessRefusal::Denied(limited(&name, wait)));
+        return Err(AccessRefusal::Denied(Outcome::Failed(limited(&name, wait))));
     }
     Ok(match question {
         None => AccessGrant::Private,
@@ -126,10 +129,26 @@ fn judge(cx: &Cx, access: Access, used: &Used<'_>) -> Result<AccessGrant, Access
     })
 }
 
-fn limited(name: &str, wait: Duration) -> Outcome {
+/// Returns whether the user can be asked to confirm the request: only some methods of the protocol can ask.
+fn can_ask(cx: &Cx) -> bool {
+    cx.can_elicit() && method::find(cx.method()).is_some_and(|row| row.may_ask)
+}
+
+/// Returns the error of a request that cannot ask the user; `None` if the decision allows it, or hides the entry.
+pub(crate) fn refusal(name: &str, decision: Decision) -> Option<RpcError> {
+    Some(match decision {
+        Decision::Allow | Decision::Hide => return None,
+        Decision::Deny(reason) => RpcError::invalid_request(format!("`{name}` is denied: {reason}")),
+        Decision::Limit(wait) => limited(name, wait),
+        Decision::Confirm(_) => RpcError::invalid_request(format!(
+            "`{name}` needs the confirmation of the user, whom this request cannot ask: call it with a client that supports elicitation"
+        )),
+    })
+}
+
+fn limited(name: &str, wait: Duration) -> RpcError {
     let message = format!("`{name}` was called too often: call it again in {wait:.0?}");
-    let wait = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
-    Outcome::Failed(RpcError::overloaded(message, wait))
+    RpcError::overloaded(message, u64::try_from(wait.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// Returns an error if the caller lacks a right. Over HTTP this is also checked earlier, with a response that names the missing

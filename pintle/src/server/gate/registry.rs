@@ -52,16 +52,19 @@ impl Gates {
         self.is_empty() || self.judge(&request()) != Decision::Hide
     }
 
-    /// Returns whether the caller may be notified of changes of a resource.
-    pub(crate) fn notifies(
+    /// Decides whether the caller may be notified of changes of a resource.
+    pub(crate) fn watching(
         &self,
         scope: &Scope<'_>,
         entry: Entry<'_>,
         backend: Option<&str>,
         uri: &str,
-    ) -> bool {
-        let request = || GateRequest::new(*scope, Access::Subscribe, entry).backend(backend).uri(Some(uri));
-        self.is_empty() || self.judge(&request()) == Decision::Allow
+    ) -> Decision {
+        match self.is_empty() {
+            true => Decision::Allow,
+            false => self
+                .judge(&GateRequest::new(*scope, Access::Subscribe, entry).backend(backend).uri(Some(uri))),
+        }
     }
 }
 

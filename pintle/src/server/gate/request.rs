@@ -51,7 +51,7 @@ impl<'a> GateRequest<'a> {
         self.scope.extensions.get::<Authenticated>().is_some_and(|caller| caller.has(right))
     }
 
-    /// Returns the name of the tool or prompt, the URI of the resource, or the URI template.
+    /// Returns the name of the tool, prompt or method, the URI of the resource, or the URI template.
     pub fn name(&self) -> &'a str {
         match self.entry {
             Entry::Resource(_) | Entry::Template(_) => self.uri.unwrap_or_else(|| self.entry.name()),
@@ -67,14 +67,14 @@ impl<'a> GateRequest<'a> {
         }
     }
 
-    /// Returns the arguments of a call, with the defaults that the schema of the tool has for those that were omitted. `None` for all
-    /// other requests.
+    /// Returns the arguments of a call, with the defaults that the schema of the tool has for those that were omitted; the params of a
+    /// [method](Entry::Method). `None` for all other requests.
     ///
     /// Arguments with a repeated member, at any depth, have two meanings: such a call is denied, whatever the gate decides.
     pub fn arguments(&self) -> Option<&JsonObject> {
         let text = self.text?;
         let parse = || {
-            let mut arguments = unique_json::parse_object(text)?;
+            let mut arguments = unique_json::parse_object("arguments", text)?;
             if let Entry::Tool(tool) = self.entry {
                 fill_defaults(&mut arguments, &tool.input_schema, MAX_DEPTH);
             }

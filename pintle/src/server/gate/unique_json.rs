@@ -6,14 +6,14 @@ use pintle_types::JsonObject;
 use serde::de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde_json::{Number, Value};
 
-/// Parses an object. A repeated member is an error: two readers could see two values.
-pub(crate) fn parse_object(text: &str) -> Result<JsonObject, String> {
+/// Parses the object `noun`. A repeated member is an error: two readers could see two values.
+pub(crate) fn parse_object(noun: &str, text: &str) -> Result<JsonObject, String> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let value = UniqueValue.deserialize(&mut reader).and_then(|value| reader.end().map(|()| value));
     match value {
         Ok(Value::Object(object)) => Ok(object),
-        Ok(_) => Err("the arguments are not an object: send one with the arguments by name".to_owned()),
-        Err(error) => Err(format!("the arguments cannot be judged: {}", pintle_types::plain_error(&error))),
+        Ok(_) => Err(format!("the {noun} are not an object: send one with the {noun} by name")),
+        Err(error) => Err(format!("the {noun} cannot be judged: {}", pintle_types::plain_error(&error))),
     }
 }
 
@@ -95,8 +95,8 @@ mod tests {
     fn objects_are_read_as_serde_json_reads_them() {
         let text = r#"{"a":[1,-2,2.5,true,null,"x\n",{"b":18446744073709551615}],"c":{"a":1}}"#;
         let expected: Value = serde_json::from_str(text).unwrap();
-        assert_eq!(Value::Object(parse_object(text).unwrap()), expected);
-        assert_eq!(parse_object("{}").unwrap(), *json!({}).as_object().unwrap());
+        assert_eq!(Value::Object(parse_object("arguments", text).unwrap()), expected);
+        assert_eq!(parse_object("arguments", "{}").unwrap(), *json!({}).as_object().unwrap());
     }
 
     #[test]
@@ -107,13 +107,13 @@ mod tests {
             r#"{"a":{"b":[{"c":1,"c":2}]}}"#,
             r#"{"a":[[{"":1,"":2}]]}"#,
         ] {
-            let refused = parse_object(text).unwrap_err();
+            let refused = parse_object("arguments", text).unwrap_err();
             assert!(refused.contains("there twice"), "{text}: {refused}");
         }
         for text in ["[]", "1", "null", "", "{", "{} {}"] {
-            parse_object(text).unwrap_err();
+            parse_object("arguments", text).unwrap_err();
         }
         let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
-        parse_object(&format!("{{\"a\":{deep}}}")).unwrap_err();
+        parse_object("arguments", &format!("{{\"a\":{deep}}}")).unwrap_err();
     }
 }

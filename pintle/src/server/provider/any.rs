@@ -33,6 +33,7 @@ pub(crate) trait AnyProvider: Send + Sync {
         peer: Option<Arc<Peer>>,
         session: Option<SessionHandle>,
     ) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+    fn is_gated(&self) -> bool;
     fn contains(&self, server: ServerKey) -> bool;
 }
 
@@ -110,6 +111,10 @@ impl<P: Provider> AnyProvider for P {
         session: Option<SessionHandle>,
     ) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         Box::pin(async move { Provider::notified(&*self, notification, peer, session).await })
+    }
+
+    fn is_gated(&self) -> bool {
+        Provider::is_gated(self)
     }
 
     fn contains(&self, server: ServerKey) -> bool {

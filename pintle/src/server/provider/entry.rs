@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use pintle_types::{
-    JsonObject, RawObject, method,
+    JsonObject, RawObject, RpcError, method,
     schema::{Prompt, Resource, ResourceTemplate, Tool},
 };
 
@@ -21,8 +21,12 @@ pub struct ProvidedEntry {
     /// The prefixes that its names are written with, the innermost first.
     prefixes: Vec<Prefix>,
     pub(crate) required: Required,
-    /// Whether the caller may not be notified of changes of the resource.
-    pub(crate) unwatched: bool,
+    /// The reason why the caller may not be notified of changes of the resource.
+    pub(crate) unwatched: Option<Box<RpcError>>,
+    /// Whether a call of it leads on to another entry, which is counted in place of this one.
+    uncounted: bool,
+    /// Whether it belongs to the caller, so that gates do not decide about it.
+    pub(crate) owned: bool,
 }
 
 /// Where the definition of an entry comes from.
@@ -59,7 +63,14 @@ impl ProvidedEntry {
     }
 
     fn new(source: DefinitionSource) -> Self {
-        Self { source, prefixes: Vec::new(), required: Required::default(), unwatched: false }
+        Self {
+            source,
+            prefixes: Vec::new(),
+            required: Required::default(),
+            unwatched: None,
+            uncounted: false,
+            owned: false,
+        }
     }
 
     /// Writes the name, URI or URI template with this prefix.
@@ -104,6 +115,10 @@ impl ProvidedEntry {
             let permitted = permit(cx, &self.required, target.name());
             return permitted.map(|()| AccessGrant::Granted).map_err(AccessRefusal::Denied);
         }
+        if self.owned {
+            let permitted = permit(cx, &self.required, target.name());
+            return permitted.map(|()| AccessGrant::Private).map_err(AccessRefusal::Denied);
+        }
         let access = match cx.method() {
             method::RESOURCES_READ => Access::Read,
             method::COMPLETION_COMPLETE => Access::Complete,
@@ -116,6 +131,7 @@ impl ProvidedEntry {
                 backend: Some(backend),
                 uri: matches!(target, Target::Resource(_)).then(|| target.name()),
                 arguments: (access == Access::Call).then(|| cx.sent_arguments()),
+                uncounted: self.uncounted,
             };
             admit(cx, access, &used)
         });
@@ -132,9 +148,21 @@ impl ProvidedEntry {
         self
     }
 
-    /// Sets that the caller may not be notified of changes of the resource.
-    pub(crate) fn unwatched(mut self) -> Self {
-        self.unwatched = true;
+    /// Sets why the caller may not be notified of changes of the resource.
+    pub(crate) fn unwatched(mut self, reason: RpcError) -> Self {
+        self.unwatched = Some(Box::new(reason));
+        self
+    }
+
+    /// Sets that it belongs to the caller, so that gates do not decide about it.
+    pub(crate) fn owned(mut self) -> Self {
+        self.owned = true;
+        self
+    }
+
+    /// Sets that a call of it leads on to another entry, which is counted in place of this one.
+    pub(crate) fn uncounted(mut self) -> Self {
+        self.uncounted = true;
         self
     }
 

@@ -10,6 +10,8 @@ pub(crate) mod page;
 pub(crate) mod prefix;
 pub(crate) mod registry;
 pub(crate) mod search;
+#[cfg(test)]
+mod tests;
 pub(crate) mod transform;
 pub(crate) mod watches;
 
@@ -210,6 +212,12 @@ pub trait Provider: Send + Sync + 'static {
         false
     }
 
+    /// Returns whether gates of the provider itself decide about subscriptions.
+    #[doc(hidden)]
+    fn is_gated(&self) -> bool {
+        false
+    }
+
     /// Returns whether this provider contains a server, directly or not: a server must not contain itself.
     #[doc(hidden)]
     fn contains(&self, server: ServerKey) -> bool {
@@ -310,6 +318,10 @@ impl<P: Provider> Provider for Arc<P> {
 
     fn has_unlisted(&self) -> bool {
         (**self).has_unlisted()
+    }
+
+    fn is_gated(&self) -> bool {
+        (**self).is_gated()
     }
 
     fn contains(&self, server: ServerKey) -> bool {

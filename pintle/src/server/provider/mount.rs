@@ -229,6 +229,11 @@ impl<P: Provider> Provider for Mount<P> {
         self.outer_outcome(self.provider.handle(cx).await)
     }
 
+    /// Methods have no prefix, and need no rights.
+    fn handles_any_method(&self) -> bool {
+        self.prefix.namespace().is_empty() && self.required.is_nothing() && self.provider.handles_any_method()
+    }
+
     fn claims_state(&self) -> bool {
         self.provider.claims_state()
     }
@@ -274,6 +279,10 @@ impl<P: Provider> Provider for Mount<P> {
 
     fn has_unlisted(&self) -> bool {
         self.provider.has_unlisted()
+    }
+
+    fn is_gated(&self) -> bool {
+        self.provider.is_gated()
     }
 
     fn contains(&self, server: ServerKey) -> bool {

@@ -33,6 +33,7 @@ struct DeclaredFacts {
     capabilities: ServerCapabilities,
     instructions: Option<String>,
     handles_any_method: bool,
+    is_gated: bool,
 }
 
 impl DeclaredFacts {
@@ -40,7 +41,8 @@ impl DeclaredFacts {
         let instructions = provider.instructions().filter(|text| !text.trim().is_empty());
         let instructions = instructions.map(|text| format!("## {}\n\n{text}", provider.name()));
         let handles_any_method = provider.handles_any_method();
-        Self { capabilities: provider.capabilities(), instructions, handles_any_method }
+        let is_gated = provider.is_gated();
+        Self { capabilities: provider.capabilities(), instructions, handles_any_method, is_gated }
     }
 }
 
@@ -175,6 +177,11 @@ impl Providers {
     /// Returns the provider of methods that neither the protocol nor the server defines, if there is one.
     pub(crate) fn of_any_method(&self) -> Option<&Arc<dyn AnyProvider>> {
         self.0.iter().find(|known| known.declared.handles_any_method).map(|known| &known.provider)
+    }
+
+    /// Returns whether a provider has gates of its own.
+    pub(crate) fn is_gated(&self) -> bool {
+        self.0.iter().any(|known| known.declared.is_gated)
     }
 
     /// Adds the capabilities of the providers.

@@ -133,8 +133,7 @@ impl<P: Provider> ToolSearch<P> {
                 None => params.without(&["arguments"]),
             })
         });
-        let shown: String = name.chars().take(128).collect();
-        let unknown = || refuse(format!("no such tool: `{shown}`; find one with `{SEARCH}`"));
+        let unknown = || unknown(&name);
         let target = Target::Tool(name.as_str().into());
         let entry = match self.0.find(inner.clone(), &target).await {
             Ok(Some(entry)) => entry,
@@ -150,6 +149,13 @@ impl<P: Provider> ToolSearch<P> {
             Err(refused) => refused.or_unknown(unknown),
         }
     }
+}
+
+/// Returns the outcome of a call of a tool that does not exist.
+fn unknown(name: &str) -> Outcome {
+    let shown: String = name.chars().take(128).collect();
+    let message = format!("no such tool: `{shown}`; find one with `{SEARCH}`");
+    Outcome::Failed(RpcError::invalid_params(message))
 }
 
 /// Returns the words of a text, in lower case.
@@ -207,7 +213,9 @@ fn tools() -> [Tool; 2] {
 }
 
 fn own(target: &Target<'_>) -> Option<ProvidedEntry> {
-    tools().into_iter().find(|tool| tool.name == target.name()).map(Into::into)
+    let entry: ProvidedEntry = tools().into_iter().find(|tool| tool.name == target.name())?.into();
+    // The tool that is called is counted.
+    Some(if target.name() == CALL { entry.uncounted() } else { entry })
 }
 
 impl<P: Provider> Provider for ToolSearch<P> {
@@ -254,11 +262,16 @@ impl<P: Provider> Provider for ToolSearch<P> {
         }
         match cx.target() {
             Some(Target::Tool(name)) if name == CALL => self.call(&cx).await,
-            _ => match self.search(&cx).await {
+            Some(Target::Tool(name)) if name == SEARCH => match self.search(&cx).await {
                 Ok(outcome) => outcome,
                 Err(error) => error.outcome(cx.method(), None),
             },
+            target => unknown(target.as_ref().map_or("", |target| target.name())),
         }
+    }
+
+    fn handles_any_method(&self) -> bool {
+        self.0.handles_any_method()
     }
 
     fn claims_state(&self) -> bool {
@@ -299,6 +312,14 @@ impl<P: Provider> Provider for ToolSearch<P> {
         session: Option<SessionHandle>,
     ) -> impl Future<Output = ()> + Send {
         self.0.notified(notification, peer, session)
+    }
+
+    fn has_unlisted(&self) -> bool {
+        self.0.has_unlisted()
+    }
+
+    fn is_gated(&self) -> bool {
+        self.0.is_gated()
     }
 
     fn contains(&self, server: ServerKey) -> bool {

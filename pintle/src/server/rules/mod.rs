@@ -142,7 +142,7 @@ impl Rules {
             identity: caller,
             has: &|right| caller != Principal::Anonymous && rights(right),
             access: Access::Call,
-            list: ListKind::Tools,
+            list: Some(ListKind::Tools),
             name: &tool.name,
             backend,
             hints: tool.annotations.as_ref(),
@@ -195,10 +195,11 @@ impl Rules {
 /// Runs a function with a request as rules see it.
 fn with_subject<T>(request: &GateRequest<'_>, run: impl FnOnce(&RuleSubject<'_>) -> T) -> T {
     let list = match request.entry {
-        Entry::Tool(_) => ListKind::Tools,
-        Entry::Prompt(_) => ListKind::Prompts,
-        Entry::Resource(_) => ListKind::Resources,
-        Entry::Template(_) => ListKind::Templates,
+        Entry::Tool(_) => Some(ListKind::Tools),
+        Entry::Prompt(_) => Some(ListKind::Prompts),
+        Entry::Resource(_) => Some(ListKind::Resources),
+        Entry::Template(_) => Some(ListKind::Templates),
+        Entry::Method(_) => None,
     };
     run(&RuleSubject {
         identity: request.identity(),

@@ -14,12 +14,15 @@ use crate::server::{Access, ListKind, NamePattern, Principal};
 pub struct Rule {
     /// A name for explanations and the audit log.
     pub name: Option<String>,
-    /// Patterns of names of tools, in which `*` is any text. A rule with none of `tools`, `prompts` and `resources` is for all entries.
+    /// Patterns of names of tools, in which `*` is any text. A rule with none of `tools`, `prompts`, `resources` and `methods` is for all
+    /// entries.
     pub tools: Vec<String>,
     /// Patterns of names of prompts.
     pub prompts: Vec<String>,
     /// Patterns of URIs of resources, and of URI templates.
     pub resources: Vec<String>,
+    /// Patterns of names of methods that the protocol does not define. Those of tasks are not judged: a task belongs to its caller.
+    pub methods: Vec<String>,
     /// Patterns of names of backends.
     pub backends: Vec<String>,
     /// Patterns of names of principals; also `@local`, `@anonymous` and `@named`.
@@ -111,7 +114,8 @@ pub(super) struct RuleSubject<'a> {
     pub(super) identity: Principal<'a>,
     pub(super) has: &'a dyn Fn(&str) -> bool,
     pub(super) access: Access,
-    pub(super) list: ListKind,
+    /// The list that the entry is in; `None` for a method.
+    pub(super) list: Option<ListKind>,
     pub(super) name: &'a str,
     pub(super) backend: Option<&'a str>,
     pub(super) hints: Option<&'a ToolAnnotations>,
@@ -161,12 +165,13 @@ impl Rule {
 
     fn matches_entry(&self, subject: &RuleSubject<'_>) -> bool {
         let patterns = match subject.list {
-            ListKind::Tools => &self.tools,
-            ListKind::Prompts => &self.prompts,
-            ListKind::Resources | ListKind::Templates => &self.resources,
+            Some(ListKind::Tools) => &self.tools,
+            Some(ListKind::Prompts) => &self.prompts,
+            Some(ListKind::Resources | ListKind::Templates) => &self.resources,
+            None => &self.methods,
         };
-        let is_for_all = self.tools.is_empty() && self.prompts.is_empty() && self.resources.is_empty();
-        is_for_all || any_matches(patterns, subject.name)
+        let all = [&self.tools, &self.prompts, &self.resources, &self.methods];
+        all.into_iter().all(Vec::is_empty) || any_matches(patterns, subject.name)
     }
 
     fn matches_principal(&self, identity: Principal<'_>) -> bool {
@@ -201,7 +206,7 @@ impl Rule {
 
 impl HintMatch {
     fn matches(self, subject: &RuleSubject<'_>) -> bool {
-        if subject.list != ListKind::Tools {
+        if subject.list != Some(ListKind::Tools) {
             return false;
         }
         let hint = |of: fn(&ToolAnnotations) -> Option<bool>| subject.hints.and_then(of);

@@ -166,7 +166,7 @@ impl StreamConnection {
 
     /// Makes later messages wait for a call, if they depend on it.
     pub(super) fn raise_barrier(&mut self, snapshot: &Snapshot, call: &Call) {
-        if snapshot.layered.is_some()
+        if snapshot.defers()
             && call.precedes_others()
             && let Some(ticket) = call.ticket()
         {

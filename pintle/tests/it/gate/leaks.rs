@@ -11,12 +11,18 @@ use std::{
 use pintle::{
     Server,
     relay::Relay,
-    server::{CacheHint, Decision, GateRequest, Prefix, prompt, resource, template, tool},
-    types::schema::{CacheScope, ContentBlock},
+    server::{
+        CacheHint, Caller, Decision, Gate, GateRequest, Prefix, Principal, ToolSearch, prompt, resource,
+        template, tool,
+    },
+    types::schema::{CacheScope, ContentBlock, PromptMessage},
 };
 use serde_json::{Value, json};
 
-use crate::support::eras::{ALL, Client, R4, R5};
+use crate::support::{
+    eras::{ALL, Client, R4, R5},
+    line_client::Raw,
+};
 
 /// Where the gate is.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -56,12 +62,24 @@ fn things(ran: &Arc<AtomicUsize>) -> Server {
                 template(format!("{name}://t/{{x}}"), name, ran()).complete("x", || async { vec!["a"] }),
             );
     }
-    server.tool(tool("link", || async {
-        let link = |uri: &str| -> ContentBlock {
-            serde_json::from_value(json!({"type": "resource_link", "uri": uri, "name": "linked"})).unwrap()
+    let block = |block: Value| -> ContentBlock { serde_json::from_value(block).unwrap() };
+    let links = move || {
+        let link = |uri: &str| block(json!({"type": "resource_link", "uri": uri, "name": "linked"}));
+        let embedded = |uri: &str| {
+            block(json!({"type": "resource", "resource": {"uri": uri, "text": format!("in {uri}")}}))
         };
-        vec![link("open://r"), link("secret://r"), ContentBlock::text("links")]
-    }))
+        vec![
+            link("open://r"),
+            link("secret://r"),
+            embedded("open://t/1"),
+            embedded("secret://t/1"),
+            ContentBlock::text("links"),
+        ]
+    };
+    let messages = move || links().into_iter().map(PromptMessage::user).collect::<Vec<_>>();
+    server
+        .tool(tool("link", move || std::future::ready(links())))
+        .prompt(prompt("link", move || std::future::ready(messages())))
 }
 
 fn gate(decision: Decision) -> impl Fn(&GateRequest<'_>) -> Decision + Send + Sync + 'static {
@@ -69,8 +87,11 @@ fn gate(decision: Decision) -> impl Fn(&GateRequest<'_>) -> Decision + Send + Sy
 }
 
 async fn gated(place: Place, decision: &Decision, ran: &Arc<AtomicUsize>) -> (Server, Server) {
+    gated_by(place, ran, gate(decision.clone())).await
+}
+
+async fn gated_by(place: Place, ran: &Arc<AtomicUsize>, gate: impl Gate) -> (Server, Server) {
     let things = things(ran);
-    let gate = gate(decision.clone());
     let outer = || Server::new("outer", "0").tool_completion().logging();
     let server = match place {
         Place::Own => things.clone().gate(gate),
@@ -194,32 +215,80 @@ impl World {
     }
 
     async fn links(&mut self) {
-        let links = self.client.call("tools/call", json!({"name": "link"})).await;
-        let text = links["result"]["content"].to_string();
-        assert!(text.contains("links"), "{links}");
-        // The first revisions have no links.
-        if text.contains("open://r") {
-            assert_eq!(text.contains("secret://r"), !self.hides(), "{links}");
+        for (method, member) in [("tools/call", "content"), ("prompts/get", "messages")] {
+            let links = self.client.call(method, json!({"name": "link"})).await;
+            let text = links["result"][member].to_string();
+            assert!(text.contains("links"), "{links}");
+            for uri in ["secret://r", "secret://t/1"] {
+                // The first revisions have no links.
+                if text.contains(&uri.replace("secret", "open")) {
+                    assert_eq!(text.contains(uri), !self.hides(), "{links}");
+                }
+            }
+            if self.hides() {
+                assert!(!links.to_string().contains("secret"), "{links}");
+            }
         }
+    }
+
+    /// Subscribes to a resource. Returns the error, or the resources that are granted.
+    async fn subscribe(&mut self, uri: &str) -> Result<Value, Value> {
+        if !self.client.is_stateless() {
+            let answer = self.client.call("resources/subscribe", json!({"uri": uri})).await;
+            return answer.get("error").map_or(Ok(json!([uri])), |error| Err(error.clone()));
+        }
+        let filter = json!({"notifications": {"resourceSubscriptions": ["open://r", uri]}});
+        if !matches!(self.decision, Decision::Allow | Decision::Hide) && uri.contains("secret") {
+            return Err(self.client.call("subscriptions/listen", filter).await["error"].clone());
+        }
+        self.client.send("subscriptions/listen", filter).await;
+        let acknowledged = self.client.hear().await;
+        assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged", "{acknowledged}");
+        Ok(acknowledged["params"]["notifications"]["resourceSubscriptions"].clone())
     }
 
     async fn subscriptions(&mut self, things: &Server) {
         let uris = ["open://r", "secret://r", "secret://t/1"];
-        self.client.listen(&uris).await;
+        for uri in uris {
+            let subscribed = self.subscribe(uri).await;
+            let granted = subscribed.as_ref().is_ok_and(|granted| granted.to_string().contains(uri));
+            let at = format!("{uri} {subscribed:?}");
+            match &self.decision {
+                _ if uri == uris[0] => assert!(granted, "{at}"),
+                Decision::Allow => assert!(granted, "{at}"),
+                Decision::Confirm(_) => assert!(at.contains("confirmation of the user"), "{at}"),
+                Decision::Limit(_) => {
+                    assert_eq!(subscribed.unwrap_err()["data"]["retryAfterMs"], 7000, "{at}");
+                }
+                Decision::Deny(reason) => assert!(subscribed.is_err() && at.contains(reason), "{at}"),
+                Decision::Hide => {
+                    let absent = self.subscribe(&uri.replace("secret", "absent")).await;
+                    let subscribed = format!("{subscribed:?}").replace("secret", "absent");
+                    assert_eq!(subscribed, format!("{absent:?}"));
+                    assert!(!granted, "{at}");
+                }
+            }
+        }
         if matches!(self.place, Place::Relay(_)) {
             // The relay subscribes in the background.
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
         uris.iter().for_each(|uri| things.resource_updated(*uri));
         let expected = if self.decision == Decision::Allow { &uris[..] } else { &uris[..1] };
-        let mut heard = vec![self.client.hear().await];
-        for _ in 1..expected.len() {
-            heard.push(self.client.hear().await);
+        // Each of the subscriptions of a client without sessions has the open one.
+        let mut heard = Vec::new();
+        while heard.len() < expected.len() {
+            let uri = self.client.hear().await["params"]["uri"].as_str().unwrap().to_owned();
+            if !heard.contains(&uri) {
+                heard.push(uri);
+            }
         }
         self.client.call("tools/list", json!({})).await;
-        heard.extend(self.client.heard());
-        let mut heard: Vec<_> = heard.iter().map(|heard| heard["params"]["uri"].as_str().unwrap()).collect();
+        heard.extend(
+            self.client.heard().iter().map(|heard| heard["params"]["uri"].as_str().unwrap().to_owned()),
+        );
         heard.sort_unstable();
+        heard.dedup();
         assert_eq!(heard, expected);
     }
 }
@@ -254,6 +323,87 @@ async fn no_decision_leaks_anywhere() {
                     assert!(!json!(heard).to_string().contains("secret"), "{heard:?}");
                 }
                 world.subscriptions(&things).await;
+            }
+        }
+    }
+}
+
+/// A search in place of the list of tools: it finds nothing that is hidden, and calls nothing that is denied.
+#[tokio::test]
+async fn no_decision_leaks_through_a_search() {
+    for is_inner in [false, true] {
+        for decision in decisions() {
+            for revision in ALL {
+                let ran = Arc::new(AtomicUsize::new(0));
+                let (things, outer) = (things(&ran), Server::new("outer", "0").logging());
+                let server = match is_inner {
+                    true => outer.provider(ToolSearch::new(things.gate(gate(decision.clone())))),
+                    false => outer.provider(ToolSearch::new(things)).gate(gate(decision.clone())),
+                };
+                let mut client = Client::open(&server, revision, json!({})).await;
+                client.log_level("debug").await;
+                let hides = decision == Decision::Hide;
+                let list = client.call("tools/list", json!({})).await;
+                assert!(!list.to_string().contains("secret"), "{list}");
+                let called = async |client: &mut Client, name: &str, arguments: Value| {
+                    client.call("tools/call", json!({"name": name, "arguments": arguments})).await
+                };
+                for query in ["secret", "", "open secret", "secre"] {
+                    let found =
+                        called(&mut client, "search_tools", json!({"query": query, "limit": 50})).await;
+                    assert!(found["result"].is_object(), "{found}");
+                    assert_eq!(found.to_string().contains("secret"), !hides, "{decision:?} {query} {found}");
+                }
+                let direct = called(&mut client, "secret", json!({})).await["error"].to_string();
+                let absent = called(&mut client, "absent", json!({})).await["error"].to_string();
+                assert_eq!(direct.replace("secret", "absent"), absent, "{decision:?}");
+                let behind = called(&mut client, "call_tool", json!({"name": "secret"})).await;
+                assert_eq!(ran.load(Ordering::SeqCst), usize::from(decision == Decision::Allow), "{behind}");
+                assert_eq!(behind.get("error").is_none(), decision == Decision::Allow, "{behind}");
+                if hides {
+                    let absent = called(&mut client, "call_tool", json!({"name": "absent"})).await;
+                    let behind = behind["error"].to_string().replace("secret", "absent");
+                    assert_eq!(behind, absent["error"].to_string());
+                    let heard = client.heard();
+                    assert!(!json!(heard).to_string().contains("secret"), "{heard:?}");
+                }
+            }
+        }
+    }
+}
+
+/// What was listed and read for one caller is not shown to another one, in any order.
+#[tokio::test]
+async fn nothing_is_kept_for_another_caller() {
+    for place in PLACES {
+        for revision in [R4, R5] {
+            let ran = Arc::new(AtomicUsize::new(0));
+            let (server, _things) = gated_by(place, &ran, |request: &GateRequest<'_>| {
+                let is_secret = request.name().contains("secret");
+                let hides = is_secret && request.identity() != Principal::Named("ann");
+                if hides { Decision::Hide } else { Decision::Allow }
+            })
+            .await;
+            for caller in ["ann", "bob", "ann", "bob"] {
+                let caller = (caller, Caller::new().principal(caller));
+                let mut client = Client::over(Raw::known(&server, caller.1), revision, json!({})).await;
+                for (method, params) in [
+                    ("tools/list", json!({})),
+                    ("prompts/list", json!({})),
+                    ("resources/list", json!({})),
+                    ("resources/templates/list", json!({})),
+                ] {
+                    let answer = client.call(method, params).await.to_string();
+                    assert_eq!(answer.contains("secret"), caller.0 == "ann", "{place:?} {method} {answer}");
+                }
+                for (method, params, _) in requests("secret", place) {
+                    let answer = client.call(method, params).await;
+                    assert_eq!(
+                        answer.get("error").is_none(),
+                        caller.0 == "ann",
+                        "{place:?} {method} {answer}"
+                    );
+                }
             }
         }
     }

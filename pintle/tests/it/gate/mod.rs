@@ -2,6 +2,9 @@
 
 mod confirm;
 mod counts;
+mod hostile;
 mod leaks;
+mod methods;
+mod repeated;
 mod rules;
 mod search;

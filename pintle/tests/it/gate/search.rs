@@ -2,7 +2,7 @@
 
 use pintle::{
     Server,
-    server::{Decision, GateRequest, ToolSearch, tool},
+    server::{Decision, GateRequest, Rules, ToolSearch, tool},
 };
 use serde_json::{Value, json};
 
@@ -93,4 +93,19 @@ async fn the_tool_behind_a_call_is_judged_with_its_arguments() {
             assert!(usage["error"]["message"].as_str().unwrap().contains("needs `name`"), "{usage}");
         }
     }
+}
+
+#[tokio::test]
+async fn a_call_behind_a_call_counts_once() {
+    let set = json!({"rules": [{"rate": {"calls": 3, "seconds": 600}}, {"decision": "allow"}]});
+    let rules = Rules::new(serde_json::from_value(set).unwrap()).unwrap();
+    let server = Server::new("outer", "0").provider(ToolSearch::new(many())).gate(rules);
+    let mut client = Client::open(&server, R5, json!({})).await;
+    assert_eq!(found(&mut client, "push").await[0], "push");
+    for _ in 0..2 {
+        let done = call(&mut client, "call_tool", json!({"name": "push"})).await;
+        assert_eq!(done["result"]["content"][0]["text"], "push", "{done}");
+    }
+    let limited = call(&mut client, "call_tool", json!({"name": "push"})).await;
+    assert!(limited["error"]["data"]["retryAfterMs"].is_number(), "{limited}");
 }

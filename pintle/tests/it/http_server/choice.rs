@@ -190,7 +190,7 @@ fn filtered() -> Server {
             Entry::Tool(tool) => !tool.name.starts_with('x'),
             Entry::Prompt(prompt) => !prompt.name.starts_with('x'),
             Entry::Resource(resource) => !resource.name.starts_with('x'),
-            Entry::Template(_) => true,
+            Entry::Template(_) | Entry::Method(_) => true,
         })
 }
 

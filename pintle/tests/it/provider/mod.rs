@@ -4,6 +4,7 @@
 mod calls;
 #[cfg(feature = "server")]
 mod lists;
+mod result_limit;
 mod transform;
 
 #[cfg(feature = "server")]

@@ -2,7 +2,11 @@
 
 use pintle::{
     Server,
-    server::{Args, EntryEdit, ListKind, Transform, prompt, resource, template, tool},
+    server::{
+        Args, Cx, EntryEdit, ListKind, Next, Outcome, Target, Transform, around, prompt, resource, template,
+        tool,
+    },
+    types::schema::CallToolResult,
 };
 use serde_json::{Value, json};
 
@@ -131,4 +135,36 @@ async fn a_name_that_was_given_away_is_the_one_it_was_given_to() {
         .resource("x://y", EntryEdit::new().rename("x://z"));
     let fault = Server::new("o", "0").provider(twice).check().unwrap_err().to_string();
     assert!(fault.contains("would both be `c`") && fault.contains("cannot be renamed"), "{fault}");
+}
+
+/// A server with layers may answer for names that it does not list. What was removed or renamed is out of their reach.
+#[tokio::test]
+async fn a_provider_may_answer_for_names_that_it_does_not_list() {
+    async fn dynamic(cx: Cx, next: Next) -> Outcome {
+        match cx.target() {
+            Some(Target::Tool(name)) if name == "dynamic" => {
+                Outcome::Complete(CallToolResult::raw_text("from a layer").into())
+            }
+            _ => next.run(cx).await,
+        }
+    }
+    let git = Transform::new(git().layer(&around(dynamic)))
+        .tool("push", EntryEdit::new().rename("publish"))
+        .hide(ListKind::Tools, "delete_*")
+        .template("raw://{id}", EntryEdit::new().hide());
+    let desk = Server::new("desk", "0").mount("g", git);
+    for revision in ALL {
+        let mut client = Client::open(&desk, revision, json!({})).await;
+        assert_eq!(client.tool("g_dynamic").await, "from a layer");
+        for (method, params) in [
+            ("tools/call", json!({"name": "g_delete_branch"})),
+            ("tools/call", json!({"name": "g_push", "arguments": {"branch": "a", "force": true}})),
+            ("tools/call", json!({"name": "g_delete_branc"})),
+            ("resources/read", json!({"uri": "raw://1"})),
+        ] {
+            let answer = client.call(method, params.clone()).await;
+            assert!(answer["error"].is_object(), "{params} {answer}");
+            assert!(!answer.to_string().contains("did you mean"), "{answer}");
+        }
+    }
 }

@@ -1,7 +1,9 @@
 //! Changes of what a provider offers.
 
+mod cut;
 pub(crate) mod edit;
 pub(crate) mod pattern;
+pub(crate) mod result_limit;
 
 use std::{borrow::Cow, collections::HashMap, future::Future, sync::Arc};
 
@@ -9,10 +11,13 @@ use pintle_proto::{
     Peer,
     server::{CacheHint, Outcome},
 };
-use pintle_types::{Notification, RawObject, RpcError, method, schema::ServerCapabilities};
+use pintle_types::{
+    Notification, RawObject, RawValue, RpcError, method,
+    schema::{CacheScope, Resource, ServerCapabilities},
+};
 use serde_json::value::to_raw_value;
 
-use self::{edit::EntryEdit, pattern::NamePattern};
+use self::{edit::EntryEdit, pattern::NamePattern, result_limit::ResultLimit};
 use super::{
     Provider, ServerKey,
     changes::ProviderChanges,
@@ -58,6 +63,7 @@ pub struct Transform<P> {
     inner_names: HashMap<(ListKind, String), String>,
     hidden: Vec<(ListKind, NamePattern)>,
     only: Vec<(ListKind, Vec<NamePattern>)>,
+    result_limit: Option<ResultLimit>,
     faults: Vec<String>,
 }
 
@@ -70,6 +76,7 @@ impl<P: Provider> Transform<P> {
             inner_names: HashMap::new(),
             hidden: Vec::new(),
             only: Vec::new(),
+            result_limit: None,
             faults: Vec::new(),
         }
     }
@@ -115,6 +122,42 @@ impl<P: Provider> Transform<P> {
     ) -> Self {
         self.only.push((list, patterns.into_iter().map(Into::into).collect()));
         self
+    }
+
+    /// Limits the results of all tools. One whose content exceeds the limit is cut, between two characters of a text, and ends with a link
+    /// to the whole, which the caller may read for some minutes.
+    ///
+    /// Structured content is not cut: a result that is has none, and tools are listed without their output schemas.
+    ///
+    /// ```
+    /// use pintle::{Server, server::{ResultLimit, Transform, tool}};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> pintle::Result<()> {
+    /// let logs = Server::new("logs", "1.0.0").tool(tool("tail", || async { "line\n".repeat(10_000) }));
+    /// let logs = Transform::new(logs).max_result(ResultLimit::new(1000));
+    /// let desk = Server::new("desk", "1.0.0").provider(logs);
+    /// # #[cfg(feature = "client")] {
+    /// use pintle::types::schema::ContentBlock;
+    ///
+    /// let client = pintle::Client::new("demo", "1.0.0").connect(desk.in_process()?).await?;
+    /// let cut = client.call_tool("tail", ()).await?;
+    /// let Some(ContentBlock::ResourceLink(whole)) = cut.content.last() else { panic!("there is a link") };
+    /// assert_eq!(client.read_resource(&whole.uri).await?.text().len(), 50_000);
+    /// # }
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn max_result(self, limit: ResultLimit) -> Self {
+        Self { result_limit: Some(limit), ..self }
+    }
+
+    /// Returns the contents of a result that was cut, if a target is one that this caller may read.
+    fn kept(&self, scope: &Scope<'_>, target: &Target<'_>) -> Option<Arc<str>> {
+        match (target, &self.result_limit) {
+            (Target::Resource(uri), Some(limit)) => limit.get(scope, uri),
+            _ => None,
+        }
     }
 
     fn edit(mut self, list: ListKind, name: String, edit: EntryEdit) -> Self {
@@ -231,13 +274,51 @@ impl<P: Provider> Transform<P> {
     }
 }
 
+/// The member of a tool that describes its structured content.
+const OUTPUT_SCHEMA: &str = "outputSchema";
+
+/// Returns the outcome of a read of a result that was cut.
+fn read(contents: &str) -> Outcome {
+    let contents = serde_json::from_str::<&RawValue>(contents);
+    let result = contents.and_then(|contents| RawObject::builder(64).member("contents", contents)?.finish());
+    match result {
+        Ok(result) => Outcome::Cacheable(result.into(), CacheHint::new(0, CacheScope::Private)),
+        Err(error) => Outcome::Failed(RpcError::internal(error.to_string())),
+    }
+}
+
+/// Returns the outcome of a request for an entry that does not exist.
+fn unknown(target: &Target<'_>) -> Outcome {
+    let name = target.name();
+    match target {
+        Target::Resource(_) => Outcome::NotFound { uri: name.to_owned() },
+        _ => {
+            let kind = if matches!(target, Target::Tool(_)) { "tool" } else { "prompt" };
+            let shown: String = name.chars().take(128).collect();
+            Outcome::Failed(RpcError::invalid_params(format!("no such {kind}: `{shown}`")))
+        }
+    }
+}
+
+/// Removes the name that a server suggests in place of an unknown one: it may be one that was removed.
+fn without_suggestion(mut error: RpcError) -> RpcError {
+    if let Some((message, _)) = error.message.split_once("; did you mean `") {
+        error.message = message.to_owned().into();
+    }
+    error
+}
+
 impl<P: Provider> Provider for Transform<P> {
     fn name(&self) -> Cow<'_, str> {
         self.provider.name()
     }
 
     fn capabilities(&self) -> ServerCapabilities {
-        self.provider.capabilities()
+        let mut capabilities = self.provider.capabilities();
+        if self.result_limit.is_some() {
+            capabilities.resources.get_or_insert_default();
+        }
+        capabilities
     }
 
     fn instructions(&self) -> Option<String> {
@@ -249,6 +330,9 @@ impl<P: Provider> Provider for Transform<P> {
     }
 
     async fn list(&self, cx: Cx, list: ListKind, page: PageRequest) -> Result<ProviderPage, RequestError> {
+        if self.result_limit.is_some() && !list.is_offered(&self.provider.capabilities()) {
+            return Ok(ProviderPage::default());
+        }
         let mut page = self.provider.list(cx, list, page).await?;
         let mut entries = Vec::with_capacity(page.entries.len());
         for entry in page.entries {
@@ -256,9 +340,13 @@ impl<P: Provider> Provider for Transform<P> {
             if self.outer_name(list, &inner).is_none() {
                 continue;
             }
-            entries.push(match self.edits.get(&(list, inner)) {
+            let edited = match self.edits.get(&(list, inner)) {
                 None => entry,
                 Some(edit) => edit.apply(list, &entry)?,
+            };
+            entries.push(match &self.result_limit {
+                Some(_) if edited.get(OUTPUT_SCHEMA).is_some() => edited.without(&[OUTPUT_SCHEMA]),
+                _ => edited,
             });
         }
         page.entries = entries;
@@ -266,10 +354,21 @@ impl<P: Provider> Provider for Transform<P> {
     }
 
     fn describe(&self, scope: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
+        if self.kept(scope, target).is_some() {
+            return Some(ProvidedEntry::from(Resource::new(target.name(), "the whole result")).owned());
+        }
         self.outer_entry(target, self.provider.describe(scope, &self.inner_target(target)?)?)
     }
 
     async fn find(&self, cx: Cx, target: &Target<'_>) -> Result<Option<ProvidedEntry>, RequestError> {
+        if self.kept(&cx.scope(), target).is_some() {
+            return Ok(self.describe(&cx.scope(), target));
+        }
+        if self.result_limit.is_some()
+            && !ListKind::of(target).is_some_and(|list| list.is_offered(&self.provider.capabilities()))
+        {
+            return Ok(None);
+        }
         let Some(inner) = self.inner_target(target) else { return Ok(None) };
         let method = cx.method().to_owned();
         let cx = cx.rewritten(|params| self.inner_params(&method, params).ok().flatten());
@@ -281,8 +380,34 @@ impl<P: Provider> Provider for Transform<P> {
         if let Err(reason) = self.inner_params(cx.method(), cx.params()) {
             return Outcome::Failed(RpcError::invalid_params(reason));
         }
+        if let Some(contents) = cx.target().and_then(|target| self.kept(&cx.scope(), &target)) {
+            return read(&contents);
+        }
+        let mut is_listed = true;
+        if let Some(target) = cx.target().filter(|target| ListKind::of(target).is_some()) {
+            let inner = self.inner_target(&target);
+            let known = inner.as_ref().and_then(|inner| self.provider.describe(&cx.scope(), inner));
+            is_listed = known.is_some();
+            // A provider may answer for names that it does not list, and so may get one that was removed.
+            if inner.is_none() || known.is_some_and(|entry| self.outer_entry(&target, entry).is_none()) {
+                return unknown(&target);
+            }
+        }
         let method = cx.method().to_owned();
-        self.provider.handle(cx.rewritten(|params| self.inner_params(&method, params).ok().flatten())).await
+        let cx = cx.rewritten(|params| self.inner_params(&method, params).ok().flatten());
+        let sent = cx.clone();
+        match self.provider.handle(cx).await {
+            Outcome::Failed(error) if !is_listed => Outcome::Failed(without_suggestion(error)),
+            Outcome::Complete(body) => Outcome::Complete(match &self.result_limit {
+                Some(limit) if sent.method() == method::TOOLS_CALL => cut::limited(limit, &sent, body),
+                _ => body,
+            }),
+            outcome => outcome,
+        }
+    }
+
+    fn handles_any_method(&self) -> bool {
+        self.provider.handles_any_method()
     }
 
     fn claims_state(&self) -> bool {
@@ -328,6 +453,14 @@ impl<P: Provider> Provider for Transform<P> {
         session: Option<SessionHandle>,
     ) -> impl Future<Output = ()> + Send {
         self.provider.notified(notification, peer, session)
+    }
+
+    fn has_unlisted(&self) -> bool {
+        self.provider.has_unlisted()
+    }
+
+    fn is_gated(&self) -> bool {
+        self.provider.is_gated()
     }
 
     fn contains(&self, server: ServerKey) -> bool {

@@ -1,0 +1,33 @@
+//! Providers that wrap another one.
+
+/// Returns the names of the functions that stand one level deep in a part of a file.
+fn functions(part: &str) -> Vec<&str> {
+    let lines = part.lines().take_while(|line| *line != "}");
+    lines
+        .filter_map(|line| line.strip_prefix("    fn ").or_else(|| line.strip_prefix("    async fn ")))
+        .filter_map(|line| line.split(['(', '<']).next())
+        .collect()
+}
+
+#[test]
+fn a_wrapper_passes_every_method_on() {
+    let after = |text: &'static str, start: &str| text.split_once(start).map_or("", |(_, rest)| rest);
+    let own = include_str!("mod.rs");
+    let all = functions(after(own, "pub trait Provider"));
+    assert!(all.len() > 15 && all.contains(&"has_unlisted"), "{all:?}");
+    for (name, text) in [
+        ("Arc<P>", own),
+        ("Mount<P>", include_str!("mount.rs")),
+        ("Transform<P>", include_str!("transform/mod.rs")),
+        ("ToolSearch<P>", include_str!("search.rs")),
+    ] {
+        let passed_on = functions(after(text, &format!("Provider for {name} {{\n")));
+        let forgotten: Vec<_> = all.iter().filter(|method| !passed_on.contains(method)).collect();
+        assert!(forgotten.is_empty(), "`{name}` has the default of {forgotten:?}");
+    }
+    let any = functions(after(include_str!("any.rs"), "impl<P: Provider> AnyProvider for P {\n"));
+    // Only a mount asks for it, of the provider that it wraps.
+    let forgotten: Vec<_> =
+        all.iter().filter(|method| !any.contains(method) && **method != "has_unlisted").collect();
+    assert!(forgotten.is_empty(), "`AnyProvider` lacks {forgotten:?}");
+}
