@@ -14,6 +14,7 @@ use super::{
     address,
     algorithm::Algorithm,
     document::Metadata,
+    principal::Principal,
     reach::Reach,
     replay::Replay,
     scope::Scopes,
@@ -65,7 +66,12 @@ pub struct Protected {
     documentation: Option<String>,
     pub(super) dpop_only: bool,
     pub(super) replay: Arc<Replay>,
+    /// Returns the name of a principal, in place of its key.
+    pub(super) names: Option<Arc<PrincipalNames>>,
 }
+
+/// A function that returns the name of a principal.
+type PrincipalNames = dyn Fn(&Principal) -> Option<String> + Send + Sync;
 
 impl Protected {
     /// Protects the server at this address, as clients write it: tokens have to be for it, byte for byte. `verifier` checks
@@ -93,6 +99,7 @@ impl Protected {
             documentation: None,
             dpop_only: false,
             replay: Arc::default(),
+            names: None,
         })
     }
 
@@ -157,6 +164,23 @@ impl Protected {
     #[must_use]
     pub fn dpop_only(mut self) -> Self {
         self.dpop_only = true;
+        self
+    }
+
+    /// Sets the names of principals, to which sessions, states and subscriptions are bound, and which gates compare. The default name
+    /// is unique for an issuer, a subject and a client. A token for whose principal `name` returns `None` is not accepted.
+    ///
+    /// Two principals of the same name are the same to the server: use a claim that only the issuer decides, and one issuer.
+    ///
+    /// ```
+    /// # use pintle_oauth::server::Protected;
+    /// # fn with(protected: Protected) -> Protected {
+    /// protected.principals(|principal| Some(principal.subject().to_owned()))
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn principals(mut self, name: impl Fn(&Principal) -> Option<String> + Send + Sync + 'static) -> Self {
+        self.names = Some(Arc::new(name));
         self
     }
 

@@ -128,6 +128,11 @@ impl Gatekeeper {
             return Ok(());
         }
         let (principal, digest) = self.authenticate(parts).await?;
+        let name = match &self.protected.names {
+            None => principal.key(),
+            Some(names) => names(&principal)
+                .ok_or_else(|| self.invalid("it does not have the claim that names its principal here"))?,
+        };
         let granted = Arc::new(self.granted(&principal));
         if !granted.covers(&self.protected.scopes) {
             let adds = revision(&parts.headers).is_some_and(adds_to_granted);
@@ -137,7 +142,7 @@ impl Gatekeeper {
             return Err(refused(StatusCode::FORBIDDEN, message, Some(challenge)));
         }
         hide_token(&mut parts.headers);
-        let mut known = self.known(&principal, granted);
+        let mut known = self.known(name, &principal, granted);
         if let Some(digest) = digest {
             let gatekeeper = self.clone();
             known = known.body(move |body| match dpop::is_digest_of(&digest, body) {
@@ -151,9 +156,9 @@ impl Gatekeeper {
     }
 
     /// Returns the principal in the form that `pintle` takes.
-    fn known(self: &Arc<Self>, principal: &Principal, granted: Arc<Scopes>) -> Authenticated {
+    fn known(self: &Arc<Self>, name: String, principal: &Principal, granted: Arc<Scopes>) -> Authenticated {
         let (gatekeeper, whose) = (self.clone(), principal.clone());
-        let known = Authenticated::new(principal.key()).rights(move |right| granted.has(right)).challenge(
+        let known = Authenticated::new(name).rights(move |right| granted.has(right)).challenge(
             move |lacking: &MissingRights<'_>| {
                 let needed =
                     gatekeeper.protected.scopes.clone().and(&Scopes::of(lacking.needed.iter().copied()));

@@ -21,6 +21,20 @@ enum Kind {
 }
 
 impl Reach {
+    /// Returns the reach of a server by how its address is written: a private network only for an IP address of it, and this machine
+    /// only for a loopback address or `localhost`. What another name resolves to has to be public.
+    ///
+    /// ```
+    /// use pintle_oauth::client::Reach;
+    ///
+    /// let private = "10.0.0.7".parse().unwrap();
+    /// assert!(Reach::as_written("https://10.0.0.5/mcp").allows(private));
+    /// assert!(!Reach::as_written("https://mcp.example.com/mcp").allows(private));
+    /// ```
+    pub fn as_written(url: &str) -> Self {
+        Self(url.parse::<Uri>().ok().and_then(|uri| literal(uri.host()?)).unwrap_or(Kind::Public))
+    }
+
     /// Returns the reach of a server at this address. `found` are the addresses that its name resolves to.
     pub(crate) fn of(server: &Uri, found: &[IpAddr]) -> Self {
         let host = server.host().unwrap_or_default();
@@ -199,6 +213,24 @@ mod tests {
         assert!(!Reach::of(&server, &[inside, outside]).allows(inside));
         assert!(!Reach::of(&server, &[]).allows(inside));
         assert!(!Reach::of(&server, &[inside]).allows([127, 0, 0, 1].into()));
+    }
+
+    #[test]
+    fn a_name_that_is_not_of_this_machine_is_public_as_it_is_written() {
+        let (loopback, link): (IpAddr, IpAddr) = ([127, 0, 0, 1].into(), [169, 254, 169, 254].into());
+        for (url, reaches) in [
+            ("http://localhost:1/mcp", [true, false]),
+            ("http://[::1]/mcp", [true, false]),
+            ("http://169.254.169.254/", [false, true]),
+            ("https://mcp.corp/mcp", [false, false]),
+            ("http://127.1/mcp", [false, false]),
+            ("http://2130706433/mcp", [false, false]),
+            ("nothing", [false, false]),
+        ] {
+            let reach = Reach::as_written(url);
+            assert_eq!([loopback, link].map(|address| reach.allows(address)), reaches, "{url}");
+            assert!(reach.allows([8, 8, 8, 8].into()), "{url}");
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod transport;
 
 use std::{
     fmt, io,
+    net::IpAddr,
     sync::Arc,
     task::{Context, Poll},
 };
@@ -29,7 +30,7 @@ use crate::{
         TransportKind,
     },
 };
-use connect::{Address, Erased, Fetch, HttpSender};
+use connect::{Address, AddressFilter, Erased, Fetch, HttpSender};
 use fetch::{AnyAuth, HttpClient};
 use transport::HttpConnection;
 
@@ -57,6 +58,7 @@ pub struct Http {
     limits: Limits,
     retry: Retry,
     proxy: Proxy,
+    allowed: Option<AddressFilter>,
     fault: Option<String>,
     deadline_pauses: DeadlinePauses,
     push_state: PushState,
@@ -81,6 +83,7 @@ impl Http {
             limits: Limits::default(),
             retry: Retry::default(),
             proxy: Proxy::system(),
+            allowed: None,
             fault: None,
             deadline_pauses: DeadlinePauses::new(),
             push_state: PushState::closed(),
@@ -195,6 +198,19 @@ impl Http {
         self
     }
 
+    /// Restricts the addresses that are connected to, also after resolving a host name. Does not apply to requests through a proxy,
+    /// nor with another [client](Self::client).
+    ///
+    /// ```
+    /// # fn main() -> pintle::Result<()> {
+    /// let http = pintle::client::http::Http::new("https://example.com/mcp")?.only(|address| !address.is_loopback());
+    /// # drop(http); Ok(()) }
+    /// ```
+    pub fn only(mut self, allowed: impl Fn(IpAddr) -> bool + Send + Sync + 'static) -> Self {
+        self.allowed = Some(Arc::new(allowed));
+        self
+    }
+
     fn live(&mut self) -> &mut HttpConnection {
         if self.live.is_none() {
             let wire = Arc::new(self.wire());
@@ -208,7 +224,12 @@ impl Http {
             Some(client) => HttpSender::Theirs(client),
             None => {
                 let proxies = Arc::new(self.proxy.matcher());
-                HttpSender::Ours(connect::pool(&self.limits, proxies, connect::encryption(), None))
+                HttpSender::Ours(connect::pool(
+                    &self.limits,
+                    proxies,
+                    connect::encryption(),
+                    self.allowed.take(),
+                ))
             }
         };
         HttpClient {

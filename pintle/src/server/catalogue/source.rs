@@ -90,6 +90,13 @@ pub struct PageRequest {
     pub limit: usize,
 }
 
+impl PageRequest {
+    /// Creates a request of the first page, for a provider that reads the list of another one.
+    pub fn first() -> Self {
+        Self { cursor: None, limit: usize::MAX }
+    }
+}
+
 /// A page of a [`ResourceSource`]. Collect resources for a page without a next one.
 ///
 /// ```
