@@ -15,6 +15,7 @@ mod listen;
 mod output;
 mod recording;
 mod repl;
+mod signals;
 mod storage;
 mod suspended;
 mod targets;
@@ -28,6 +29,7 @@ use clap::{CommandFactory as _, Parser as _};
 use cli::Cli;
 use failure::{Exit, Failure};
 use output::{Output, OutputSettings};
+use signals::interrupted;
 use verbs::Verb;
 
 /// The first word of a command line that a shell runs to complete another one.
@@ -91,26 +93,6 @@ fn execute(verb: Verb, output: &Output) -> Result<(), Failure> {
         output.flush_recording().await;
         done
     })
-}
-
-/// Waits for Ctrl-C, or for a signal that would end the process: the programs that it has started would be left behind.
-async fn interrupted() {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-
-        if let (Ok(mut terminate), Ok(mut hangup)) =
-            (signal(SignalKind::terminate()), signal(SignalKind::hangup()))
-        {
-            return tokio::select! {
-                _ = tokio::signal::ctrl_c() => {}
-                _ = terminate.recv() => {}
-                _ = hangup.recv() => {}
-            };
-        }
-    }
-    // Where it cannot be waited for, it ends the process.
-    let _ = tokio::signal::ctrl_c().await;
 }
 
 async fn run_verb(verb: Verb, output: &Output) -> Result<(), Failure> {

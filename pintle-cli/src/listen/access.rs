@@ -18,6 +18,8 @@ pub(crate) enum Access {
     Open,
     /// Clients that send a token, each of which is that of a principal.
     Bearer(Box<[BearerToken]>),
+    /// Clients with a token of an authorization server, which the routes check.
+    Routes,
 }
 
 /// The principal of all clients that send the random token.
@@ -63,7 +65,7 @@ impl Access {
     /// Returns the random token.
     pub(super) fn token(&self) -> Option<&str> {
         match self {
-            Self::Open => None,
+            Self::Open | Self::Routes => None,
             Self::Bearer(tokens) => tokens.iter().find_map(|token| token.printed.as_deref()),
         }
     }
@@ -74,7 +76,12 @@ impl Access {
     ///
     /// The response to a request that may not be made.
     pub(super) fn check(&self, headers: &HeaderMap) -> Result<Option<&str>, Box<Response<ServedBody>>> {
-        let Self::Bearer(tokens) = self else { return Ok(None) };
+        let tokens = match self {
+            Self::Open => return Ok(None),
+            Self::Bearer(tokens) => &**tokens,
+            // It has no token of its own: nobody may.
+            Self::Routes => &[],
+        };
         let sent = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
         let sent = sent.and_then(|value| {
             let (scheme, sent) = value.split_once(' ')?;

@@ -35,12 +35,29 @@ impl ListenArgs {
 
     /// Opens a port. Whoever connects to one that other machines can reach needs a token.
     pub(crate) async fn listen(&self, address: &str, verb: &str) -> Result<Listening, Failure> {
+        self.open(address, verb, None).await
+    }
+
+    /// Opens a port for routes that check tokens of an authorization server.
+    pub(crate) async fn listen_for_routes(&self, address: &str, verb: &str) -> Result<Listening, Failure> {
+        let option =
+            [("--bearer-env", !self.bearer_env.is_empty()), ("--insecure-no-auth", self.insecure_no_auth)];
+        if let Some((option, _)) = option.into_iter().find(|(_, given)| *given) {
+            let message =
+                format!("`{option}` does not go with the authorization server of the file: leave one out");
+            return Err(Failure::usage(message, format!("pintle {verb} --help")));
+        }
+        self.open(address, verb, Some(Access::Routes)).await
+    }
+
+    async fn open(&self, address: &str, verb: &str, access: Option<Access>) -> Result<Listening, Failure> {
         let next = format!("pintle {verb} --help");
         let failed = |error| Failure::usage(format!("cannot listen at `{address}`: {error}"), next.clone());
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let bound = listener.local_addr().map_err(failed)?;
         let is_local = bound.ip().is_loopback();
-        let (access, guard) = self.admitted(is_local, address, verb)?;
+        let (own, guard) = self.admitted(is_local, address, verb)?;
+        let access = access.unwrap_or(own);
         Ok(Listening { listener, guard, access, address: bound.to_string(), is_local })
     }
 

@@ -4,20 +4,20 @@ use http::{Request, Response};
 use pintle::{
     Server,
     proto::http::Guard,
-    server::http::{HttpServer, RequestBody},
+    server::http::{HttpServer, HttpServing, RequestBody},
 };
 use serde_json::json;
 use tokio::net::TcpListener;
 
-use super::{Access, BearerService, HttpService, Page, RoutedService, ServedBody};
+use super::{Access, BearerService, Beside, HttpService, PathProtection, RoutedService, Routes, ServedBody};
 use crate::{failure::Failure, output::Output};
 
 /// The path of a server.
 pub(crate) const ENDPOINT: &str = "/mcp";
 
 /// The paths of the HTTP+SSE transport, for clients of the oldest revision.
-const SSE_STREAM: &str = "/sse";
-const SSE_MESSAGES: &str = "/messages";
+pub(super) const SSE_STREAM: &str = "/sse";
+pub(super) const SSE_MESSAGES: &str = "/messages";
 
 /// An open port, and the requests that are allowed there.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ impl Listening {
         let http = http.at(ENDPOINT).two_endpoints(SSE_STREAM, SSE_MESSAGES);
         let serving = match self.access {
             Access::Open => http.serve(self.listener).map_err(failed)?,
-            access @ Access::Bearer(_) => {
+            access @ (Access::Bearer(_) | Access::Routes) => {
                 let service = BearerService::new(access, http);
                 HttpServer::new(service).serve(self.listener).map_err(failed)?
             }
@@ -73,27 +73,19 @@ impl Listening {
         Ok(())
     }
 
-    /// Serves several servers, each at its path, and pages beside them, until the command is interrupted. The first server is also at
-    /// the two paths of the old transport.
-    pub(crate) async fn serve_servers(
+    /// Returns routes of this address, which have no servers yet. With a protection, they check the tokens.
+    pub(crate) fn routes(&self, protection: Option<Box<PathProtection>>) -> Routes {
+        Routes::new(self.guard.clone(), protection)
+    }
+
+    /// Serves several servers, each at its path, and pages beside them.
+    pub(crate) fn serve_routes(
         self,
-        servers: Vec<(String, Server)>,
-        pages: impl Fn(&str) -> Option<Page> + Send + Sync + 'static,
-    ) -> Result<(), Failure> {
-        let mut routes = Vec::with_capacity(servers.len());
-        for (path, server) in servers {
-            // The guard of the service is asked before.
-            let http = server.http().map_err(|error| Failure::internal(&error))?.guard(Guard::any_host());
-            let http = http.at(&path);
-            let http = if routes.is_empty() { http.two_endpoints(SSE_STREAM, SSE_MESSAGES) } else { http };
-            routes.push((path, http));
-        }
-        let (guard, pages) = (Arc::new(self.guard), Arc::new(pages));
-        let service = RoutedService { guard, access: self.access, routes: routes.into(), pages };
-        let serving =
-            HttpServer::new(service).serve(self.listener).map_err(|error| Failure::internal(&error))?;
-        serving.wait().await;
-        Ok(())
+        routes: Arc<Routes>,
+        beside: Arc<dyn Beside>,
+    ) -> Result<HttpServing, Failure> {
+        let service = RoutedService { guard: Arc::new(self.guard), access: self.access, routes, beside };
+        HttpServer::new(service).serve(self.listener).map_err(|error| Failure::internal(&error))
     }
 
     /// Answers requests until the command is interrupted. Requests for other hosts, from other web pages and without the token are

@@ -6,6 +6,7 @@ mod bearer_service;
 mod body;
 mod listening;
 mod routed_service;
+mod routes;
 mod service;
 
 use access::Access;
@@ -13,6 +14,7 @@ pub(crate) use args::ListenArgs;
 use bearer_service::BearerService;
 pub(crate) use body::ServedBody;
 pub(crate) use listening::{ENDPOINT, Listening};
-pub(crate) use routed_service::Page;
 use routed_service::RoutedService;
+pub(crate) use routed_service::{Beside, Page, RequestMark};
+pub(crate) use routes::{PathProtection, Routes};
 pub(crate) use service::{HttpService, refused};

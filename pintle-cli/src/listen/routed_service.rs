@@ -2,37 +2,43 @@ use std::{
     convert::Infallible,
     future::{Future, ready},
     pin::Pin,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     task::{Context, Poll},
 };
 
 use http::{HeaderValue, Request, Response, StatusCode, header};
 use pintle::{
     proto::http::{Guard, Head, Refusal},
-    server::{
-        Authenticated,
-        http::{Http, RequestBody},
-    },
+    server::{Authenticated, http::RequestBody},
 };
+use tokio::time::Instant;
 use tower_service::Service;
 
-use super::{Access, ServedBody, refused};
+use super::{Access, Routes, ServedBody, refused};
 
 /// Several servers, each at its path, and pages beside them, behind a check of `Host`, `Origin` and token.
 #[derive(Clone)]
 pub(super) struct RoutedService {
     pub(super) guard: Arc<Guard>,
     pub(super) access: Access,
-    /// The server of each path; the first is for all other paths too.
-    pub(super) routes: Arc<[(String, Http)]>,
-    pub(super) pages: Arc<PageOf>,
+    pub(super) routes: Arc<Routes>,
+    pub(super) beside: Arc<dyn Beside>,
 }
 
-/// A function that returns the page of a path.
-type PageOf = dyn Fn(&str) -> Option<Page> + Send + Sync;
+/// The pages and the log of a verb, beside its servers.
+pub(crate) trait Beside: Send + Sync {
+    /// Returns the page of a path, if there is one.
+    fn page(&self, path: &str) -> Option<Page>;
+
+    /// Called for a request that was refused before its message was handled.
+    fn refused(&self, path: &str, status: StatusCode, start: Instant);
+}
 
 /// A page of text.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Page {
     pub(crate) status: StatusCode,
     pub(crate) content_type: &'static str,
@@ -42,11 +48,26 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    fn into_response(self) -> Response<ServedBody> {
-        let mut response = Response::new(ServedBody::full(self.text));
+    pub(super) fn into_response<B>(self, body: impl FnOnce(String) -> B) -> Response<B> {
+        let mut response = Response::new(body(self.text));
         *response.status_mut() = self.status;
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(self.content_type));
         response
+    }
+}
+
+/// Whether a request over HTTP has reached a server, which logs it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RequestMark(Arc<AtomicBool>);
+
+impl RequestMark {
+    /// Notes that it has.
+    pub(crate) fn set(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    fn is_set(&self) -> bool {
+        self.0.load(Ordering::Acquire)
     }
 }
 
@@ -60,34 +81,63 @@ impl Service<Request<RequestBody>> for RoutedService {
     }
 
     fn call(&mut self, mut request: Request<RequestBody>) -> Self::Future {
-        let answer = |response| -> Self::Future { Box::pin(ready(Ok(response))) };
+        let (beside, start, mark) = (self.beside.clone(), Instant::now(), RequestMark::default());
+        let path = request.uri().path().to_owned();
+        request.extensions_mut().insert(mark.clone());
+        let answering = self.answer(request);
+        Box::pin(async move {
+            let response = answering.await;
+            let status = response.status();
+            if (status.is_client_error() || status.is_server_error()) && !mark.is_set() {
+                beside.refused(&path, status, start);
+            }
+            Ok(response)
+        })
+    }
+}
+
+impl RoutedService {
+    fn answer(
+        &self,
+        mut request: Request<RequestBody>,
+    ) -> Pin<Box<dyn Future<Output = Response<ServedBody>> + Send>> {
+        let now = |response| -> Pin<Box<dyn Future<Output = Response<ServedBody>> + Send>> {
+            Box::pin(ready(response))
+        };
         if self.guard.check(&Head::new(request.method(), request.uri(), request.headers())).is_err() {
             let message = "the `Host` or the `Origin` of the request is not allowed: use the URL that was printed, or start this with `--allow-host`";
-            return answer(refused(&Refusal::forbidden(message.to_owned())));
+            return now(refused(&Refusal::forbidden(message.to_owned())));
         }
-        let mut page = (self.pages)(request.uri().path());
+        let mut page = self.beside.page(request.uri().path());
         if let Some(page) = page.take_if(|page| page.is_open) {
-            return answer(page.into_response());
+            return now(page.into_response(ServedBody::full));
         }
-        match self.access.check(request.headers()) {
-            Ok(Some(principal)) => {
-                let principal = Authenticated::new(principal);
-                request.extensions_mut().insert(principal);
-                // The token is for this server alone: no handler sees it.
-                request.headers_mut().remove(header::AUTHORIZATION);
+        if !self.routes.are_protected() {
+            match self.access.check(request.headers()) {
+                Ok(Some(principal)) => {
+                    let principal = Authenticated::new(principal);
+                    request.extensions_mut().insert(principal);
+                    // The token is for this server alone: no handler sees it.
+                    request.headers_mut().remove(header::AUTHORIZATION);
+                }
+                Ok(None) => {}
+                Err(refused) => return now(*refused),
             }
-            Ok(None) => {}
-            Err(refused) => return answer(*refused),
         }
-        if let Some(page) = page {
-            return answer(page.into_response());
+        let route = self.routes.find(request.uri().path());
+        match (route, page) {
+            (Some(route), Some(page)) if self.routes.are_protected() => {
+                // The check of the first path answers for the pages.
+                request.extensions_mut().insert(page);
+                let answering = route.answer(request);
+                Box::pin(async move { answering.await.map(ServedBody::Mcp) })
+            }
+            (_, Some(page)) if !self.routes.are_protected() => now(page.into_response(ServedBody::full)),
+            (Some(route), _) => {
+                let answering = route.answer(request);
+                Box::pin(async move { answering.await.map(ServedBody::Mcp) })
+            }
+            (None, _) => now(refused(&Refusal::forbidden("there is nothing here".to_owned()))),
         }
-        let path = request.uri().path();
-        let route = self.routes.iter().find(|(known, _)| known == path).or_else(|| self.routes.first());
-        let Some((_, http)) = route else {
-            return answer(refused(&Refusal::forbidden("there is nothing here".to_owned())));
-        };
-        let answering = http.clone().call(request);
-        Box::pin(async move { Ok(answering.await?.map(ServedBody::Mcp)) })
     }
 }

@@ -13,9 +13,17 @@ pub(crate) struct Endpoint {
     pub(super) options: ConnectArgs,
     /// The word of the target; `None` for a program.
     pub(super) typed: Option<String>,
+    /// Whether private addresses are connected to only if the URL is written with one.
+    pub(super) is_guarded: bool,
 }
 
 impl Endpoint {
+    /// Refuses connections to private addresses, unless the URL is written with one.
+    pub(crate) fn guarded(mut self) -> Self {
+        self.is_guarded = true;
+        self
+    }
+
     /// Takes the target from the words of a verb: the program after `--` if there is one, otherwise the first word. Returns the
     /// other words too.
     pub(crate) fn take(verb: &str, args: TargetArgs) -> Result<(Self, Vec<String>), Failure> {
@@ -26,7 +34,7 @@ impl Endpoint {
         }
         if let Some((program, args)) = options.command.split_first() {
             let target = Target::Program { program: program.clone(), args: args.to_vec() };
-            return Ok((Self::checked(Self { target, options, typed: None })?, words));
+            return Ok((Self::checked(Self { target, options, typed: None, is_guarded: false })?, words));
         }
         if words.is_empty() {
             return Err(Failure::usage(
@@ -36,7 +44,7 @@ impl Endpoint {
         }
         let typed = words.remove(0);
         let target = resolve(&typed)?;
-        Ok((Self::checked(Self { target, options, typed: Some(typed) })?, words))
+        Ok((Self::checked(Self { target, options, typed: Some(typed), is_guarded: false })?, words))
     }
 
     /// Returns the endpoint of a configured server.
@@ -45,7 +53,7 @@ impl Endpoint {
             Some(_) => format!("{}:{}", server.entry.source.file.display(), server.entry.name),
             None => server.entry.name.clone(),
         };
-        Self { target: Target::Configured(Box::new(server)), options, typed: Some(typed) }
+        Self { target: Target::Configured(Box::new(server)), options, typed: Some(typed), is_guarded: false }
     }
 
     /// Returns whether the user's configuration allows a tool of the server.

@@ -44,6 +44,11 @@ impl ProgramStarts {
         Self { limit, state: Arc::default(), gone: Arc::default() }
     }
 
+    /// Returns whether a program runs, or another value may start one.
+    pub(crate) fn is_used(&self) -> bool {
+        Arc::strong_count(&self.state) > 1
+    }
+
     /// Waits until no program runs, for a limited time.
     pub(crate) async fn all_gone(&self) {
         let gone = async {

@@ -4,6 +4,7 @@ use pintle::{
     transport::{Child, ChildCommand},
 };
 use pintle_host::config::{Platform, RemoteServer, ResolvedServer};
+use pintle_oauth::client::Reach;
 
 use super::{Endpoint, Target, address::without_secrets, launched};
 use crate::{demo, failure::Failure, output::Output};
@@ -61,6 +62,13 @@ impl Endpoint {
             ResolvedUrl::Configured(remote) => {
                 remote.http().map_err(|error| Failure::usage(error.to_string(), self.line("info", &[])))?
             }
+        };
+        let http = match self.is_guarded {
+            true => {
+                let reach = Reach::as_written(&url.plain());
+                http.only(move |address| reach.allows(address))
+            }
+            false => http,
         };
         self.with_headers(http)
     }

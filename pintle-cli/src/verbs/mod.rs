@@ -108,6 +108,7 @@ impl Verb {
     pub(crate) fn handles_signals(&self) -> bool {
         match self {
             Self::Tap(args) => args.has_program(),
+            Self::Gateway(args) => args.handles_signals(),
             Self::Repl(_) => true,
             _ => false,
         }

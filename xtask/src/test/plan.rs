@@ -62,11 +62,12 @@ mod tests {
     use super::super::steps::STEPS;
     use super::*;
 
-    const NEEDY: [&str; 10] = [
+    const NEEDY: [&str; 11] = [
         "completion in shells",
         "tests on Redis",
         "conformance",
         "conformance through a bridge",
+        "conformance through a gateway",
         "conformance through a fleet",
         "other SDKs",
         "verbs of the command",
@@ -98,7 +99,7 @@ mod tests {
                 "completion in shells: zsh is not installed",
                 "completion in shells: fish is not installed",
                 "tests on Redis, conformance through a fleet: redis-server is not installed",
-                "conformance, conformance through a bridge, conformance through a fleet, other SDKs, verbs of the command, authorization server: Node 20 or newer with npm is not installed",
+                "conformance, conformance through a bridge, conformance through a gateway, conformance through a fleet, other SDKs, verbs of the command, authorization server: Node 20 or newer with npm is not installed",
                 "conformance through a fleet: haproxy is not installed",
                 "other SDKs, verbs of the command: Python 3.11 or newer is not installed",
                 "instructions: valgrind is not installed",

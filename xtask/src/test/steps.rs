@@ -99,6 +99,12 @@ pub(super) const STEPS: &[Step] = &[
         run: |_| conformance::command(&["--through", "bridge", "--only", "server/all"].map(str::to_owned)),
     },
     Step {
+        name: "conformance through a gateway",
+        quick: false,
+        needs: &[Tool::Node],
+        run: |_| conformance::command(&["--through", "gateway", "--only", "server/all"].map(str::to_owned)),
+    },
+    Step {
         name: "conformance through a fleet",
         quick: false,
         needs: &[Tool::Node, Tool::Redis, Tool::Haproxy],

@@ -1,6 +1,9 @@
 use std::{
     borrow::Cow,
-    sync::{Arc, Mutex, PoisonError, RwLock},
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError, RwLock,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -16,55 +19,98 @@ use pintle::{
         schema::{PromptsCapability, ResourcesCapability, ServerCapabilities, ToolsCapability},
     },
 };
+use tokio::time::Instant;
+
+use super::names::HostNames;
 
 /// The time that a backend has for its lists. After that, the other backends are listed without it.
 const LIST_TIMEOUT: Duration = Duration::from_secs(10);
 /// The limits of a list of one backend, in entries, bytes and pages. The rest is left out.
 const MAX_ENTRIES: usize = 5_000;
 const MAX_LIST_BYTES: usize = 8 << 20;
-const MAX_PAGES: usize = 200;
+pub(super) const MAX_PAGES: usize = 200;
 
 /// A target that is connected, as clients of the gateway see it.
-type Connected = Mount<Transform<Relay>>;
+pub(super) type ConnectedTarget = HostNames<Mount<Transform<Relay>>>;
 
-/// A backend of a gateway. It is connected later, may fail and may be replaced; none of that fails the lists of the others.
+/// A backend of a gateway, by its name. It is connected later, may fail and may be replaced; none of that fails the lists of the others.
 pub(super) struct Backend {
     name: String,
     state: RwLock<BackendState>,
+    /// The number of targets that it has had. Attempts to connect to an earlier one end.
+    target: AtomicU64,
     attached: Mutex<Vec<ProviderChanges>>,
 }
 
 #[derive(Clone)]
 enum BackendState {
-    /// Not connected, and why.
-    Down(String),
-    Up(Arc<Connected>),
+    Down(Arc<Outage>),
+    Up(Arc<ConnectedTarget>),
     /// No longer in the file.
     Removed,
 }
 
+/// Why and since when a target is not connected.
+struct Outage {
+    since: Instant,
+    reason: String,
+    /// The text before the `_` of its names; it is empty if they have no prefix.
+    prefix: String,
+}
+
+/// The name of the backend that answered a request, for the log. The first one is kept.
+#[derive(Clone, Default)]
+pub(super) struct AnsweredBy(Arc<OnceLock<String>>);
+
+impl AnsweredBy {
+    pub(super) fn get(&self) -> Option<&str> {
+        self.0.get().map(String::as_str)
+    }
+}
+
 impl Backend {
-    pub(super) fn new(name: &str) -> Self {
-        let state = RwLock::new(BackendState::Down("it is being connected".to_owned()));
-        Self { name: name.to_owned(), state, attached: Mutex::default() }
+    /// Creates the backend of a target whose names have a prefix; it is empty if they have none.
+    pub(super) fn new(name: &str, prefix: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            state: RwLock::new(being_connected(prefix)),
+            target: AtomicU64::new(0),
+            attached: Mutex::default(),
+        }
     }
 
-    /// Offers what a target offers, and notifies clients.
-    pub(super) fn connect(&self, connected: Connected) {
+    /// Begins with another target, which is being connected. Returns its number.
+    pub(super) fn replace(&self, prefix: &str) -> u64 {
+        let number = self.target.fetch_add(1, Ordering::AcqRel) + 1;
+        self.set(being_connected(prefix));
+        number
+    }
+
+    /// Returns whether the target of this number is still the one of the file.
+    pub(super) fn has_target(&self, number: u64) -> bool {
+        self.target.load(Ordering::Acquire) == number
+    }
+
+    /// Offers what the target of this number offers, and notifies clients.
+    pub(super) fn connect(&self, number: u64, connected: ConnectedTarget) {
         let connected = Arc::new(connected);
         for changes in self.attached() {
             connected.attach(changes);
         }
-        self.set(BackendState::Up(connected));
+        self.set_if(number, BackendState::Up(connected));
+        self.notify();
     }
 
-    /// Notes why the target is not connected.
-    pub(super) fn fail(&self, reason: String) {
-        *self.state.write().unwrap_or_else(PoisonError::into_inner) = BackendState::Down(reason);
+    /// Notes why the target of this number is not connected.
+    pub(super) fn fail(&self, number: u64, reason: String) {
+        let BackendState::Down(outage) = self.state() else { return };
+        let outage = Outage { since: outage.since, reason, prefix: outage.prefix.clone() };
+        self.set_if(number, BackendState::Down(Arc::new(outage)));
     }
 
     /// Removes everything of the target.
     pub(super) fn remove(&self) {
+        self.target.fetch_add(1, Ordering::AcqRel);
         self.set(BackendState::Removed);
     }
 
@@ -96,6 +142,14 @@ impl Backend {
         self.notify();
     }
 
+    /// Sets the state, unless the target was replaced meanwhile.
+    fn set_if(&self, number: u64, state: BackendState) {
+        let mut current = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        if self.has_target(number) {
+            *current = state;
+        }
+    }
+
     fn state(&self) -> BackendState {
         self.state.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -104,7 +158,7 @@ impl Backend {
         self.attached.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn connected(&self) -> Option<Arc<Connected>> {
+    fn connected(&self) -> Option<Arc<ConnectedTarget>> {
         match self.state() {
             BackendState::Up(connected) => Some(connected),
             BackendState::Down(_) | BackendState::Removed => None,
@@ -113,7 +167,7 @@ impl Backend {
 
     /// Reads a whole list, within limits.
     async fn whole_list(
-        connected: &Connected,
+        connected: &ConnectedTarget,
         cx: Cx,
         list: ListKind,
         mut page: PageRequest,
@@ -136,6 +190,25 @@ impl Backend {
         }
         Ok(ProviderPage::new(entries))
     }
+}
+
+impl Outage {
+    /// Returns whether the target may have a tool or prompt.
+    fn may_have(&self, target: &Target<'_>) -> bool {
+        let rest = target.name().strip_prefix(&*self.prefix);
+        matches!(target, Target::Tool(_) | Target::Prompt(_))
+            && rest.is_some_and(|rest| self.prefix.is_empty() || rest.starts_with('_'))
+    }
+
+    fn describe(&self, name: &str) -> String {
+        let seconds = self.since.elapsed().as_secs();
+        format!("the backend `{name}` has been down for {seconds} s, call again later: {}", self.reason)
+    }
+}
+
+fn being_connected(prefix: &str) -> BackendState {
+    let reason = "it is being connected".to_owned();
+    BackendState::Down(Arc::new(Outage { since: Instant::now(), reason, prefix: prefix.to_owned() }))
 }
 
 impl Provider for Backend {
@@ -190,21 +263,17 @@ impl Provider for Backend {
         match self.state() {
             BackendState::Up(connected) => connected.find(cx, target).await,
             BackendState::Removed => Ok(None),
-            BackendState::Down(reason) => {
-                let is_named = matches!(target, Target::Tool(_) | Target::Prompt(_))
-                    && target.name().strip_prefix(&*self.name).is_some_and(|rest| rest.starts_with('_'));
-                match is_named {
-                    true => Err(RequestError::new(format!(
-                        "the backend `{}` is not available: {reason}",
-                        self.name
-                    ))),
-                    false => Ok(None),
-                }
-            }
+            BackendState::Down(outage) => match outage.may_have(target) {
+                true => Err(RequestError::new(outage.describe(&self.name))),
+                false => Ok(None),
+            },
         }
     }
 
     async fn handle(&self, cx: Cx) -> Outcome {
+        if let Some(answered_by) = cx.extensions().get::<AnsweredBy>() {
+            let _ = answered_by.0.set(self.name.clone());
+        }
         match self.connected() {
             Some(connected) => connected.handle(cx).await,
             None => Outcome::Failed(RpcError::internal(format!(
@@ -222,7 +291,9 @@ impl Provider for Backend {
         if let Some(connected) = self.connected() {
             connected.attach(changes.clone());
         }
-        self.attached.lock().unwrap_or_else(PoisonError::into_inner).push(changes);
+        let mut attached = self.attached.lock().unwrap_or_else(PoisonError::into_inner);
+        attached.retain(ProviderChanges::is_connected);
+        attached.push(changes);
     }
 
     fn watch(&self, uri: &str) {
@@ -302,8 +373,9 @@ mod tests {
     async fn backend(name: &str, server: Server) -> Arc<Backend> {
         let open = move || ready(server.in_process().map_err(io::Error::other));
         let relay = Relay::connect(Client::new("gateway", "0"), open).await.unwrap();
-        let backend = Arc::new(Backend::new(name));
-        backend.connect(Mount::new(Prefix::new(name), Transform::new(relay)));
+        let backend = Arc::new(Backend::new(name, name));
+        let mounted = Mount::new(Prefix::new(name), Transform::new(relay));
+        backend.connect(0, HostNames::new(mounted, |_, _| {}));
         backend
     }
 
@@ -313,7 +385,7 @@ mod tests {
         let gateway = Server::new("gateway", "0")
             .provider(backend("hostile", hostile).await)
             .provider(backend("honest", honest).await)
-            .provider(Arc::new(Backend::new("down")));
+            .provider(Arc::new(Backend::new("down", "down")));
         let client = Client::new("client", "0").connect(gateway.in_process().unwrap()).await.unwrap();
         let tools = client.tools().await.unwrap();
         let worked = client.call_tool("honest_work", ()).await.unwrap().text() == "worked";
@@ -331,5 +403,36 @@ mod tests {
         assert_eq!(listed(many).await, (MAX_ENTRIES, true), "a huge list is cut");
         let imitator = Server::new("imitator", "0").tool(tool("work", || async { "stolen" }));
         assert_eq!(listed(imitator).await, (1, true), "a name of another backend has another prefix");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_of_a_backend_that_is_down_says_for_how_long_and_why() {
+        let (prefixed, bare) = (Backend::new("notes", "n"), Backend::new("bare", ""));
+        prefixed.fail(0, "the port is closed".to_owned());
+        bare.fail(0, "it is asleep".to_owned());
+        tokio::time::advance(Duration::from_secs(90)).await;
+        for (backend, name, expected) in [
+            (prefixed, "n_write", "`notes` has been down for 90 s, call again later: the port is closed"),
+            (bare, "anything", "`bare` has been down for 90 s, call again later: it is asleep"),
+        ] {
+            let gateway = Server::new("gateway", "0").provider(backend);
+            let client = Client::new("client", "0").connect(gateway.in_process().unwrap()).await.unwrap();
+            let error = client.call_tool(name, ()).await.unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+        let other = Server::new("gateway", "0").provider(Backend::new("notes", "n"));
+        let client = Client::new("client", "0").connect(other.in_process().unwrap()).await.unwrap();
+        let error = client.call_tool("notes_write", ()).await.unwrap_err().to_string();
+        assert!(error.contains("no such tool"), "it is not of this backend: {error}");
+    }
+
+    #[tokio::test]
+    async fn a_target_that_was_replaced_meanwhile_is_not_offered() {
+        let backend = backend("one", Server::new("one", "0").tool(tool("old", || async { "" }))).await;
+        let number = backend.replace("one");
+        backend.fail(0, "an attempt for the target before".to_owned());
+        assert!(!backend.has_target(0) && backend.has_target(number) && !backend.is_up());
+        let BackendState::Down(outage) = backend.state() else { panic!("it is up") };
+        assert_eq!(outage.reason, "it is being connected");
     }
 }

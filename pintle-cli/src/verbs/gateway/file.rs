@@ -1,15 +1,15 @@
-use std::{collections::BTreeMap, ffi::OsString, fs, path::Path, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
 
-use pintle::server::{EntryEdit, ListKind, Prefix, Provider, Rule, RuleDecision, RuleSet, Rules, Transform};
+use pintle::server::{Rule, RuleDecision, RuleSet, Rules};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 
-use crate::{
-    args::{ConnectArgs, TargetArgs},
-    failure::Failure,
-    targets::Endpoint,
-};
+use super::{protection::AuthEntry, target::TargetEntry, virtual_server::VirtualServerEntry};
+use crate::{args::near, failure::Failure};
 
 /// The limit of bytes of a file.
 const MAX_BYTES: u64 = 1 << 20;
@@ -24,74 +24,20 @@ pub(super) struct GatewayFile {
     pub(super) instructions: Option<String>,
     /// A file to which every decision about a completion, read or call is appended, as a line of JSON.
     pub(super) audit: Option<PathBuf>,
+    /// A file to which every request is appended, as a line of JSON.
+    pub(super) access_log: Option<PathBuf>,
+    /// The authorization server whose tokens clients need.
+    pub(super) auth: Option<AuthEntry>,
     /// Whether `/mcp` offers `search_tools` and `call_tool` in place of the tools.
     pub(super) search: bool,
     /// The targets, by their names, which are the prefixes of their tools.
     pub(super) targets: BTreeMap<String, TargetEntry>,
+    /// The virtual servers, by their names: each at `/mcp/NAME`, with a choice of targets and tools.
+    pub(super) servers: BTreeMap<String, VirtualServerEntry>,
     /// The rules, in their order. Without rules, everybody who can connect may use everything.
     pub(super) rules: Vec<Rule>,
     /// The decision if no rule decides: `hide` by default.
     pub(super) default: Option<RuleDecision>,
-}
-
-/// A target: exactly one of `command`, `url` and `server`.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct TargetEntry {
-    /// A program and its arguments.
-    command: Vec<String>,
-    /// The URL of a server.
-    url: Option<String>,
-    /// The name of a server that a host on this machine has configured, or `demo`.
-    server: Option<String>,
-    /// The prefix of the names of tools and prompts, in place of the name of the target; an empty text for none.
-    prefix: Option<String>,
-    /// Whether URIs of resources have the prefix too.
-    prefix_uris: bool,
-    /// Variables in the environment of the program.
-    env: BTreeMap<String, SecretValue>,
-    /// The directory to start the program in.
-    cwd: Option<PathBuf>,
-    /// Headers of every request to the URL.
-    headers: BTreeMap<String, SecretValue>,
-    /// Patterns of the tools that are offered; all by default.
-    only: Vec<String>,
-    /// Patterns of the tools that are not offered.
-    hide: Vec<String>,
-    /// Changes of single tools, by the names that the target has for them.
-    tools: BTreeMap<String, ToolEntry>,
-}
-
-/// Changes of a tool.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq)]
-#[serde(deny_unknown_fields, default)]
-struct ToolEntry {
-    /// Another name, without the prefix.
-    rename: Option<String>,
-    title: Option<String>,
-    description: Option<String>,
-    /// Arguments that callers cannot set, with their values.
-    fix: BTreeMap<String, Value>,
-    /// Values of arguments that callers omit.
-    default: BTreeMap<String, Value>,
-}
-
-/// A text, or where a secret is.
-#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq)]
-#[serde(untagged)]
-enum SecretValue {
-    /// A text that is not a secret.
-    Text(String),
-    Source(SecretSource),
-}
-
-#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq)]
-#[serde(deny_unknown_fields, rename_all = "lowercase")]
-enum SecretSource {
-    /// The name of an environment variable.
-    Env(String),
-    /// The path of a file.
-    File(PathBuf),
 }
 
 impl GatewayFile {
@@ -111,163 +57,125 @@ impl GatewayFile {
         })
     }
 
-    /// Parses the text of a file. An error has the line.
+    /// Parses the text of a file. An error has the line, and what was meant.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let file: Self = toml::from_str(text).map_err(|error| {
             let line = error.span().and_then(|span| text.get(..span.start));
             let line = line.map(|before| before.matches('\n').count() + 1);
-            let line = line.map(|line| format!("line {line}: ")).unwrap_or_default();
-            format!("{line}{}", error.message().trim())
+            described(line, &meant(error.message().trim()))
         })?;
-        file.fault().map_or(Ok(file), Err)
+        match file.fault() {
+            None => Ok(file),
+            Some(Fault { table, message }) => Err(described(line_of(text, &table), &message)),
+        }
     }
 
     /// Returns what is wrong with the file.
-    fn fault(&self) -> Option<String> {
+    fn fault(&self) -> Option<Fault> {
+        let fault = |table: String, message: String| Some(Fault { table, message });
         if self.targets.is_empty() {
-            return Some(
-                "there are no targets: add `[targets.NAME]` with `url = \"…\"` or `command = [\"…\"]`".into(),
-            );
+            let message =
+                "there are no targets: add `[targets.NAME]` with `url = \"…\"` or `command = [\"…\"]`";
+            return fault(String::new(), message.into());
         }
-        let is_valid = |name: &str| {
-            !name.is_empty()
-                && name.len() <= 32
-                && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
-        };
         let mut prefixes = BTreeMap::new();
         for (name, target) in &self.targets {
+            let wrong = |message| fault(format!("targets.{name}"), message);
             // A `_` ends a prefix, so that no two of them can be confused.
             if !is_valid(name) {
-                return Some(format!(
+                return wrong(format!(
                     "`{name}` cannot be the name of a target: use up to 32 letters, digits and `-`"
                 ));
             }
-            let prefix = target.prefix.as_deref().unwrap_or(name);
+            let prefix = target.prefix_text(name);
             if !prefix.is_empty() && !is_valid(prefix) {
-                return Some(format!(
+                return wrong(format!(
                     "`{prefix}` cannot be a prefix: use up to 32 letters, digits and `-`, or nothing"
                 ));
             }
             if let Some(other) = prefixes.insert(prefix, name).filter(|_| !prefix.is_empty()) {
-                return Some(format!("`{other}` and `{name}` have the same prefix `{prefix}`; change one"));
+                return wrong(format!("`{other}` and `{name}` have the same prefix `{prefix}`; change one"));
             }
-            let fault = target.fault().map(|fault| format!("target `{name}`: {fault}"));
-            if fault.is_some() {
-                return fault;
+            if let Some(message) = target.fault(name) {
+                return wrong(format!("target `{name}`: {message}"));
             }
         }
-        Rules::new(self.rule_set()).err().map(|error| error.to_string())
+        for (name, server) in &self.servers {
+            let wrong = |message| fault(format!("servers.{name}"), message);
+            if !is_valid(name) {
+                return wrong(format!(
+                    "`{name}` cannot be the name of a server: use up to 32 letters, digits and `-`"
+                ));
+            }
+            if self.targets.contains_key(name) {
+                return wrong(format!(
+                    "`{name}` is the name of a target and of a server, which would have the same path; rename one"
+                ));
+            }
+            if let Some(message) = server.fault(&self.targets) {
+                return wrong(format!("server `{name}`: {message}"));
+            }
+        }
+        if let Some(message) = self.auth.as_ref().and_then(AuthEntry::fault) {
+            return fault("auth".to_owned(), format!("auth: {message}"));
+        }
+        let rules = Rules::new(self.rule_set()).err()?;
+        fault("rules".to_owned(), rules.to_string())
     }
 
     /// Returns the rules; without any, everything is allowed.
     pub(super) fn rule_set(&self) -> RuleSet {
-        let mut set = RuleSet::default();
-        set.rules.clone_from(&self.rules);
-        set.default = match self.rules.is_empty() {
-            true => self.default.or(Some(RuleDecision::Allow)),
-            false => self.default,
-        };
-        set
+        rule_set(&self.rules, self.default)
     }
 }
 
-impl TargetEntry {
-    fn fault(&self) -> Option<String> {
-        let given = [!self.command.is_empty(), self.url.is_some(), self.server.is_some()];
-        if given.into_iter().filter(|given| *given).count() != 1 {
-            return Some("it needs exactly one of `command`, `url` and `server`".into());
-        }
-        for (name, value) in self.headers.iter().chain(&self.env) {
-            if is_secret(name) && matches!(value, SecretValue::Text(_)) {
-                return Some(format!(
-                    "`{name}` looks like a secret, which does not belong into this file: write `{name} = {{ env = \"VARIABLE\" }}` or `{{ file = \"PATH\" }}`"
-                ));
-            }
-        }
-        None
-    }
+/// A mistake in a file that can be read.
+struct Fault {
+    /// The table that has it.
+    table: String,
+    message: String,
+}
 
-    /// Returns the endpoint, with the secrets that it needs.
-    pub(super) fn endpoint(&self) -> Result<Endpoint, Failure> {
-        let mut connect = ConnectArgs { cwd: self.cwd.clone(), ..ConnectArgs::default() };
-        for (name, value) in &self.headers {
-            connect.headers.push(format!("{name}: {}", value.read()?));
-        }
-        for (name, value) in &self.env {
-            connect.env.push(format!("{name}={}", value.read()?));
-        }
-        connect.command = self.command.iter().map(OsString::from).collect();
-        let words = self.url.iter().chain(&self.server).cloned().collect();
-        Ok(Endpoint::take("gateway", TargetArgs { words, connect })?.0)
-    }
-
-    /// Returns the prefix of the target of this name.
-    pub(super) fn prefix(&self, name: &str) -> Prefix {
-        let prefix = match self.prefix.as_deref().unwrap_or(name) {
-            "" => Prefix::none(),
-            prefix => Prefix::new(prefix),
-        };
-        if self.prefix_uris { prefix.uris() } else { prefix }
-    }
-
-    /// Returns a provider with the changes of this entry.
-    pub(super) fn transform<P: Provider>(&self, provider: P) -> Transform<P> {
-        let mut changed = Transform::new(provider);
-        if !self.only.is_empty() {
-            changed = changed.only(ListKind::Tools, self.only.iter().map(String::as_str));
-        }
-        for pattern in &self.hide {
-            changed = changed.hide(ListKind::Tools, pattern.as_str());
-        }
-        for (name, tool) in &self.tools {
-            changed = changed.tool(name, tool.edit());
-        }
-        changed
+fn described(line: Option<usize>, message: &str) -> String {
+    match line {
+        Some(line) => format!("line {line}: {message}"),
+        None => message.to_owned(),
     }
 }
 
-impl ToolEntry {
-    fn edit(&self) -> EntryEdit {
-        let mut edit = EntryEdit::new();
-        if let Some(name) = &self.rename {
-            edit = edit.rename(name);
-        }
-        if let Some(title) = &self.title {
-            edit = edit.title(title);
-        }
-        if let Some(description) = &self.description {
-            edit = edit.describe(description);
-        }
-        let edit = self.fix.iter().fold(edit, |edit, (name, value)| edit.fix(name, value.clone()));
-        self.default.iter().fold(edit, |edit, (name, value)| edit.default_value(name, value.clone()))
+/// Returns the message of a parser. If it names an unknown word, that is followed by the known one that is most like it.
+fn meant(message: &str) -> String {
+    let mut words = message.split('`').skip(1).step_by(2);
+    let meant = words.next().and_then(|word| near(word, words)).filter(|_| message.starts_with("unknown"));
+    match (meant, message.split_once(',')) {
+        (Some(meant), Some((beginning, _))) => format!("{beginning}; did you mean `{meant}`?"),
+        _ => message.to_owned(),
     }
 }
 
-impl SecretValue {
-    fn read(&self) -> Result<String, Failure> {
-        match self {
-            Self::Text(text) => Ok(text.clone()),
-            Self::Source(SecretSource::Env(name)) => std::env::var(name).map_err(|_| {
-                let message = format!("the environment variable `{name}` is not set");
-                Failure::usage(message, format!("export {name}=…"))
-            }),
-            Self::Source(SecretSource::File(path)) => {
-                let text = fs::read_to_string(path).map_err(|error| {
-                    let message = format!("the secret in `{}` cannot be read: {error}", path.display());
-                    Failure::usage(message, format!("ls -l {}", path.display()))
-                })?;
-                Ok(text.trim_end_matches(['\r', '\n']).to_owned())
-            }
-        }
-    }
+/// Returns the number of the first line of a table.
+fn line_of(text: &str, table: &str) -> Option<usize> {
+    let begins = |line: &str| {
+        let rest = line.trim_start().trim_start_matches('[').strip_prefix(table);
+        rest.is_some_and(|rest| rest.starts_with([']', '.', ' ', '=']))
+    };
+    (!table.is_empty()).then(|| text.lines().position(begins).map(|at| at + 1)).flatten()
 }
 
-/// Returns whether a header or variable of this name is probably a secret.
-fn is_secret(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    ["authorization", "cookie", "token", "secret", "password", "passwd", "api-key", "api_key", "apikey"]
-        .iter()
-        .any(|word| name.contains(word))
+/// Returns a set of rules; without any, everything is allowed.
+pub(super) fn rule_set(rules: &[Rule], default: Option<RuleDecision>) -> RuleSet {
+    let mut set = RuleSet::default();
+    set.rules = rules.to_vec();
+    set.default = match rules.is_empty() {
+        true => default.or(Some(RuleDecision::Allow)),
+        false => default,
+    };
+    set
+}
+
+/// Returns whether a text can be the name of a target or server, or a prefix.
+fn is_valid(name: &str) -> bool {
+    !name.is_empty() && name.len() <= 32 && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
 }
 
 #[cfg(test)]
@@ -287,25 +195,74 @@ mod tests {
 
     #[test]
     fn a_mistake_is_reported_with_its_line_and_what_was_meant() {
+        let demo = |more: &str| format!("{SMALL}{more}");
+        let secret =
+            "[targets.a]\nurl = \"https://a.example/mcp\"\nheaders = { Authorization = \"Bearer x\" }\n";
         for (text, expected) in [
-            ("[targets.demo]\nsrver = \"demo\"\n", "line 2: unknown field `srver`"),
+            ("[targets.demo]\nsrver = \"demo\"\n", "line 2: unknown field `srver`; did you mean `server`?"),
+            ("[target.demo]\nserver = \"demo\"\n", "line 1: unknown field `target`; did you mean `targets`?"),
+            ("[targets.demo]\nserver = demo\n", "line 2: "),
+            ("[targets.demo\n", "line 1: "),
             ("targets = 1", "line 1: invalid type"),
-            ("[targets.a]\n", "target `a`: it needs exactly one of"),
+            (
+                "[targets.demo]\ncommand = \"demo\"\n",
+                "line 2: invalid type: string \"demo\", expected a sequence",
+            ),
+            ("[targets.a]\n", "line 1: target `a`: it needs exactly one of"),
             ("[targets.a]\nserver = \"demo\"\nurl = \"http://b\"\n", "exactly one of"),
-            ("[targets.a_b]\nserver = \"demo\"\n", "cannot be the name of a target"),
+            ("[targets.a_b]\nserver = \"demo\"\n", "line 1: `a_b` cannot be the name of a target"),
             ("", "there are no targets"),
             (
-                "[targets.a]\nurl = \"https://a.example/mcp\"\nheaders = { Authorization = \"Bearer x\" }\n",
-                "does not belong into this file",
+                secret,
+                "line 1: target `a`: `Authorization` looks like a secret, which does not belong into this file",
             ),
             (
                 "[targets.a]\nserver = \"demo\"\nprefix = \"b\"\n[targets.b]\nserver = \"demo\"\n",
-                "the same prefix `b`",
+                "line 4: `a` and `b` have the same prefix `b`",
             ),
-            ("[targets.a]\nserver = \"demo\"\n[[rules]]\nname = \"x\"\n", "x: it decides nothing"),
+            (
+                &demo("tools.tide.rename = \"ebb.flow\"\n"),
+                "line 1: target `demo`: `demo_ebb.flow` is a name that some hosts refuse",
+            ),
+            (&demo("[[rules]]\nname = \"x\"\n"), "line 3: x: it decides nothing"),
+            (
+                &demo("[[rules]]\ndecision = \"alow\"\n"),
+                "line 4: unknown variant `alow`; did you mean `allow`?",
+            ),
+            (
+                &demo("[[rules]]\nprincipals = [\"@lokal\"]\ndecision = \"allow\"\n"),
+                "`@lokal` is not a kind of principal",
+            ),
+            (
+                &demo("[servers.a]\ntargets = [\"dmeo\"]\n"),
+                "line 3: server `a`: there is no target `dmeo`; did you mean `demo`?",
+            ),
+            (&demo("[servers.demo]\n"), "line 3: `demo` is the name of a target and of a server"),
+            (&demo("[auth]\nissuer = \"https://login.example\"\n"), "missing field `url`"),
+            (
+                &demo("[auth]\nissuer = \"http://login.example\"\nurl = \"https://mcp.example\"\n"),
+                "line 3: auth: ",
+            ),
         ] {
             let error = GatewayFile::parse(text).unwrap_err();
             assert!(error.contains(expected), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_files_of_the_guide_are_right() {
+        let guide = include_str!("../../../../docs/gateway.md");
+        let files: Vec<_> =
+            guide.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+        assert!(files.len() > 8, "{files:?}");
+        for file in files {
+            let mut whole = file.to_owned();
+            for name in ["git", "docs"] {
+                if !file.contains(&format!("[targets.{name}]")) {
+                    whole += &format!("\n[targets.{name}]\nserver = \"demo\"\n");
+                }
+            }
+            GatewayFile::parse(&whole).unwrap_or_else(|error| panic!("{error} in {whole}"));
         }
     }
 

@@ -1,20 +1,29 @@
-use std::{convert::Infallible, path::Path, sync::Arc, sync::PoisonError, time::Duration};
+use std::{convert::Infallible, path::Path, time::Duration};
 
-use super::{Backend, Gateway, connect, file::GatewayFile};
+use super::{file::GatewayFile, running::Gateway};
+use crate::{
+    failure::Failure,
+    listen::{ENDPOINT, Routes},
+};
 
 /// The time between two looks at the file.
 const INTERVAL: Duration = Duration::from_secs(2);
 
 impl Gateway {
     /// Applies changes of the file while the gateway runs. A file that is wrong changes nothing.
-    pub(super) async fn reload(&self, path: &Path, mut current: GatewayFile, shares: bool) -> Infallible {
+    pub(super) async fn reload(
+        &self,
+        path: &Path,
+        mut current: GatewayFile,
+        routes: Option<&Routes>,
+    ) -> Infallible {
         let mut reported = None;
         loop {
             tokio::time::sleep(INTERVAL).await;
             match GatewayFile::read(path) {
                 Ok(next) if next == current => {}
                 Ok(next) => {
-                    self.apply(&current, &next, shares);
+                    self.apply(&current, &next, routes);
                     self.output.note(format!("`{}` has changed, and is in use now", path.display()));
                     (current, reported) = (next, None);
                 }
@@ -27,35 +36,81 @@ impl Gateway {
         }
     }
 
-    fn apply(&self, current: &GatewayFile, next: &GatewayFile, shares: bool) {
-        if let Err(error) = self.rules.replace(next.rule_set()) {
+    fn apply(&self, current: &GatewayFile, next: &GatewayFile, routes: Option<&Routes>) {
+        if let Err(error) = self.gates.rules.replace(next.rule_set()) {
             self.output.note(format!("the rules stay as they were: {error}"));
             return;
         }
-        let mut backends = self.backends.lock().unwrap_or_else(PoisonError::into_inner);
-        backends.retain(|backend| {
-            let stays = current.targets.get(backend.name()) == next.targets.get(backend.name());
-            if !stays {
+        for option in changed_at_start(current, next) {
+            self.output.note(format!(
+                "`{option}` has changed, which takes effect when the gateway is started again"
+            ));
+        }
+        for backend in self.backends() {
+            if !next.targets.contains_key(backend.name()) && !backend.is_removed() {
                 backend.remove();
             }
-            stays
-        });
+        }
         for (name, target) in &next.targets {
-            if backends.iter().any(|backend| backend.name() == name) {
-                continue;
-            }
-            let backend = Arc::new(Backend::new(name));
-            match self.server.add_provider(backend.clone()) {
-                Ok(()) => {
-                    let connecting =
-                        connect(backend.clone(), target.clone(), shares, self.output.clone(), None);
-                    tokio::spawn(connecting);
-                    backends.push(backend);
-                }
-                Err(error) => self.output.note(format!("`{name}` cannot be added: {error}")),
+            if current.targets.get(name) != Some(target)
+                && let Err(error) = self.connect_later(name, target)
+            {
+                self.output.note(format!("`{name}` cannot be added: {error}"));
             }
         }
+        if let Some(routes) = routes {
+            self.apply_paths(current, next, routes);
+        }
         // What rules hide may have changed too.
-        backends.iter().for_each(|backend| backend.notify());
+        self.backends().iter().for_each(|backend| backend.notify());
     }
+
+    /// Adds, changes and removes the paths of targets and virtual servers.
+    fn apply_paths(&self, current: &GatewayFile, next: &GatewayFile, routes: &Routes) {
+        let gone = |name: &&String| !next.targets.contains_key(*name) && !next.servers.contains_key(*name);
+        for name in current.targets.keys().chain(current.servers.keys()).filter(gone) {
+            routes.remove(&format!("{ENDPOINT}/{name}"));
+        }
+        for name in current.servers.keys().filter(|name| !next.servers.contains_key(*name)) {
+            self.virtual_servers().remove(name);
+        }
+        for backend in self.backends().iter().filter(|backend| !backend.is_removed()) {
+            if !current.targets.contains_key(backend.name()) {
+                let (path, server) = self.target_server(backend);
+                self.report(backend.name(), routes.insert(&path, &server));
+            }
+        }
+        let backends = self.backends();
+        for (name, entry) in &next.servers {
+            let running = self.virtual_servers().get(name).cloned();
+            let applied = match running {
+                Some(running) => running
+                    .replace(entry, &backends)
+                    .map_err(|error| Failure::usage(error.to_string(), "pintle gateway --help")),
+                None => {
+                    self.virtual_server(name, entry).and_then(|(path, server)| routes.insert(&path, &server))
+                }
+            };
+            self.report(name, applied);
+        }
+    }
+
+    fn report(&self, name: &str, applied: Result<(), Failure>) {
+        if let Err(failure) = applied {
+            self.output.note(format!("`{name}` stays as it was: {}", failure.message));
+        }
+    }
+}
+
+/// Returns the options that have changed and are read when the gateway starts.
+fn changed_at_start(current: &GatewayFile, next: &GatewayFile) -> Vec<&'static str> {
+    let options = [
+        ("name", current.name != next.name),
+        ("instructions", current.instructions != next.instructions),
+        ("audit", current.audit != next.audit),
+        ("access_log", current.access_log != next.access_log),
+        ("auth", current.auth != next.auth),
+        ("search", current.search != next.search),
+    ];
+    options.into_iter().filter(|(_, changed)| *changed).map(|(option, _)| option).collect()
 }

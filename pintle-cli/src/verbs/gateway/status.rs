@@ -1,18 +1,12 @@
 use std::{
     fmt::Write as _,
-    fs::{File, OpenOptions},
-    io::Write as _,
-    path::Path,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
 };
 
-use pintle::server::AuditRecord;
-
 use super::backend::Backend;
-use crate::failure::Failure;
 
 /// The decisions that are counted.
 const DECISIONS: [&str; 5] = ["allow", "confirm", "limit", "deny", "hide"];
@@ -42,27 +36,5 @@ impl Counters {
             let _ = writeln!(text, "pintle_gateway_backend_up{{backend=\"{}\"}} {up}", backend.name());
         }
         text
-    }
-}
-
-/// A file of audit records, one a line.
-#[derive(Debug)]
-pub(super) struct AuditLog(Mutex<File>);
-
-impl AuditLog {
-    pub(super) fn open(path: &Path) -> Result<Self, Failure> {
-        let file = OpenOptions::new().create(true).append(true).open(path).map_err(|error| {
-            let message = format!("the audit log `{}` cannot be written: {error}", path.display());
-            Failure::usage(message, format!("touch {}", path.display()))
-        })?;
-        Ok(Self(Mutex::new(file)))
-    }
-
-    pub(super) fn write(&self, record: &AuditRecord<'_>) {
-        let Ok(mut line) = serde_json::to_vec(record) else { return };
-        line.push(b'\n');
-        let mut file = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // A log that cannot be written must not fail calls: `/metrics` still counts them.
-        let _ = file.write_all(&line);
     }
 }

@@ -1,14 +1,14 @@
 //! `pintle bridge` as a process, between clients of this process and servers.
 
 #[cfg(target_os = "linux")]
-mod chaos;
+pub(crate) mod chaos;
 mod exposure;
 mod login;
 mod matrix;
 mod matrix_server;
 mod principals;
 #[cfg(target_os = "linux")]
-mod programs;
+pub(crate) mod programs;
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -49,7 +49,7 @@ impl MarkedBridge {
 }
 
 /// Returns the living processes that have this in their environment.
-pub(super) fn marked(mark: &str) -> Vec<u32> {
+pub(crate) fn marked(mark: &str) -> Vec<u32> {
     let all = fs::read_dir("/proc").unwrap().flatten();
     let ids = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     ids.filter(|id| {

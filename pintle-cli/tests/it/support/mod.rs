@@ -119,11 +119,17 @@ impl HttpServing {
     pub(crate) fn id(&self) -> u32 {
         self.process.id()
     }
+
+    /// Waits until the process has ended by itself.
+    pub(crate) fn exit_code(&mut self) -> Option<i32> {
+        self.process.wait().unwrap().code()
+    }
 }
 
 impl Drop for HttpServing {
     fn drop(&mut self) {
-        self.process.kill().unwrap();
+        // It may have ended.
+        let _ = self.process.kill();
         self.process.wait().unwrap();
     }
 }

@@ -1,0 +1,161 @@
+use std::{
+    borrow::Cow,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use http::StatusCode;
+use pintle::server::{Cx, Next, Outcome, Principal};
+use serde::Serialize;
+use tokio::time::Instant;
+
+use super::{backend::AnsweredBy, json_log::JsonLog};
+use crate::listen::RequestMark;
+
+/// The limit of characters of a name in the log.
+const MAX_NAME: usize = 200;
+
+/// A log of every request. It has no arguments and no results, and of URIs no query.
+#[derive(Clone, Debug)]
+pub(super) struct AccessLog(Arc<JsonLog>);
+
+/// A line of the log.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct AccessRecord<'a> {
+    /// The milliseconds since 1970, at the end of the request.
+    time_ms: u64,
+    principal: &'a str,
+    path: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    method: Option<&'a str>,
+    /// The name or URI.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    backend: Option<&'a str>,
+    /// `ok`, `tool_error`, `asks`, `error`, `cancelled`, or `refused` before it was a request of the protocol.
+    status: &'static str,
+    /// The code of the error, or the HTTP status of a refusal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<i64>,
+    duration_ms: u64,
+}
+
+impl AccessLog {
+    pub(super) fn new(log: JsonLog) -> Self {
+        Self(Arc::new(log))
+    }
+
+    /// Handles a request to a path, and logs it.
+    pub(super) async fn around(self, path: Arc<str>, cx: Cx, next: Next) -> Outcome {
+        if cx.is_notification() {
+            return next.run(cx).await;
+        }
+        if let Some(mark) = cx.extensions().get::<RequestMark>() {
+            mark.set();
+        }
+        let answered_by = AnsweredBy::default();
+        let cx = cx.with(answered_by.clone());
+        // Cancelled calls are dropped.
+        let running = LoggedRequest {
+            log: self,
+            path,
+            start: Instant::now(),
+            cx: cx.clone(),
+            answered_by,
+            is_logged: AtomicBool::new(false),
+        };
+        let outcome = next.run(cx).await;
+        let (status, code) = status_of(&outcome);
+        running.write(status, code);
+        outcome
+    }
+
+    /// Logs a request that was refused before its message was read.
+    pub(super) fn refused(&self, path: &str, status: StatusCode, start: Instant) {
+        self.0.write(&AccessRecord {
+            time_ms: now(),
+            principal: "@anonymous",
+            path: cut(path.split('?').next().unwrap_or_default()),
+            method: None,
+            name: None,
+            backend: None,
+            status: "refused",
+            code: Some(status.as_u16().into()),
+            duration_ms: millis(start),
+        });
+    }
+}
+
+/// A request that is being handled. Dropping it before it is logged logs that it was cancelled.
+struct LoggedRequest {
+    log: AccessLog,
+    path: Arc<str>,
+    start: Instant,
+    cx: Cx,
+    answered_by: AnsweredBy,
+    is_logged: AtomicBool,
+}
+
+impl LoggedRequest {
+    fn write(&self, status: &'static str, code: Option<i64>) {
+        if self.is_logged.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let target = self.cx.target();
+        self.log.0.write(&AccessRecord {
+            time_ms: now(),
+            principal: match self.cx.identity() {
+                Principal::Local => "@local",
+                Principal::Anonymous => "@anonymous",
+                Principal::Named(name) => name,
+            },
+            path: &self.path,
+            method: Some(self.cx.method()),
+            name: target
+                .as_ref()
+                .map(|target| cut(target.name().split('?').next().unwrap_or_default()).into()),
+            backend: self.answered_by.get(),
+            status,
+            code,
+            duration_ms: millis(self.start),
+        });
+    }
+}
+
+impl Drop for LoggedRequest {
+    fn drop(&mut self) {
+        self.write("cancelled", None);
+    }
+}
+
+fn status_of(outcome: &Outcome) -> (&'static str, Option<i64>) {
+    match outcome {
+        Outcome::Complete(body) | Outcome::Cacheable(body, _) => match body.get("isError") {
+            Some("true") => ("tool_error", None),
+            _ => ("ok", None),
+        },
+        Outcome::InputRequired | Outcome::Relayed(_) => ("asks", None),
+        Outcome::BadArguments(_) => ("tool_error", None),
+        Outcome::NotFound { .. } => ("error", Some(-32002)),
+        Outcome::Failed(error) => ("error", Some(i64::from(error.code.0))),
+        _ => ("ok", None),
+    }
+}
+
+fn cut(text: &str) -> &str {
+    text.char_indices().nth(MAX_NAME).map_or(text, |(end, _)| &text[..end])
+}
+
+fn millis(start: Instant) -> u64 {
+    start.elapsed().as_millis().try_into().unwrap_or(u64::MAX)
+}
+
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    since.as_millis().try_into().unwrap_or(u64::MAX)
+}

@@ -1,0 +1,364 @@
+use std::{
+    borrow::Cow,
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use pintle::{
+    proto::Peer,
+    server::{
+        CacheHint, ConnectionEvent, Cx, ListKind, Outcome, PageRequest, ProvidedEntry, Provider,
+        ProviderChanges, ProviderPage, RequestError, Scope, SessionHandle, Target,
+    },
+    types::{
+        Notification, RawObject, RpcError,
+        schema::{Prompt, ServerCapabilities, Tool},
+    },
+};
+use ring::digest::{SHA256, digest};
+use serde_json::value::to_raw_value;
+use tokio::time::Instant;
+
+/// The longest name that all hosts accept.
+pub(super) const MAX_NAME: usize = 64;
+/// The hexadecimal digits at the end of a name that was shortened.
+const DIGITS: usize = 8;
+/// The limit of shortened names of a backend that are known.
+const MAX_KNOWN: usize = 10_000;
+/// The time between two lists that are read to look for a shortened name.
+const LOOK_UP_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Returns whether every host accepts this name of a tool or prompt.
+pub(super) fn is_accepted(name: &str) -> bool {
+    !name.is_empty() && name.len() <= MAX_NAME && name.bytes().all(is_accepted_byte)
+}
+
+fn is_accepted_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
+}
+
+/// Returns a name that every host accepts. It depends on nothing but the name: one that is changed ends with a part of its hash.
+pub(super) fn accepted(name: &str) -> Cow<'_, str> {
+    if is_accepted(name) {
+        return name.into();
+    }
+    let kept = name.chars().map(|c| if c.is_ascii() && is_accepted_byte(c as u8) { c } else { '_' });
+    let kept: String = kept.take(MAX_NAME - DIGITS - 1).collect();
+    let hash: String = digest(&SHA256, name.as_bytes())
+        .as_ref()
+        .iter()
+        .take(DIGITS / 2)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    format!("{kept}_{hash}").into()
+}
+
+/// Returns whether a name ends as shortened ones do.
+fn may_be_shortened(name: &str) -> bool {
+    let is_digit = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
+    name.rsplit_once('_').is_some_and(|(_, end)| end.len() == DIGITS && end.chars().all(is_digit))
+}
+
+/// A provider whose tools and prompts have names that every host accepts.
+///
+/// A name that is too long, or has other characters, is replaced by one with a hash of it. No two entries have the same name: of those
+/// that would, the later is left out.
+pub(super) struct HostNames<P> {
+    provider: P,
+    /// The entries with another name, by that name.
+    known: Mutex<HashMap<(ListKind, String), ShortenedEntry>>,
+    /// When a list was last read to look for a shortened name.
+    looked_up: Mutex<Option<Instant>>,
+    report: Box<ReportRenamed>,
+}
+
+/// A function that is called with the old and the new name of an entry.
+type ReportRenamed = dyn Fn(&str, &str) + Send + Sync;
+
+/// An entry with another name than the provider has for it.
+#[derive(Clone)]
+struct ShortenedEntry {
+    inner: String,
+    entry: RawObject,
+}
+
+impl<P: Provider> HostNames<P> {
+    /// Renames entries of a provider. `report` is called with the old and the new name, once for each.
+    pub(super) fn new(provider: P, report: impl Fn(&str, &str) + Send + Sync + 'static) -> Self {
+        Self { provider, known: Mutex::default(), looked_up: Mutex::default(), report: Box::new(report) }
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<(ListKind, String), ShortenedEntry>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn shortened(&self, target: &Target<'_>) -> Option<ShortenedEntry> {
+        self.known().get(&(list_of(target)?, target.name().to_owned())).cloned()
+    }
+
+    /// Returns an entry of a list with its new name; `None` if another one has that name.
+    fn outer_entry(&self, list: ListKind, entry: RawObject) -> Option<RawObject> {
+        let Ok(Some(inner)) = entry.decode_member::<String>("name") else { return Some(entry) };
+        let outer = accepted(&inner);
+        let mut known = self.known();
+        let key = (list, outer.into_owned());
+        if key.1 == inner {
+            return (!known.contains_key(&key)).then_some(entry);
+        }
+        let mut renamed = entry.with("name", &to_raw_value(&key.1).ok()?);
+        if renamed.get("title").is_none() {
+            renamed = renamed.with("title", &to_raw_value(&inner).ok()?);
+        }
+        match known.get_mut(&key) {
+            Some(other) if other.inner != inner => return None,
+            Some(same) => same.entry = renamed.clone(),
+            None => {
+                if known.len() >= MAX_KNOWN {
+                    known.clear();
+                }
+                (self.report)(&inner, &key.1);
+                known.insert(key, ShortenedEntry { inner, entry: renamed.clone() });
+            }
+        }
+        Some(renamed)
+    }
+
+    /// Reads a list, if that was not just done, so that shortened names of it are known.
+    async fn look_up(&self, cx: &Cx, list: ListKind) -> Result<(), RequestError> {
+        {
+            let mut looked_up = self.looked_up.lock().unwrap_or_else(PoisonError::into_inner);
+            if looked_up.is_some_and(|at| at.elapsed() < LOOK_UP_INTERVAL) {
+                return Ok(());
+            }
+            *looked_up = Some(Instant::now());
+        }
+        let mut page = PageRequest::first();
+        for _ in 0..super::backend::MAX_PAGES {
+            page.cursor =
+                self.list(cx.clone().with_params(RawObject::empty()), list, page.clone()).await?.cursor;
+            if page.cursor.is_none() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns a call with the name that the provider has.
+    fn inner_call(&self, cx: Cx) -> Cx {
+        let Some(found) = cx.target().and_then(|target| self.shortened(&target)) else { return cx };
+        let Ok(name) = to_raw_value(&found.inner) else { return cx };
+        let params = match cx.params().decode_member::<RawObject>("ref") {
+            Ok(Some(reference)) => match to_raw_value(&reference.with("name", &name)) {
+                Ok(reference) => cx.params().with("ref", &reference),
+                Err(_) => return cx,
+            },
+            _ => cx.params().with("name", &name),
+        };
+        cx.with_params(params)
+    }
+}
+
+/// Returns the list of a target that has a name, and not a URI.
+fn list_of(target: &Target<'_>) -> Option<ListKind> {
+    match target {
+        Target::Tool(_) => Some(ListKind::Tools),
+        Target::Prompt(_) => Some(ListKind::Prompts),
+        _ => None,
+    }
+}
+
+fn inner_target(list: ListKind, found: &ShortenedEntry) -> Target<'static> {
+    match list {
+        ListKind::Tools => Target::Tool(found.inner.clone().into()),
+        _ => Target::Prompt(found.inner.clone().into()),
+    }
+}
+
+impl ShortenedEntry {
+    fn provided(&self, list: ListKind) -> Option<ProvidedEntry> {
+        match list {
+            ListKind::Tools => self.entry.decode::<Tool>().ok().map(Into::into),
+            _ => self.entry.decode::<Prompt>().ok().map(Into::into),
+        }
+    }
+}
+
+impl<P: Provider> Provider for HostNames<P> {
+    fn name(&self) -> Cow<'_, str> {
+        self.provider.name()
+    }
+
+    fn capabilities(&self) -> ServerCapabilities {
+        self.provider.capabilities()
+    }
+
+    fn instructions(&self) -> Option<String> {
+        self.provider.instructions()
+    }
+
+    fn cache_hint(&self, list: ListKind) -> CacheHint {
+        self.provider.cache_hint(list)
+    }
+
+    async fn list(&self, cx: Cx, list: ListKind, page: PageRequest) -> Result<ProviderPage, RequestError> {
+        let mut page = self.provider.list(cx, list, page).await?;
+        if matches!(list, ListKind::Tools | ListKind::Prompts) {
+            page.entries =
+                page.entries.into_iter().filter_map(|entry| self.outer_entry(list, entry)).collect();
+        }
+        Ok(page)
+    }
+
+    fn describe(&self, scope: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
+        let Some(list) = list_of(target) else { return self.provider.describe(scope, target) };
+        match self.shortened(target) {
+            Some(found) => found.provided(list),
+            None if is_accepted(target.name()) => self.provider.describe(scope, target),
+            // It is offered under another name only.
+            None => None,
+        }
+    }
+
+    async fn find(&self, cx: Cx, target: &Target<'_>) -> Result<Option<ProvidedEntry>, RequestError> {
+        let Some(list) = list_of(target) else { return self.provider.find(cx, target).await };
+        if !is_accepted(target.name()) {
+            return Ok(None);
+        }
+        let mut shortened = self.shortened(target);
+        if shortened.is_none() {
+            let found = self.provider.find(cx.clone(), target).await?;
+            if found.is_some() || !may_be_shortened(target.name()) {
+                return Ok(found);
+            }
+            self.look_up(&cx, list).await?;
+            shortened = self.shortened(target);
+        }
+        let Some(shortened) = shortened else { return Ok(None) };
+        let inner = self.provider.find(self.inner_call(cx), &inner_target(list, &shortened)).await?;
+        Ok(inner.and_then(|_| shortened.provided(list)))
+    }
+
+    async fn handle(&self, cx: Cx) -> Outcome {
+        self.provider.handle(self.inner_call(cx)).await
+    }
+
+    fn handles_any_method(&self) -> bool {
+        self.provider.handles_any_method()
+    }
+
+    fn claims_state(&self) -> bool {
+        self.provider.claims_state()
+    }
+
+    fn check(&self) -> pintle::Result<()> {
+        self.provider.check()
+    }
+
+    fn attach(&self, changes: ProviderChanges) {
+        self.provider.attach(changes);
+    }
+
+    fn watch(&self, uri: &str) {
+        self.provider.watch(uri);
+    }
+
+    fn unwatch(&self, uri: &str) {
+        self.provider.unwatch(uri);
+    }
+
+    fn connection_event(&self, event: ConnectionEvent<'_>) -> Result<(), RpcError> {
+        self.provider.connection_event(event)
+    }
+
+    fn notified(
+        &self,
+        notification: Notification,
+        peer: Option<Arc<Peer>>,
+        session: Option<SessionHandle>,
+    ) -> impl Future<Output = ()> + Send {
+        self.provider.notified(notification, peer, session)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{future::ready, io};
+
+    use pintle::{
+        Client, Server,
+        relay::Relay,
+        server::{Mount, Rules, tool},
+    };
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn names_are_changed_only_if_a_host_would_refuse_them_and_always_in_the_same_way() {
+        for name in ["git_push", "a", "A-b_9", &"x".repeat(64)] {
+            assert_eq!(accepted(name), name);
+        }
+        let long = accepted(&"x".repeat(65)).into_owned();
+        assert_eq!(long, format!("{}_9537c5fd", "x".repeat(55)));
+        assert_eq!(accepted("git_fs.read"), "git_fs_read_5f4847e4");
+        for name in ["", "ä", "a b", "a/b", &"é".repeat(100)] {
+            let changed = accepted(name);
+            assert!(is_accepted(&changed) && may_be_shortened(&changed), "{name}: {changed}");
+        }
+        assert_ne!(accepted("a.b"), accepted("a/b"));
+    }
+
+    async fn gateway(behind: Server, rules: serde_json::Value) -> pintle::Connection {
+        let open = move || ready(behind.in_process().map_err(io::Error::other));
+        let relay = Relay::connect(Client::new("gateway", "0"), open).await.unwrap();
+        let rules = Rules::new(serde_json::from_value(rules).unwrap()).unwrap();
+        let names = HostNames::new(Mount::new("git", relay), |_, _| {});
+        let server = Server::new("gateway", "0").provider(names).gate(rules);
+        Client::new("client", "0").connect(server.in_process().unwrap()).await.unwrap()
+    }
+
+    fn behind() -> Server {
+        let long = "read_".repeat(20);
+        Server::new("files", "0")
+            .tool(tool("fs.read", || async { "read" }))
+            .tool(tool(long, || async { "long" }))
+            .tool(tool("plain", || async { "plain" }))
+            // The name that another one is given.
+            .tool(tool("fs_read_5f4847e4", || async { "imitated" }))
+    }
+
+    #[tokio::test]
+    async fn a_tool_with_another_name_is_listed_found_and_called_by_it_alone() {
+        let allow = json!({"default": "allow"});
+        // Whether or not somebody has listed before.
+        let client = gateway(behind(), allow.clone()).await;
+        let long = accepted(&format!("git_{}", "read_".repeat(20))).into_owned();
+        assert_eq!(client.call_tool(&*long, ()).await.unwrap().text(), "long");
+        let client = gateway(behind(), allow).await;
+        let tools = client.tools().await.unwrap();
+        let names: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
+        assert_eq!(names, ["git_fs_read_5f4847e4", &long, "git_plain"]);
+        assert_eq!(tools[0].title.as_deref(), Some("git_fs.read"));
+        assert_eq!(client.call_tool("git_fs_read_5f4847e4", ()).await.unwrap().text(), "read");
+        assert_eq!(client.call_tool("git_plain", ()).await.unwrap().text(), "plain");
+        let old = client.call_tool("git_fs.read", ()).await.unwrap_err().to_string();
+        assert!(old.contains("no such tool"), "{old}");
+    }
+
+    #[tokio::test]
+    async fn rules_judge_the_name_that_is_offered_in_lists_and_calls() {
+        let deny = json!({
+            "rules": [{"tools": ["git_fs_read_5f4847e4"], "decision": "deny", "reason": "closed"}],
+            "default": "allow",
+        });
+        let client = gateway(behind(), deny).await;
+        let refused = client.call_tool("git_fs_read_5f4847e4", ()).await.unwrap_err().to_string();
+        assert!(refused.contains("closed") || refused.contains("no such tool"), "{refused}");
+        client.tools().await.unwrap();
+        for name in ["git_fs_read_5f4847e4", "git_fs.read"] {
+            let refused = client.call_tool(name, ()).await.unwrap_err().to_string();
+            assert!(refused.contains("closed") || refused.contains("no such tool"), "{refused}");
+        }
+    }
+}

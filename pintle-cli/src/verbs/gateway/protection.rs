@@ -1,0 +1,115 @@
+use pintle_oauth::server::{Jwt, Principal, Protected};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// The authorization server whose tokens clients need. Each path is a resource of its own: a token for one is not accepted at another.
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AuthEntry {
+    /// The issuer of the tokens.
+    pub(super) issuer: String,
+    /// The URL of the gateway without a path, as clients write it: `https://mcp.example.com`.
+    url: String,
+    /// The scopes that every request needs.
+    #[serde(default)]
+    scopes: Vec<String>,
+    /// Where the keys of the issuer are, if its metadata does not say it.
+    jwks_url: Option<String>,
+    /// The claim that is the name of a principal in rules and logs: `sub` by default.
+    principal: Option<String>,
+}
+
+/// The check of tokens, for every path of a gateway.
+#[derive(Clone, Debug)]
+pub(super) struct Protection {
+    url: String,
+    tokens: Jwt,
+    scopes: Vec<String>,
+    claim: Option<String>,
+}
+
+impl AuthEntry {
+    /// Returns what is wrong with the entry.
+    pub(super) fn fault(&self) -> Option<String> {
+        if self.url.trim_end_matches('/').matches('/').count() != 2 {
+            return Some(format!(
+                "`{}` is not the URL of a gateway: write it without a path, such as `https://mcp.example.com`",
+                self.url
+            ));
+        }
+        self.protection()
+            .and_then(|protection| protection.of_path("/mcp"))
+            .err()
+            .map(|error| error.to_string())
+    }
+
+    /// Returns the check of tokens.
+    pub(super) fn protection(&self) -> pintle::Result<Protection> {
+        let mut tokens = Jwt::new(&self.issuer)?;
+        if let Some(url) = &self.jwks_url {
+            tokens = tokens.keys_at(url);
+        }
+        Ok(Protection {
+            url: self.url.trim_end_matches('/').to_owned(),
+            tokens,
+            scopes: self.scopes.clone(),
+            claim: self.principal.clone().filter(|claim| claim != "sub"),
+        })
+    }
+}
+
+impl Protection {
+    /// Returns the check of tokens for a path.
+    pub(super) fn of_path(&self, path: &str) -> pintle::Result<Protected> {
+        let claim = self.claim.clone();
+        let resource = format!("{}{path}", self.url);
+        let protected = Protected::new(resource, self.tokens.clone())?.scopes(self.scopes.iter().cloned());
+        Ok(protected.principals(move |principal| name(principal, claim.as_deref())))
+    }
+}
+
+/// Returns the name of a principal; `None` if its token has none that can be told apart from `@local` and its kin.
+fn name(principal: &Principal, claim: Option<&str>) -> Option<String> {
+    let name = match claim {
+        None => principal.subject(),
+        Some(claim) => principal.claim(claim)?.as_str()?,
+    };
+    (!name.is_empty() && !name.starts_with('@')).then(|| name.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_that_of_the_claim_and_never_one_of_a_kind() {
+        let ann = Principal::new("https://login.example", "ann");
+        assert_eq!(name(&ann, None).as_deref(), Some("ann"));
+        assert_eq!(name(&ann, Some("email")), None, "it has no such claim");
+        let claims = serde_json::json!({"email": "ann@example.com", "roles": ["a"]});
+        let ann = ann.claims(serde_json::from_value(claims).unwrap());
+        assert_eq!(name(&ann, Some("email")).as_deref(), Some("ann@example.com"));
+        assert_eq!(name(&ann, Some("roles")), None);
+        for odd in ["@local", "@anonymous", ""] {
+            assert_eq!(name(&Principal::new("https://login.example", odd), None), None);
+        }
+    }
+
+    #[test]
+    fn each_path_has_a_resource_of_its_own() {
+        let entry = |url: &str| AuthEntry {
+            issuer: "https://login.example".into(),
+            url: url.into(),
+            scopes: Vec::new(),
+            jwks_url: None,
+            principal: None,
+        };
+        let protection = entry("https://mcp.example/").protection().unwrap();
+        let paths = ["/mcp", "/mcp/git"].map(|path| protection.of_path(path).unwrap().metadata_path());
+        let well_known = "/.well-known/oauth-protected-resource";
+        assert_eq!(paths, [format!("{well_known}/mcp"), format!("{well_known}/mcp/git")]);
+        assert_eq!(entry("https://mcp.example").fault(), None);
+        assert!(entry("https://mcp.example/mcp").fault().unwrap().contains("without a path"));
+        assert!(entry("http://mcp.example").fault().unwrap().contains("https"));
+    }
+}

@@ -1,0 +1,53 @@
+use std::{fs, path::PathBuf};
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::failure::Failure;
+
+/// A text, or where a secret is.
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq)]
+#[serde(untagged)]
+pub(super) enum SecretValue {
+    /// A text that is not a secret.
+    Text(String),
+    Source(SecretSource),
+}
+
+/// The place of a secret.
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq)]
+#[serde(deny_unknown_fields, rename_all = "lowercase")]
+pub(super) enum SecretSource {
+    /// The name of an environment variable.
+    Env(String),
+    /// The path of a file.
+    File(PathBuf),
+}
+
+impl SecretValue {
+    /// Reads the text.
+    pub(super) fn read(&self) -> Result<String, Failure> {
+        match self {
+            Self::Text(text) => Ok(text.clone()),
+            Self::Source(SecretSource::Env(name)) => std::env::var(name).map_err(|_| {
+                let message = format!("the environment variable `{name}` is not set");
+                Failure::usage(message, format!("export {name}=…"))
+            }),
+            Self::Source(SecretSource::File(path)) => {
+                let text = fs::read_to_string(path).map_err(|error| {
+                    let message = format!("the secret in `{}` cannot be read: {error}", path.display());
+                    Failure::usage(message, format!("ls -l {}", path.display()))
+                })?;
+                Ok(text.trim_end_matches(['\r', '\n']).to_owned())
+            }
+        }
+    }
+}
+
+/// Returns whether a header or variable of this name is probably a secret.
+pub(super) fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    ["authorization", "cookie", "token", "secret", "password", "passwd", "api-key", "api_key", "apikey"]
+        .iter()
+        .any(|word| name.contains(word))
+}

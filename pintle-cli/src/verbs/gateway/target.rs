@@ -1,0 +1,171 @@
+use std::{collections::BTreeMap, ffi::OsString, path::PathBuf};
+
+use pintle::server::{EntryEdit, ListKind, Prefix, Provider, Transform};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{
+    names,
+    secret::{SecretValue, is_secret},
+};
+use crate::{
+    args::{ConnectArgs, TargetArgs},
+    failure::Failure,
+    targets::Endpoint,
+};
+
+/// A target: exactly one of `command`, `url` and `server`.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct TargetEntry {
+    /// A program and its arguments.
+    command: Vec<String>,
+    /// The URL of a server.
+    url: Option<String>,
+    /// The name of a server that a host on this machine has configured, or `demo`.
+    server: Option<String>,
+    /// The prefix of the names of tools and prompts, in place of the name of the target; an empty text for none.
+    prefix: Option<String>,
+    /// Whether URIs of resources have the prefix too.
+    prefix_uris: bool,
+    /// Variables in the environment of the program.
+    env: BTreeMap<String, SecretValue>,
+    /// The directory to start the program in.
+    cwd: Option<PathBuf>,
+    /// Whether the URL may lead to a private address although it is not written as one: a name in an internal network.
+    allow_private: bool,
+    /// Whether the user logs in to the server at the URL, for a gateway of one user.
+    login: bool,
+    /// Headers of every request to the URL.
+    headers: BTreeMap<String, SecretValue>,
+    /// Patterns of the tools that are offered; all by default.
+    only: Vec<String>,
+    /// Patterns of the tools that are not offered.
+    hide: Vec<String>,
+    /// Changes of single tools, by the names that the target has for them.
+    tools: BTreeMap<String, ToolEntry>,
+}
+
+/// Changes of a tool.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct ToolEntry {
+    /// Another name, without the prefix.
+    rename: Option<String>,
+    title: Option<String>,
+    description: Option<String>,
+    /// Arguments that callers cannot set, with their values.
+    fix: BTreeMap<String, Value>,
+    /// Values of arguments that callers omit.
+    default: BTreeMap<String, Value>,
+}
+
+impl TargetEntry {
+    /// Returns what is wrong with the target of this name.
+    pub(super) fn fault(&self, name: &str) -> Option<String> {
+        let given = [!self.command.is_empty(), self.url.is_some(), self.server.is_some()];
+        if given.into_iter().filter(|given| *given).count() != 1 {
+            return Some("it needs exactly one of `command`, `url` and `server`".into());
+        }
+        if self.login && self.url.is_none() {
+            return Some("`login` is for a target with a `url`".into());
+        }
+        for tool in self.tools.values() {
+            let prefix = self.prefix_text(name);
+            let fault = tool.fault(|renamed| match prefix {
+                "" => renamed.to_owned(),
+                prefix => format!("{prefix}_{renamed}"),
+            });
+            if fault.is_some() {
+                return fault;
+            }
+        }
+        for (name, value) in self.headers.iter().chain(&self.env) {
+            if is_secret(name) && matches!(value, SecretValue::Text(_)) {
+                return Some(format!(
+                    "`{name}` looks like a secret, which does not belong into this file: write `{name} = {{ env = \"VARIABLE\" }}` or `{{ file = \"PATH\" }}`"
+                ));
+            }
+        }
+        None
+    }
+
+    /// Returns the endpoint, with the secrets that it needs.
+    pub(super) fn endpoint(&self) -> Result<Endpoint, Failure> {
+        let mut connect = ConnectArgs { cwd: self.cwd.clone(), ..ConnectArgs::default() };
+        for (name, value) in &self.headers {
+            connect.headers.push(format!("{name}: {}", value.read()?));
+        }
+        for (name, value) in &self.env {
+            connect.env.push(format!("{name}={}", value.read()?));
+        }
+        connect.command = self.command.iter().map(OsString::from).collect();
+        let words = self.url.iter().chain(&self.server).cloned().collect();
+        let (endpoint, _) = Endpoint::take("gateway", TargetArgs { words, connect })?;
+        Ok(if self.allow_private { endpoint } else { endpoint.guarded() })
+    }
+
+    /// Returns the text before the `_` of the names of tools and prompts; it is empty if there is no prefix.
+    pub(super) fn prefix_text<'a>(&'a self, name: &'a str) -> &'a str {
+        self.prefix.as_deref().unwrap_or(name)
+    }
+
+    /// Returns whether the user logs in to the server.
+    pub(super) fn has_login(&self) -> bool {
+        self.login
+    }
+
+    /// Returns the prefix of the target of this name.
+    pub(super) fn prefix(&self, name: &str) -> Prefix {
+        let prefix = match self.prefix_text(name) {
+            "" => Prefix::none(),
+            prefix => Prefix::new(prefix),
+        };
+        if self.prefix_uris { prefix.uris() } else { prefix }
+    }
+
+    /// Returns a provider with the changes of this entry.
+    pub(super) fn transform<P: Provider>(&self, provider: P) -> Transform<P> {
+        let mut changed = Transform::new(provider);
+        if !self.only.is_empty() {
+            changed = changed.only(ListKind::Tools, self.only.iter().map(String::as_str));
+        }
+        for pattern in &self.hide {
+            changed = changed.hide(ListKind::Tools, pattern.as_str());
+        }
+        for (name, tool) in &self.tools {
+            changed = changed.tool(name, tool.edit());
+        }
+        changed
+    }
+}
+
+impl ToolEntry {
+    /// Returns what is wrong with the changes. `offered` returns the name that clients have for a new name.
+    pub(super) fn fault(&self, offered: impl Fn(&str) -> String) -> Option<String> {
+        let renamed = self.rename.as_deref()?;
+        let offered = offered(renamed);
+        (!names::is_accepted(&offered)).then(|| {
+            format!(
+                "`{offered}` is a name that some hosts refuse: use up to {} letters, digits, `_` and `-`",
+                names::MAX_NAME
+            )
+        })
+    }
+
+    pub(super) fn edit(&self) -> EntryEdit {
+        let mut edit = EntryEdit::new();
+        if let Some(name) = &self.rename {
+            edit = edit.rename(name);
+        }
+        if let Some(title) = &self.title {
+            edit = edit.title(title);
+        }
+        if let Some(description) = &self.description {
+            edit = edit.describe(description);
+        }
+        let edit = self.fix.iter().fold(edit, |edit, (name, value)| edit.fix(name, value.clone()));
+        self.default.iter().fold(edit, |edit, (name, value)| edit.default_value(name, value.clone()))
+    }
+}

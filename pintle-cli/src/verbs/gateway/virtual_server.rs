@@ -1,0 +1,235 @@
+use std::{
+    borrow::Cow,
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError, RwLock},
+};
+
+use pintle::{
+    Server,
+    proto::Peer,
+    server::{
+        AuditRecord, CacheHint, ConnectionEvent, Cx, ListKind, Outcome, PageRequest, ProvidedEntry, Provider,
+        ProviderChanges, ProviderPage, RequestError, Rule, RuleDecision, Rules, Scope, SessionHandle, Target,
+        Transform,
+    },
+    types::{Notification, RpcError, schema::ServerCapabilities},
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{
+    backend::Backend,
+    file::rule_set,
+    target::{TargetEntry, ToolEntry},
+};
+
+/// A virtual server: a choice of what the gateway offers, at a path of its own.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct VirtualServerEntry {
+    /// The names of its targets; all by default.
+    targets: Vec<String>,
+    /// Instructions for the models of clients, in place of those of the gateway.
+    pub(super) instructions: Option<String>,
+    /// Whether it offers `search_tools` and `call_tool` in place of the tools. A change needs a new start.
+    pub(super) search: bool,
+    /// Patterns of the tools that are offered, by the names that the gateway has for them; all by default.
+    only: Vec<String>,
+    /// Patterns of the tools that are not offered.
+    hide: Vec<String>,
+    /// Changes of single tools, by the names that the gateway has for them.
+    tools: BTreeMap<String, ToolEntry>,
+    /// Rules in addition to those of the gateway: the strictest decision counts. They have the names that the gateway has.
+    rules: Vec<Rule>,
+    /// The decision if none of its rules decides: `hide` by default.
+    default: Option<RuleDecision>,
+}
+
+impl VirtualServerEntry {
+    /// Returns what is wrong with the entry, in a file with these targets.
+    pub(super) fn fault(&self, targets: &BTreeMap<String, TargetEntry>) -> Option<String> {
+        if let Some(unknown) = self.targets.iter().find(|name| !targets.contains_key(*name)) {
+            let near = crate::args::near(unknown, targets.keys().map(String::as_str));
+            let meant = near.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
+            return Some(format!("there is no target `{unknown}`{meant}"));
+        }
+        let fault = self.tools.values().find_map(|tool| tool.fault(str::to_owned));
+        fault.or_else(|| Rules::new(rule_set(&self.rules, self.default)).err().map(|error| error.to_string()))
+    }
+
+    /// Returns whether the server has the target of this name.
+    pub(super) fn has(&self, target: &str) -> bool {
+        self.targets.is_empty() || self.targets.iter().any(|name| name == target)
+    }
+
+    fn transform(&self, server: Server) -> Transform<Server> {
+        let mut changed = Transform::new(server);
+        if !self.only.is_empty() {
+            changed = changed.only(ListKind::Tools, self.only.iter().map(String::as_str));
+        }
+        for pattern in &self.hide {
+            changed = changed.hide(ListKind::Tools, pattern.as_str());
+        }
+        self.tools.iter().fold(changed, |changed, (name, tool)| changed.tool(name, tool.edit()))
+    }
+}
+
+/// The rules of the gateway, and where decisions of those of a virtual server are reported.
+#[derive(Clone)]
+pub(super) struct VirtualServerGates {
+    pub(super) rules: Rules,
+    pub(super) audit: Arc<dyn Fn(&AuditRecord<'_>) + Send + Sync>,
+}
+
+/// A virtual server that runs. Its choice can change while clients are connected.
+pub(super) struct VirtualServer {
+    name: String,
+    gates: VirtualServerGates,
+    current: RwLock<Arc<OfferedChoice>>,
+    attached: Mutex<Vec<ProviderChanges>>,
+}
+
+/// The part of a gateway that a virtual server offers at the moment.
+struct OfferedChoice {
+    entry: VirtualServerEntry,
+    backends: Vec<Arc<Backend>>,
+    /// The rules judge names and arguments as the backends get them, whatever the changes of the entry are.
+    provider: Transform<Server>,
+}
+
+impl VirtualServer {
+    /// Creates the server of an entry.
+    pub(super) fn new(
+        name: &str,
+        entry: &VirtualServerEntry,
+        gates: VirtualServerGates,
+        backends: &[Arc<Backend>],
+    ) -> pintle::Result<Self> {
+        let current = RwLock::new(Arc::new(OfferedChoice::new(name, entry, &gates, backends)?));
+        Ok(Self { name: name.to_owned(), gates, current, attached: Mutex::default() })
+    }
+
+    /// Offers what an entry chooses of these backends from now on, and notifies clients if that is something else.
+    pub(super) fn replace(
+        &self,
+        entry: &VirtualServerEntry,
+        backends: &[Arc<Backend>],
+    ) -> pintle::Result<()> {
+        let current = self.current();
+        let chosen = chosen(entry, backends);
+        let is_same = current.entry == *entry
+            && current.backends.len() == chosen.len()
+            && current.backends.iter().zip(&chosen).all(|(one, other)| Arc::ptr_eq(one, other));
+        if is_same {
+            return Ok(());
+        }
+        let choice = Arc::new(OfferedChoice::new(&self.name, entry, &self.gates, backends)?);
+        let attached = self.attached.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for changes in &attached {
+            choice.provider.attach(changes.clone());
+        }
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = choice;
+        for changes in attached {
+            changes.capabilities_changed();
+            changes.tools_changed();
+            changes.prompts_changed();
+            changes.resources_changed();
+        }
+        Ok(())
+    }
+
+    fn current(&self) -> Arc<OfferedChoice> {
+        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl OfferedChoice {
+    fn new(
+        name: &str,
+        entry: &VirtualServerEntry,
+        gates: &VirtualServerGates,
+        backends: &[Arc<Backend>],
+    ) -> pintle::Result<Self> {
+        let audit = gates.audit.clone();
+        let own = Rules::audited(rule_set(&entry.rules, entry.default), move |record: &AuditRecord<'_>| {
+            // What it allows is decided, and reported, by the rules of the gateway.
+            if record.decision != "allow" {
+                audit(record);
+            }
+        })?;
+        let server = Server::new(name, env!("CARGO_PKG_VERSION")).gate(gates.rules.clone()).gate(own);
+        let backends = chosen(entry, backends);
+        let server = backends.iter().fold(server, |server, backend| server.provider(backend.clone()));
+        let provider = entry.transform(server);
+        provider.check()?;
+        Ok(Self { entry: entry.clone(), backends, provider })
+    }
+}
+
+fn chosen(entry: &VirtualServerEntry, backends: &[Arc<Backend>]) -> Vec<Arc<Backend>> {
+    backends.iter().filter(|backend| entry.has(Backend::name(backend))).cloned().collect()
+}
+
+impl Provider for VirtualServer {
+    fn name(&self) -> Cow<'_, str> {
+        self.name.as_str().into()
+    }
+
+    fn capabilities(&self) -> ServerCapabilities {
+        self.current().provider.capabilities()
+    }
+
+    fn instructions(&self) -> Option<String> {
+        self.current().provider.instructions()
+    }
+
+    fn cache_hint(&self, list: ListKind) -> CacheHint {
+        self.current().provider.cache_hint(list)
+    }
+
+    async fn list(&self, cx: Cx, list: ListKind, page: PageRequest) -> Result<ProviderPage, RequestError> {
+        self.current().provider.list(cx, list, page).await
+    }
+
+    fn describe(&self, scope: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
+        self.current().provider.describe(scope, target)
+    }
+
+    async fn find(&self, cx: Cx, target: &Target<'_>) -> Result<Option<ProvidedEntry>, RequestError> {
+        self.current().provider.find(cx, target).await
+    }
+
+    async fn handle(&self, cx: Cx) -> Outcome {
+        self.current().provider.handle(cx).await
+    }
+
+    fn claims_state(&self) -> bool {
+        self.current().provider.claims_state()
+    }
+
+    fn attach(&self, changes: ProviderChanges) {
+        self.current().provider.attach(changes.clone());
+        self.attached.lock().unwrap_or_else(PoisonError::into_inner).push(changes);
+    }
+
+    fn watch(&self, uri: &str) {
+        self.current().provider.watch(uri);
+    }
+
+    fn unwatch(&self, uri: &str) {
+        self.current().provider.unwatch(uri);
+    }
+
+    fn connection_event(&self, event: ConnectionEvent<'_>) -> Result<(), RpcError> {
+        self.current().provider.connection_event(event)
+    }
+
+    async fn notified(
+        &self,
+        notification: Notification,
+        peer: Option<Arc<Peer>>,
+        session: Option<SessionHandle>,
+    ) {
+        self.current().provider.notified(notification, peer, session).await;
+    }
+}
