@@ -1,17 +1,18 @@
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use pintle_proto::server::{Body, Outcome};
 use pintle_types::{
-    RawObject, RpcError, method, plain_error,
-    schema::{
-        ListParams, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
-        ServerCapabilities,
-    },
+    RpcError, method, plain_error,
+    schema::{ListParams, ServerCapabilities},
 };
 
 use super::{options::CatalogueRoute, overlay::Overlay};
-use crate::server::{Cx, Entry, Target, ordered_map::OrderedMap};
+use crate::server::{
+    Cx, Entry, Target,
+    ordered_map::OrderedMap,
+    printed_list::{ListPage, PrintedList},
+};
 
 /// A list that a server has.
 #[non_exhaustive]
@@ -118,44 +119,37 @@ pub(crate) fn tools(cx: &Cx) -> Outcome {
     let is_intercepted = !cx.snapshot().settings.interceptors.is_empty();
     let in_session = is_intercepted && !cx.peer().revision.is_stateless();
     let printed = if in_session { &printed.session_tools } else { &printed.tools };
-    list(cx, ListKind::Tools, &catalogue.tools, printed, |page, next| {
-        let mut result = ListToolsResult::new(page.iter().map(|route| route.tool.clone()).collect());
-        if is_intercepted && !in_session {
-            result.tools.iter_mut().for_each(|tool| tool.execution = None);
+    list(cx, ListKind::Tools, &catalogue.tools, printed, |route| {
+        if is_intercepted && !in_session && route.tool.execution.is_some() {
+            let mut tool = route.tool.clone();
+            tool.execution = None;
+            return serde_json::to_string(&tool);
         }
-        result.next_cursor = next;
-        RawObject::from_serialize(&result)
+        serde_json::to_string(&route.tool)
     })
 }
 
 /// `prompts/list`.
 pub(crate) fn prompts(cx: &Cx) -> Outcome {
     let catalogue = &cx.snapshot().catalogue;
-    list(cx, ListKind::Prompts, &catalogue.prompts, &catalogue.printed.prompts, |page, next| {
-        let mut result = ListPromptsResult::new(page.iter().map(|route| route.prompt.clone()).collect());
-        result.next_cursor = next;
-        RawObject::from_serialize(&result)
+    list(cx, ListKind::Prompts, &catalogue.prompts, &catalogue.printed.prompts, |route| {
+        serde_json::to_string(&route.prompt)
     })
 }
 
 /// `resources/list`.
 pub(crate) fn resources(cx: &Cx) -> Outcome {
     let catalogue = &cx.snapshot().catalogue;
-    list(cx, ListKind::Resources, &catalogue.resources, &catalogue.printed.resources, |page, next| {
-        let mut result = ListResourcesResult::new(page.iter().map(|route| route.resource.clone()).collect());
-        result.next_cursor = next;
-        RawObject::from_serialize(&result)
+    list(cx, ListKind::Resources, &catalogue.resources, &catalogue.printed.resources, |route| {
+        serde_json::to_string(&route.resource)
     })
 }
 
 /// `resources/templates/list`.
 pub(crate) fn templates(cx: &Cx) -> Outcome {
     let catalogue = &cx.snapshot().catalogue;
-    list(cx, ListKind::Templates, &catalogue.templates, &catalogue.printed.templates, |page, next| {
-        let templates = page.iter().map(|route| route.resource_template.clone()).collect();
-        let mut result = ListResourceTemplatesResult::new(templates);
-        result.next_cursor = next;
-        RawObject::from_serialize(&result)
+    list(cx, ListKind::Templates, &catalogue.templates, &catalogue.printed.templates, |route| {
+        serde_json::to_string(&route.resource_template)
     })
 }
 
@@ -170,12 +164,13 @@ pub(crate) fn is_shown(cx: &Cx, entry: Entry<'_>, backend: Option<&str>) -> bool
     gates.is_empty() || gates.shows(&cx.scope(), entry, backend)
 }
 
+/// Returns a page of a list. Each entry is printed once, whoever sees it.
 fn list<R: CatalogueRoute>(
     cx: &Cx,
     kind: ListKind,
     routes: &OrderedMap<R>,
-    printed: &OnceLock<Arc<RawObject>>,
-    print: impl Fn(&[&Arc<R>], Option<String>) -> Result<RawObject, serde_json::Error>,
+    printed: &PrintedList,
+    print: impl Fn(&R) -> Result<String, serde_json::Error>,
 ) -> Outcome {
     let snapshot = cx.snapshot();
     let letter = kind.letter();
@@ -186,25 +181,29 @@ fn list<R: CatalogueRoute>(
     let hint = snapshot.list_hint(kind);
     // One page, nobody filtered out: printed once for everybody.
     let common = !snapshot.list_depends(kind) && snapshot.settings.page.is_none() && place == 0;
-    if let Some(body) = printed.get().filter(|_| common) {
+    if let Some(body) = printed.whole.get().filter(|_| common) {
         return Outcome::Cacheable(Body::Shared(body.clone()), hint);
     }
+    let entries = match printed.entries(routes, print) {
+        Ok(entries) => entries,
+        Err(error) => return Outcome::Failed(RpcError::internal(error.to_string())),
+    };
     let size = snapshot.settings.page.unwrap_or(usize::MAX).max(1);
-    let mut page = Vec::new();
+    let mut page = ListPage::default();
     let mut next = None;
     let mut last = place;
-    for (place, route) in routes.after(place).filter(|(_, route)| sees(cx, route)) {
-        if page.len() == size {
+    for (place, _) in routes.after(place).filter(|(_, route)| sees(cx, route)) {
+        if page.count == size {
             next = Some(last);
             break;
         }
-        page.push(route);
+        page.push(entries.get(&place).map_or("", |text| text));
         last = place;
     }
-    match print(&page, next.map(|place| printed_cursor(letter, place))) {
+    match page.finish(kind.member(), next.map(|place| printed_cursor(letter, place)).as_deref()) {
         Err(error) => Outcome::Failed(RpcError::internal(error.to_string())),
         Ok(body) if common => {
-            Outcome::Cacheable(Body::Shared(printed.get_or_init(|| Arc::new(body)).clone()), hint)
+            Outcome::Cacheable(Body::Shared(printed.whole.get_or_init(|| Arc::new(body)).clone()), hint)
         }
         Ok(body) => Outcome::Cacheable(body.into(), hint),
     }

@@ -18,12 +18,9 @@ pub(crate) mod template;
 pub(crate) mod texts;
 pub(crate) mod tool;
 
-use std::{
-    fmt,
-    sync::{Arc, OnceLock},
-};
+use std::{fmt, sync::Arc};
 
-use pintle_types::{RawObject, schema::Resource};
+use pintle_types::schema::Resource;
 
 use self::{
     options::CatalogueRoute, overlay::PrincipalTools, prompt::PromptRoute, resource::ResourceRoute,
@@ -35,6 +32,7 @@ use crate::{
         access::required::{Required, RequirementSummary},
         handler::state_map::StateMap,
         ordered_map::OrderedMap,
+        printed_list::PrintedLists,
     },
     uri::Vars,
 };
@@ -51,7 +49,7 @@ pub(crate) struct Catalogue {
     pub(crate) principal_tools: PrincipalTools,
     pub(crate) requires: RequirementSummary,
     /// The lists as they are serialized for callers who see everything, on one page.
-    pub(crate) printed: Printed,
+    pub(crate) printed: PrintedLists,
 }
 
 /// The sources of resources.
@@ -81,17 +79,6 @@ impl fmt::Debug for Sources {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} sources", self.0.len())
     }
-}
-
-/// Lists that were serialized once. A changed catalogue has none.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Printed {
-    pub(crate) tools: OnceLock<Arc<RawObject>>,
-    /// The tools as sessions see them, if they differ.
-    pub(crate) session_tools: OnceLock<Arc<RawObject>>,
-    pub(crate) prompts: OnceLock<Arc<RawObject>>,
-    pub(crate) resources: OnceLock<Arc<RawObject>>,
-    pub(crate) templates: OnceLock<Arc<RawObject>>,
 }
 
 impl Catalogue {

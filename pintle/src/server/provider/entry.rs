@@ -75,7 +75,10 @@ impl ProvidedEntry {
 
     /// Writes the name, URI or URI template with this prefix.
     pub(crate) fn prefixed(mut self, prefix: &Prefix) -> Self {
-        self.prefixes.push(prefix.clone());
+        match &mut self.source {
+            DefinitionSource::Value(definition) if self.prefixes.is_empty() => definition.prefix(prefix),
+            _ => self.prefixes.push(prefix.clone()),
+        }
         self
     }
 

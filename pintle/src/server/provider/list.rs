@@ -3,10 +3,11 @@
 use pintle_proto::server::{Body, Outcome};
 use pintle_types::{RawObject, RawValue, RpcError};
 
-use super::{entry::Definition, page::key};
+use super::{page::key, registry::RegisteredProvider};
 use crate::server::{
     Cx, ListKind, PageRequest, RequestError, Target,
     catalogue::{lists, overlay::Overlay, source, source::PagePosition},
+    printed_list::ListPage,
 };
 
 /// The number of pages of providers that one request reads.
@@ -80,7 +81,9 @@ async fn fill(
         });
         for (behind, entry) in (first + 1..).zip(found.entries.into_iter().skip(first)) {
             let Some(key) = key(list, &entry) else { continue };
-            if !is_shown(cx, list, &entry, &backend) || is_shadowed(cx, list, &key, position.source).await {
+            if !is_shown(cx, known, (list, &entry), &backend)
+                || is_shadowed(cx, list, &key, position.source).await
+            {
                 continue;
             }
             if page.is_full() {
@@ -95,7 +98,7 @@ async fn fill(
             cursor => PagePosition { source: position.source, cursor, ..PagePosition::default() },
         };
         // Without a page size, a page of the provider is one of the list.
-        if more && page.size == usize::MAX && page.count > 0 {
+        if more && page.size == usize::MAX && page.entries.count > 0 {
             return Ok(Some(position));
         }
     }
@@ -103,9 +106,15 @@ async fn fill(
 }
 
 /// Returns whether the gates of the server show an entry. If there are any, one that cannot be decoded is hidden.
-fn is_shown(cx: &Cx, list: ListKind, entry: &RawObject, backend: &str) -> bool {
+fn is_shown(
+    cx: &Cx,
+    known: &RegisteredProvider,
+    (list, entry): (ListKind, &RawObject),
+    backend: &str,
+) -> bool {
     cx.snapshot().gates.is_empty()
-        || Definition::decode(list, entry)
+        || known
+            .decode(list, entry)
             .is_some_and(|definition| lists::is_shown(cx, definition.entry(), Some(backend)))
 }
 
@@ -126,54 +135,40 @@ async fn is_shadowed(cx: &Cx, list: ListKind, key: &str, provider: usize) -> boo
         && cx.snapshot().providers.find(cx, &target, provider).await.is_ok_and(|found| found.is_some()))
 }
 
-/// A page of a list, of entries that are text.
+/// A page of a list that is filled from several providers.
 struct EntryPage {
-    /// The entries, with commas between them.
-    text: String,
-    count: usize,
+    entries: ListPage,
     size: usize,
 }
 
 impl EntryPage {
     fn new(cx: &Cx) -> Self {
         let size = cx.snapshot().settings.page.unwrap_or(usize::MAX).max(1);
-        Self { text: String::new(), count: 0, size }
+        Self { entries: ListPage::default(), size }
     }
 
     /// Begins a page with the entries of another one.
     fn after(cx: &Cx, list: ListKind, body: &Body) -> Result<Self, serde_json::Error> {
         let mut page = Self::new(cx);
         let entries: Option<Vec<&RawValue>> = body.decode_member(list.member())?;
-        entries.into_iter().flatten().for_each(|entry| page.push_text(entry.get()));
+        entries.into_iter().flatten().for_each(|entry| page.entries.push(entry.get()));
         Ok(page)
     }
 
     fn is_full(&self) -> bool {
-        self.count >= self.size
+        self.entries.count >= self.size
     }
 
     fn limit(&self) -> usize {
-        if self.size == usize::MAX { usize::MAX } else { self.size.saturating_sub(self.count) }
+        if self.size == usize::MAX { usize::MAX } else { self.size.saturating_sub(self.entries.count) }
     }
 
     fn push(&mut self, entry: &RawObject) {
-        self.push_text(entry.as_str());
-    }
-
-    fn push_text(&mut self, entry: &str) {
-        if self.count > 0 {
-            self.text.push(',');
-        }
-        self.text.push_str(entry);
-        self.count += 1;
+        self.entries.push(entry.as_str());
     }
 
     fn finish(self, list: ListKind, next: Option<&PagePosition>) -> Result<RawObject, serde_json::Error> {
-        let entries = RawValue::from_string(format!("[{}]", self.text))?;
-        let page = RawObject::builder(entries.get().len() + 64).member(list.member(), &entries)?;
-        match next {
-            None => page.finish(),
-            Some(position) => page.text("nextCursor", &position.encode(list.provider_letter())).finish(),
-        }
+        self.entries
+            .finish(list.member(), next.map(|position| position.encode(list.provider_letter())).as_deref())
     }
 }

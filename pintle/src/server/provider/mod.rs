@@ -3,6 +3,7 @@
 pub(crate) mod any;
 pub(crate) mod changes;
 pub(crate) mod conflicts;
+pub(crate) mod definitions;
 pub(crate) mod entry;
 pub(crate) mod list;
 pub(crate) mod mount;

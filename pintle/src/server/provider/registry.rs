@@ -6,12 +6,13 @@ use std::{
 
 use pintle_proto::server::CacheHint;
 use pintle_types::{
-    JsonObject, RpcError,
+    JsonObject, RawObject, RpcError,
     schema::{CacheScope, ServerCapabilities},
 };
 
 use super::{
     any::AnyProvider,
+    definitions::DefinitionCache,
     entry::{Definition, ProvidedEntry},
 };
 use crate::server::{ConnectionEvent, Cx, ListKind, RequestError, Scope, Target, catalogue::lists};
@@ -25,6 +26,7 @@ pub(crate) struct Providers(Vec<RegisteredProvider>);
 pub(crate) struct RegisteredProvider {
     pub(crate) provider: Arc<dyn AnyProvider>,
     declared: Arc<DeclaredFacts>,
+    definitions: Arc<DefinitionCache>,
 }
 
 /// The facts that a provider declares. They are read outside of the lock of the server, because its code is that of others.
@@ -70,17 +72,22 @@ impl RegisteredProvider {
     /// Reads what a provider declares.
     pub(crate) fn new(provider: Arc<dyn AnyProvider>) -> Self {
         let declared = Arc::new(DeclaredFacts::of(&*provider));
-        Self { provider, declared }
+        Self { provider, declared, definitions: Arc::default() }
     }
 
     /// Reads again what the provider declares. Returns it if that is something else now.
     pub(crate) fn refreshed(&self) -> Option<Self> {
-        let refreshed = Self::new(self.provider.clone());
+        let refreshed = Self { definitions: self.definitions.clone(), ..Self::new(self.provider.clone()) };
         (refreshed.declared != self.declared).then_some(refreshed)
     }
 
     pub(crate) fn offers(&self, list: ListKind) -> bool {
         list.is_offered(&self.declared.capabilities)
+    }
+
+    /// Returns the definition of an entry that the provider has listed.
+    pub(crate) fn decode(&self, list: ListKind, entry: &RawObject) -> Option<Arc<Definition>> {
+        self.definitions.decode(list, entry)
     }
 
     fn may_have(&self, target: &Target<'_>) -> bool {

@@ -16,6 +16,7 @@ use serde_json::{Value, json, value::to_raw_value};
 use super::{
     Provider, ServerKey,
     changes::ProviderChanges,
+    definitions::DefinitionCache,
     entry::{Definition, ProvidedEntry},
     page::ProviderPage,
 };
@@ -59,7 +60,10 @@ const MAX_FOUND: usize = 50;
 /// # Ok(()) }
 /// ```
 #[derive(Debug)]
-pub struct ToolSearch<P>(Arc<P>);
+pub struct ToolSearch<P> {
+    provider: Arc<P>,
+    definitions: DefinitionCache,
+}
 
 /// The arguments of `search_tools`.
 #[derive(Deserialize)]
@@ -71,7 +75,7 @@ struct Query {
 impl<P: Provider> ToolSearch<P> {
     /// Creates a search over the tools of a provider.
     pub fn new(provider: P) -> Self {
-        Self(Arc::new(provider))
+        Self { provider: Arc::new(provider), definitions: DefinitionCache::default() }
     }
 
     async fn search(&self, cx: &Cx) -> Result<Outcome, RequestError> {
@@ -83,22 +87,22 @@ impl<P: Provider> ToolSearch<P> {
         };
         let Query { query, limit } = serde_json::from_str(cx.sent_arguments()).map_err(invalid)?;
         let words = words(&query);
-        let mut found: Vec<(usize, Tool)> = Vec::new();
+        let mut found: Vec<(usize, Arc<Definition>)> = Vec::new();
         let mut page = PageRequest { cursor: None, limit: usize::MAX };
         let mut seen = 0;
         for _ in 0..MAX_PAGES {
             let listing = cx.clone().with_params(RawObject::empty());
-            let tools = self.0.list(listing, ListKind::Tools, page.clone()).await?;
+            let tools = self.provider.list(listing, ListKind::Tools, page.clone()).await?;
             seen += tools.entries.len();
             for entry in &tools.entries {
-                let Some(definition) = Definition::decode(ListKind::Tools, entry) else { continue };
-                if !lists::is_shown(cx, definition.entry(), Some(&self.0.name())) {
+                let Some(definition) = self.definitions.decode(ListKind::Tools, entry) else { continue };
+                if !lists::is_shown(cx, definition.entry(), Some(&self.provider.name())) {
                     continue;
                 }
-                if let Definition::Tool(tool) = definition
-                    && let Some(score) = score(&words, &tool)
+                if let Definition::Tool(tool) = &*definition
+                    && let Some(score) = score(&words, tool)
                 {
-                    found.push((score, tool));
+                    found.push((score, definition));
                 }
             }
             page.cursor = tools.cursor.filter(|_| seen < MAX_TOOLS);
@@ -111,8 +115,11 @@ impl<P: Provider> ToolSearch<P> {
         let tools: Vec<Value> = found
             .iter()
             .take(limit.unwrap_or(FOUND).min(MAX_FOUND))
-            .map(|(_, tool)| {
-                json!({"name": tool.name, "description": tool.description, "inputSchema": tool.input_schema})
+            .filter_map(|(_, definition)| match &**definition {
+                Definition::Tool(tool) => Some(
+                    json!({"name": tool.name, "description": tool.description, "inputSchema": tool.input_schema}),
+                ),
+                _ => None,
             })
             .collect();
         let text = serde_json::to_string(&json!({ "tools": tools, "matches": found.len() }))?;
@@ -135,15 +142,15 @@ impl<P: Provider> ToolSearch<P> {
         });
         let unknown = || unknown(&name);
         let target = Target::Tool(name.as_str().into());
-        let entry = match self.0.find(inner.clone(), &target).await {
+        let entry = match self.provider.find(inner.clone(), &target).await {
             Ok(Some(entry)) => entry,
             Ok(None) => return unknown(),
             Err(_) if !inner.snapshot().gates.is_empty() => return unknown(),
             Err(error) => return error.outcome(cx.method(), None),
         };
-        match entry.admit(&inner, &self.0.name(), &target) {
+        match entry.admit(&inner, &self.provider.name(), &target) {
             Ok(grant) => {
-                let provider = self.0.clone();
+                let provider = self.provider.clone();
                 grant.run(&inner, move |cx| Box::pin(async move { provider.handle(cx).await })).await
             }
             Err(refused) => refused.or_unknown(unknown),
@@ -220,45 +227,45 @@ fn own(target: &Target<'_>) -> Option<ProvidedEntry> {
 
 impl<P: Provider> Provider for ToolSearch<P> {
     fn name(&self) -> Cow<'_, str> {
-        self.0.name()
+        self.provider.name()
     }
 
     fn capabilities(&self) -> ServerCapabilities {
-        self.0.capabilities()
+        self.provider.capabilities()
     }
 
     fn instructions(&self) -> Option<String> {
-        self.0.instructions()
+        self.provider.instructions()
     }
 
     fn cache_hint(&self, list: ListKind) -> CacheHint {
-        self.0.cache_hint(list)
+        self.provider.cache_hint(list)
     }
 
     async fn list(&self, cx: Cx, list: ListKind, page: PageRequest) -> Result<ProviderPage, RequestError> {
         match list {
             ListKind::Tools => ProviderPage::of(tools()),
-            _ => self.0.list(cx, list, page).await,
+            _ => self.provider.list(cx, list, page).await,
         }
     }
 
     fn describe(&self, scope: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
         match target {
             Target::Tool(_) => own(target),
-            _ => self.0.describe(scope, target),
+            _ => self.provider.describe(scope, target),
         }
     }
 
     async fn find(&self, cx: Cx, target: &Target<'_>) -> Result<Option<ProvidedEntry>, RequestError> {
         match target {
             Target::Tool(_) => Ok(own(target)),
-            _ => self.0.find(cx, target).await,
+            _ => self.provider.find(cx, target).await,
         }
     }
 
     async fn handle(&self, cx: Cx) -> Outcome {
         if cx.method() != method::TOOLS_CALL {
-            return self.0.handle(cx).await;
+            return self.provider.handle(cx).await;
         }
         match cx.target() {
             Some(Target::Tool(name)) if name == CALL => self.call(&cx).await,
@@ -271,38 +278,38 @@ impl<P: Provider> Provider for ToolSearch<P> {
     }
 
     fn handles_any_method(&self) -> bool {
-        self.0.handles_any_method()
+        self.provider.handles_any_method()
     }
 
     fn claims_state(&self) -> bool {
-        self.0.claims_state()
+        self.provider.claims_state()
     }
 
     fn names(&self, list: ListKind) -> Vec<String> {
         match list {
             ListKind::Tools => tools().into_iter().map(|tool| tool.name).collect(),
-            _ => self.0.names(list),
+            _ => self.provider.names(list),
         }
     }
 
     fn check(&self) -> crate::Result<()> {
-        self.0.check()
+        self.provider.check()
     }
 
     fn attach(&self, changes: ProviderChanges) {
-        self.0.attach(changes);
+        self.provider.attach(changes);
     }
 
     fn watch(&self, uri: &str) {
-        self.0.watch(uri);
+        self.provider.watch(uri);
     }
 
     fn unwatch(&self, uri: &str) {
-        self.0.unwatch(uri);
+        self.provider.unwatch(uri);
     }
 
     fn connection_event(&self, event: ConnectionEvent<'_>) -> Result<(), RpcError> {
-        self.0.connection_event(event)
+        self.provider.connection_event(event)
     }
 
     fn notified(
@@ -311,18 +318,18 @@ impl<P: Provider> Provider for ToolSearch<P> {
         peer: Option<Arc<Peer>>,
         session: Option<SessionHandle>,
     ) -> impl Future<Output = ()> + Send {
-        self.0.notified(notification, peer, session)
+        self.provider.notified(notification, peer, session)
     }
 
     fn has_unlisted(&self) -> bool {
-        self.0.has_unlisted()
+        self.provider.has_unlisted()
     }
 
     fn is_gated(&self) -> bool {
-        self.0.is_gated()
+        self.provider.is_gated()
     }
 
     fn contains(&self, server: ServerKey) -> bool {
-        self.0.contains(server)
+        self.provider.contains(server)
     }
 }

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::server::{Access, ListKind, NamePattern, Principal};
+use crate::server::{Access, ListKind, Principal, provider::transform::pattern};
 
 /// One rule: conditions, all of which a request has to meet, and what then happens. A condition that is left out is met.
 #[non_exhaustive]
@@ -133,23 +133,27 @@ pub(super) enum Match {
 }
 
 fn any_matches(patterns: &[String], name: &str) -> bool {
-    patterns.iter().any(|pattern| NamePattern::new(pattern.as_str()).matches(name))
+    patterns.iter().any(|pattern| pattern::matches(pattern, name))
 }
 
 impl Rule {
     pub(super) fn matches(&self, subject: &RuleSubject<'_>) -> Match {
-        let conditions = [
-            ("the entry", self.matches_entry(subject)),
-            (
-                "`backends`",
-                self.backends.is_empty() || subject.backend.is_some_and(|it| any_matches(&self.backends, it)),
-            ),
-            ("`principals`", self.principals.is_empty() || self.matches_principal(subject.identity)),
-            ("`rights`", self.rights.iter().all(|right| (subject.has)(right))),
-            ("`hints`", self.hints == HintMatch::default() || self.hints.matches(subject)),
-        ];
-        if let Some((condition, _)) = conditions.into_iter().find(|(_, met)| !met) {
-            return Match::No(condition);
+        let is_of_backend = |backend: &str| any_matches(&self.backends, backend);
+        let unmet = if !self.matches_entry(subject) {
+            "the entry"
+        } else if !(self.backends.is_empty() || subject.backend.is_some_and(is_of_backend)) {
+            "`backends`"
+        } else if !(self.principals.is_empty() || self.matches_principal(subject.identity)) {
+            "`principals`"
+        } else if !self.rights.iter().all(|right| (subject.has)(right)) {
+            "`rights`"
+        } else if !(self.hints == HintMatch::default() || self.hints.matches(subject)) {
+            "`hints`"
+        } else {
+            ""
+        };
+        if !unmet.is_empty() {
+            return Match::No(unmet);
         }
         if self.arguments.is_empty() {
             return Match::Yes;
@@ -179,7 +183,7 @@ impl Rule {
             ("@local", identity) => identity == Principal::Local,
             ("@anonymous", identity) => identity == Principal::Anonymous,
             ("@named", identity) => matches!(identity, Principal::Named(_)),
-            (pattern, Principal::Named(name)) => NamePattern::new(pattern).matches(name),
+            (pattern, Principal::Named(name)) => pattern::matches(pattern, name),
             _ => false,
         })
     }
@@ -235,9 +239,7 @@ fn is_equal(arguments: &JsonObject, (path, wanted): (&String, &Value)) -> bool {
         }
     }
     match (found, wanted) {
-        (Some(Value::String(found)), Value::String(pattern)) => {
-            NamePattern::new(pattern.as_str()).matches(found)
-        }
+        (Some(Value::String(found)), Value::String(pattern)) => pattern::matches(pattern, found),
         (Some(Value::Number(found)), Value::Number(wanted)) => {
             found == wanted || found.as_f64() == wanted.as_f64()
         }

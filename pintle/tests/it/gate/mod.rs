@@ -3,6 +3,8 @@
 mod confirm;
 mod counts;
 mod hostile;
+#[cfg(feature = "http-server")]
+mod http;
 mod leaks;
 mod methods;
 mod repeated;

@@ -159,7 +159,7 @@ async fn a_provider_may_answer_for_names_that_it_does_not_list() {
         for (method, params) in [
             ("tools/call", json!({"name": "g_delete_branch"})),
             ("tools/call", json!({"name": "g_push", "arguments": {"branch": "a", "force": true}})),
-            ("tools/call", json!({"name": "g_delete_branc"})),
+            ("tools/call", json!({"name": "g_elete_branch"})),
             ("resources/read", json!({"uri": "raw://1"})),
         ] {
             let answer = client.call(method, params.clone()).await;

@@ -22,19 +22,25 @@ impl NamePattern {
 
     /// Returns whether a name has this pattern.
     pub fn matches(&self, name: &str) -> bool {
-        let Some((first, rest)) = self.0.split_once('*') else { return *self.0 == *name };
-        let Some(mut name) = name.strip_prefix(first) else { return false };
-        let mut parts = rest.split('*');
-        let Some(last) = parts.next_back() else { return false };
-        // Taking each part where it first occurs leaves the most for the others.
-        for part in parts {
-            match name.find(part) {
-                Some(at) => name = &name[at + part.len()..],
-                None => return false,
-            }
-        }
-        name.ends_with(last)
+        matches(&self.0, name)
     }
+}
+
+/// Returns whether a name has a pattern.
+pub(crate) fn matches(pattern: &str, mut name: &str) -> bool {
+    let Some((first, rest)) = pattern.split_once('*') else { return *pattern == *name };
+    let Some(behind) = name.strip_prefix(first) else { return false };
+    name = behind;
+    let mut parts = rest.split('*');
+    let Some(last) = parts.next_back() else { return false };
+    // Taking each part where it first occurs leaves the most for the others.
+    for part in parts {
+        match name.find(part) {
+            Some(at) => name = &name[at + part.len()..],
+            None => return false,
+        }
+    }
+    name.ends_with(last)
 }
 
 impl<T: Into<Box<str>>> From<T> for NamePattern {
