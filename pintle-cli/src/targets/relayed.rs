@@ -1,6 +1,6 @@
 use std::{future::ready, io};
 
-use pintle::{Client, relay::Relay};
+use pintle::{Client, client::http::Auth, relay::Relay};
 
 use super::{Endpoint, ProgramStarts, ResolvedTarget};
 use crate::{
@@ -15,7 +15,7 @@ impl Endpoint {
         &self,
         target: ResolvedTarget,
         client: Client,
-        login: Option<BackgroundLogin>,
+        auth: Option<impl Auth + Clone>,
         starts: ProgramStarts,
         output: &Output,
     ) -> Result<Relay, Failure> {
@@ -37,8 +37,8 @@ impl Endpoint {
                 // What cannot be used at all is reported as the other verbs do.
                 drop(self.http(&url)?);
                 let endpoint = self.clone();
-                let open = move || match &login {
-                    Some(login) => Ok(endpoint.http(&url)?.auth(login.clone())),
+                let open = move || match &auth {
+                    Some(auth) => Ok(endpoint.http(&url)?.auth(auth.clone())),
                     None => endpoint.http(&url),
                 };
                 Relay::connect(client, move || ready(open().map_err(io_error))).await

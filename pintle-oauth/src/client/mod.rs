@@ -22,6 +22,7 @@ pub use consent::{
 pub use grant::{
     assertion::{Assertion, IdentityProvider},
     device::DeviceCode,
+    exchange::{ExchangedToken, TokenExchange},
 };
 pub use oauth::OAuth;
 pub use store::{Memory, Store, StoreLock, credentials::Credentials, file::File, stored_login::StoredLogin};

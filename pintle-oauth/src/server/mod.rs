@@ -35,7 +35,7 @@ pub use jwt::Jwt;
 pub use principal::Principal;
 pub use protected::Protected;
 pub use service::ProtectedService;
-pub use token::Token;
+pub use token::{CallerToken, Token};
 pub use verify::{Rejection, Verify};
 
 pub use crate::shared::{

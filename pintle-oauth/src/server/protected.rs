@@ -66,6 +66,7 @@ pub struct Protected {
     documentation: Option<String>,
     pub(super) dpop_only: bool,
     pub(super) replay: Arc<Replay>,
+    pub(super) keeps_token: bool,
     /// Returns the name of a principal, in place of its key.
     pub(super) names: Option<Arc<PrincipalNames>>,
 }
@@ -99,6 +100,7 @@ impl Protected {
             documentation: None,
             dpop_only: false,
             replay: Arc::default(),
+            keeps_token: false,
             names: None,
         })
     }
@@ -181,6 +183,13 @@ impl Protected {
     #[must_use]
     pub fn principals(mut self, name: impl Fn(&Principal) -> Option<String> + Send + Sync + 'static) -> Self {
         self.names = Some(Arc::new(name));
+        self
+    }
+
+    /// Adds the [`CallerToken`](super::CallerToken) to the extensions of requests. Without this, no handler sees a token.
+    #[must_use]
+    pub fn keep_token(mut self) -> Self {
+        self.keeps_token = true;
         self
     }
 

@@ -36,7 +36,7 @@ use super::{
     principal::Principal,
     protected::Protected,
     scope::Scopes,
-    token::Token,
+    token::{CallerToken, Token},
     verify::Rejection,
 };
 
@@ -141,7 +141,13 @@ impl Gatekeeper {
                 format!("the token lacks the scopes `{}`, which every request needs", self.protected.scopes);
             return Err(refused(StatusCode::FORBIDDEN, message, Some(challenge)));
         }
+        let token =
+            presented(parts).ok().flatten().filter(|token| self.protected.keeps_token && !token.with_proof);
+        let token = token.map(|token| CallerToken::new(token.text));
         hide_token(&mut parts.headers);
+        if let Some(token) = token {
+            parts.extensions.insert(token);
+        }
         let mut known = self.known(name, &principal, granted);
         if let Some(digest) = digest {
             let gatekeeper = self.clone();

@@ -100,6 +100,24 @@ impl fmt::Debug for Token {
     }
 }
 
+/// The token of a request, for a server that exchanges it for one of another server. It must not be sent to that server itself.
+///
+/// Requests have it in their extensions if [`Protected::keep_token`](super::Protected::keep_token) is set. Tokens that are bound to a key are not kept: nobody else can use
+/// them.
+#[derive(Clone, Debug)]
+pub struct CallerToken(Secret);
+
+impl CallerToken {
+    pub(super) fn new(token: &str) -> Self {
+        Self(Secret::new(token))
+    }
+
+    /// Returns the token.
+    pub fn secret(&self) -> &Secret {
+        &self.0
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

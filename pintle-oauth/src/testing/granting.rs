@@ -14,6 +14,8 @@ use super::{
 };
 use crate::shared::noise::sha256;
 
+const ACCESS_TOKEN: &str = "urn:ietf:params:oauth:token-type:access_token";
+
 /// The token endpoint.
 pub(super) fn token(state: &mut State, issuer: &str, received: &Received) -> Answer {
     let bound_to = match bound_to(state, issuer, received) {
@@ -21,7 +23,7 @@ pub(super) fn token(state: &mut State, issuer: &str, received: &Received) -> Ans
         Err(refused) => return refused,
     };
     if received.grant() == Some("token-exchange") {
-        return exchange(state, received).unwrap_or_else(|refused| refused);
+        return exchange(state, issuer, received).unwrap_or_else(|refused| refused);
     }
     let granted = match received.grant() {
         Some("authorization_code") => redeemed(state, received),
@@ -264,11 +266,18 @@ fn asserted(state: &mut State, received: &Received) -> Result<Granted, Answer> {
     Ok(Granted::once(agreed(state, received, client, subject)))
 }
 
-/// Exchanges an identity token for an ID-JAG, the assertion of an identity provider for another authorization server:
-/// RFC 8693.
-fn exchange(state: &mut State, received: &Received) -> Result<Answer, Answer> {
-    authenticated(state, received)?;
+/// Exchanges an identity token for an ID-JAG, the assertion of an identity provider for another authorization server, or an access token
+/// for one that another server accepts: RFC 8693.
+fn exchange(state: &mut State, issuer: &str, received: &Received) -> Result<Answer, Answer> {
+    let client = authenticated(state, received)?;
     let token = received.get("subject_token").unwrap_or_default();
+    if received.get("requested_token_type") == Some(ACCESS_TOKEN) {
+        let claims = state.tokens.claims(token, state.now());
+        let subject = claims.and_then(|claims| claims["sub"].as_str().map(str::to_owned));
+        let subject = subject.ok_or_else(|| Answer::refused("invalid_grant", "the token is not valid"))?;
+        let granted = Granted::once(agreed(state, received, client, subject));
+        return Ok(issue(state, issuer, granted, None));
+    }
     if !state.assertions.iter().any(|known| known == token) {
         return Err(Answer::refused("invalid_grant", "the token is not trusted"));
     }

@@ -21,10 +21,12 @@ use pintle::{
 };
 use tokio::time::Instant;
 
-use super::names::HostNames;
+use super::{caller_targets::CallerTargets, names::HostNames};
 
 /// The time that a backend has for its lists. After that, the other backends are listed without it.
 const LIST_TIMEOUT: Duration = Duration::from_secs(10);
+/// The time in which a target is connected for a token of a client.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
 /// The limits of a list of one backend, in entries, bytes and pages. The rest is left out.
 const MAX_ENTRIES: usize = 5_000;
 const MAX_LIST_BYTES: usize = 8 << 20;
@@ -46,6 +48,8 @@ pub(super) struct Backend {
 enum BackendState {
     Down(Arc<Outage>),
     Up(Arc<ConnectedTarget>),
+    /// Connected for each token of a client.
+    PerCaller(Arc<CallerTargets>),
     /// No longer in the file.
     Removed,
 }
@@ -101,6 +105,15 @@ impl Backend {
         self.notify();
     }
 
+    /// Offers what the target of this number offers to each token of a client.
+    pub(super) fn connect_callers(&self, number: u64, callers: CallerTargets) {
+        for changes in self.attached() {
+            callers.attach(&changes);
+        }
+        self.set_if(number, BackendState::PerCaller(Arc::new(callers)));
+        self.notify();
+    }
+
     /// Notes why the target of this number is not connected.
     pub(super) fn fail(&self, number: u64, reason: String) {
         let BackendState::Down(outage) = self.state() else { return };
@@ -116,7 +129,7 @@ impl Backend {
 
     /// Returns whether the target was connected.
     pub(super) fn is_up(&self) -> bool {
-        matches!(self.state(), BackendState::Up(_))
+        matches!(self.state(), BackendState::Up(_) | BackendState::PerCaller(_))
     }
 
     pub(super) fn is_removed(&self) -> bool {
@@ -161,6 +174,27 @@ impl Backend {
     fn connected(&self) -> Option<Arc<ConnectedTarget>> {
         match self.state() {
             BackendState::Up(connected) => Some(connected),
+            BackendState::Down(_) | BackendState::PerCaller(_) | BackendState::Removed => None,
+        }
+    }
+
+    /// Returns all targets that are connected.
+    fn all_connected(&self) -> Vec<Arc<ConnectedTarget>> {
+        match self.state() {
+            BackendState::Up(connected) => vec![connected],
+            BackendState::PerCaller(callers) => callers.all(),
+            BackendState::Down(_) | BackendState::Removed => Vec::new(),
+        }
+    }
+
+    /// Returns the target for a request.
+    async fn connected_for(&self, cx: &Cx) -> Option<Result<Arc<ConnectedTarget>, String>> {
+        match self.state() {
+            BackendState::Up(connected) => Some(Ok(connected)),
+            BackendState::PerCaller(callers) => {
+                let connected = tokio::time::timeout(OPEN_TIMEOUT, callers.connected(cx.extensions())).await;
+                Some(connected.unwrap_or_else(|_| Err("it cannot be reached in time".to_owned())))
+            }
             BackendState::Down(_) | BackendState::Removed => None,
         }
     }
@@ -193,17 +227,17 @@ impl Backend {
 }
 
 impl Outage {
-    /// Returns whether the target may have a tool or prompt.
-    fn may_have(&self, target: &Target<'_>) -> bool {
-        let rest = target.name().strip_prefix(&*self.prefix);
-        matches!(target, Target::Tool(_) | Target::Prompt(_))
-            && rest.is_some_and(|rest| self.prefix.is_empty() || rest.starts_with('_'))
-    }
-
     fn describe(&self, name: &str) -> String {
         let seconds = self.since.elapsed().as_secs();
         format!("the backend `{name}` has been down for {seconds} s, call again later: {}", self.reason)
     }
+}
+
+/// Returns whether a target whose names have this prefix, or none if it is empty, may have a tool or prompt.
+fn may_have(prefix: &str, target: &Target<'_>) -> bool {
+    let rest = target.name().strip_prefix(prefix);
+    matches!(target, Target::Tool(_) | Target::Prompt(_))
+        && rest.is_some_and(|rest| prefix.is_empty() || rest.starts_with('_'))
 }
 
 fn being_connected(prefix: &str) -> BackendState {
@@ -240,7 +274,7 @@ impl Provider for Backend {
     }
 
     async fn list(&self, cx: Cx, list: ListKind, page: PageRequest) -> Result<ProviderPage, RequestError> {
-        let Some(connected) = self.connected() else { return Ok(ProviderPage::default()) };
+        let Some(Ok(connected)) = self.connected_for(&cx).await else { return Ok(ProviderPage::default()) };
         let offered = connected.capabilities();
         let is_offered = match list {
             ListKind::Tools => offered.tools.is_some(),
@@ -256,14 +290,25 @@ impl Provider for Backend {
     }
 
     fn describe(&self, scope: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
-        self.connected()?.describe(scope, target)
+        match self.state() {
+            BackendState::Up(connected) => connected.describe(scope, target),
+            BackendState::PerCaller(callers) => callers.known(scope.extensions)?.describe(scope, target),
+            BackendState::Down(_) | BackendState::Removed => None,
+        }
     }
 
     async fn find(&self, cx: Cx, target: &Target<'_>) -> Result<Option<ProvidedEntry>, RequestError> {
         match self.state() {
             BackendState::Up(connected) => connected.find(cx, target).await,
+            BackendState::PerCaller(callers) => match self.connected_for(&cx).await {
+                Some(Ok(connected)) => connected.find(cx, target).await,
+                Some(Err(reason)) if may_have(callers.prefix(), target) => {
+                    Err(RequestError::new(format!("the backend `{}` cannot be used: {reason}", self.name)))
+                }
+                Some(Err(_)) | None => Ok(None),
+            },
             BackendState::Removed => Ok(None),
-            BackendState::Down(outage) => match outage.may_have(target) {
+            BackendState::Down(outage) => match may_have(&outage.prefix, target) {
                 true => Err(RequestError::new(outage.describe(&self.name))),
                 false => Ok(None),
             },
@@ -274,8 +319,12 @@ impl Provider for Backend {
         if let Some(answered_by) = cx.extensions().get::<AnsweredBy>() {
             let _ = answered_by.0.set(self.name.clone());
         }
-        match self.connected() {
-            Some(connected) => connected.handle(cx).await,
+        match self.connected_for(&cx).await {
+            Some(Ok(connected)) => connected.handle(cx).await,
+            Some(Err(reason)) => Outcome::Failed(RpcError::internal(format!(
+                "the backend `{}` cannot be used: {reason}",
+                self.name
+            ))),
             None => Outcome::Failed(RpcError::internal(format!(
                 "the backend `{}` was disconnected: list again, and repeat the call",
                 self.name
@@ -288,8 +337,10 @@ impl Provider for Backend {
     }
 
     fn attach(&self, changes: ProviderChanges) {
-        if let Some(connected) = self.connected() {
-            connected.attach(changes.clone());
+        match self.state() {
+            BackendState::Up(connected) => connected.attach(changes.clone()),
+            BackendState::PerCaller(callers) => callers.attach(&changes),
+            BackendState::Down(_) | BackendState::Removed => {}
         }
         let mut attached = self.attached.lock().unwrap_or_else(PoisonError::into_inner);
         attached.retain(ProviderChanges::is_connected);
@@ -297,19 +348,19 @@ impl Provider for Backend {
     }
 
     fn watch(&self, uri: &str) {
-        if let Some(connected) = self.connected() {
+        for connected in self.all_connected() {
             connected.watch(uri);
         }
     }
 
     fn unwatch(&self, uri: &str) {
-        if let Some(connected) = self.connected() {
+        for connected in self.all_connected() {
             connected.unwatch(uri);
         }
     }
 
     fn connection_event(&self, event: ConnectionEvent<'_>) -> Result<(), RpcError> {
-        self.connected().map_or(Ok(()), |connected| connected.connection_event(event))
+        self.all_connected().iter().try_for_each(|connected| connected.connection_event(event))
     }
 
     async fn notified(
@@ -318,8 +369,8 @@ impl Provider for Backend {
         peer: Option<Arc<Peer>>,
         session: Option<SessionHandle>,
     ) {
-        if let Some(connected) = self.connected() {
-            connected.notified(notification, peer, session).await;
+        for connected in self.all_connected() {
+            connected.notified(notification.clone(), peer.clone(), session.clone()).await;
         }
     }
 }

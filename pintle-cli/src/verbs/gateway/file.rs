@@ -96,6 +96,11 @@ impl GatewayFile {
             if let Some(other) = prefixes.insert(prefix, name).filter(|_| !prefix.is_empty()) {
                 return wrong(format!("`{other}` and `{name}` have the same prefix `{prefix}`; change one"));
             }
+            if target.exchange().is_some() && self.auth.is_none() {
+                return wrong(format!(
+                    "target `{name}`: `exchange` needs the tokens of an authorization server: add `[auth]`"
+                ));
+            }
             if let Some(message) = target.fault(name) {
                 return wrong(format!("target `{name}`: {message}"));
             }

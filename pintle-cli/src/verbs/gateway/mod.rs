@@ -2,6 +2,8 @@
 
 mod access_log;
 mod backend;
+mod caller_targets;
+mod exchange;
 mod explain;
 mod file;
 mod from_hosts;

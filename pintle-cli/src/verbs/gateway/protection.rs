@@ -64,7 +64,8 @@ impl Protection {
         let claim = self.claim.clone();
         let resource = format!("{}{path}", self.url);
         let protected = Protected::new(resource, self.tokens.clone())?.scopes(self.scopes.iter().cloned());
-        Ok(protected.principals(move |principal| name(principal, claim.as_deref())))
+        // Targets may exchange it. It is sent to none of them.
+        Ok(protected.keep_token().principals(move |principal| name(principal, claim.as_deref())))
     }
 }
 

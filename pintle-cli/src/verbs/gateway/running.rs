@@ -7,6 +7,7 @@ use std::{
 use http::StatusCode;
 use pintle::{
     Server,
+    relay::Relay,
     server::{AuditRecord, Mount, Rules, ToolSearch, around},
 };
 use tokio::sync::oneshot;
@@ -14,6 +15,8 @@ use tokio::sync::oneshot;
 use super::{
     access_log::AccessLog,
     backend::{Backend, ConnectedTarget},
+    caller_targets::CallerTargets,
+    exchange::ExchangedAuth,
     file::GatewayFile,
     json_log::JsonLog,
     names::HostNames,
@@ -61,6 +64,8 @@ pub(super) struct Gateway {
     counters: Arc<Counters>,
     pub(super) access_log: Option<AccessLog>,
     users: GatewayUsers,
+    /// The issuer of the tokens of clients.
+    issuer: Option<String>,
     programs: Mutex<Vec<ProgramStarts>>,
     pub(super) output: Output,
 }
@@ -99,6 +104,7 @@ impl Gateway {
             counters,
             access_log,
             users,
+            issuer: file.auth.as_ref().map(|auth| auth.issuer.clone()),
             programs: Mutex::default(),
             output: output.clone(),
         };
@@ -212,6 +218,7 @@ impl Gateway {
             target: target.clone(),
             starts,
             users: self.users,
+            issuer: self.issuer.clone(),
             output: self.output.clone(),
         };
         tokio::spawn(opening.connect(tried));
@@ -262,12 +269,17 @@ struct TargetOpening {
     target: TargetEntry,
     starts: ProgramStarts,
     users: GatewayUsers,
+    /// The issuer of the tokens of clients.
+    issuer: Option<String>,
     output: Output,
 }
 
 impl TargetOpening {
     /// Connects to the target, again and again until it succeeds or is replaced.
     async fn connect(self, mut tried: Option<oneshot::Sender<()>>) {
+        if self.target.exchange().is_some() {
+            return self.connect_callers();
+        }
         let (mut delay, mut login) = (Duration::from_secs(1), None);
         while self.backend.has_target(self.number) {
             match self.open(&mut login).await {
@@ -291,7 +303,7 @@ impl TargetOpening {
     }
 
     async fn open(&self, login: &mut Option<BackgroundLogin>) -> Result<ConnectedTarget, Failure> {
-        let Self { backend, target, starts, users, output, .. } = self;
+        let Self { target, starts, users, output, .. } = self;
         let endpoint = target.endpoint()?;
         let resolved = endpoint.resolved(output).await?;
         if target.has_login() && *users == GatewayUsers::Many {
@@ -310,14 +322,47 @@ impl TargetOpening {
             None => failure,
         })?;
         let relay = if *users == GatewayUsers::Machine { relay.share_anonymous() } else { relay };
+        Ok(self.offered(relay))
+    }
+
+    /// Has the target connected for each token of a client, when it is used.
+    fn connect_callers(self) {
+        let Some((entry, url)) = self.target.exchange() else { return };
+        let exchange = match self.issuer.as_deref().map(|issuer| entry.exchange(issuer, url)) {
+            Some(Ok(exchange)) => exchange,
+            Some(Err(failure)) => return self.backend.fail(self.number, failure.message),
+            None => return self.backend.fail(self.number, "there is no authorization server".to_owned()),
+        };
+        let (backend, number, opening) = (self.backend.clone(), self.number, Arc::new(self));
+        let prefix = opening.target.prefix_text(backend.name()).to_owned();
+        backend.connect_callers(
+            number,
+            CallerTargets::new(&prefix, move |token| {
+                let (opening, auth) = (opening.clone(), ExchangedAuth::new(exchange.clone(), token));
+                async move { opening.open_for_caller(auth).await }
+            }),
+        );
+    }
+
+    async fn open_for_caller(&self, auth: ExchangedAuth) -> Result<ConnectedTarget, Failure> {
+        let endpoint = self.target.endpoint()?;
+        let resolved = endpoint.resolved(&self.output).await?;
+        let client = endpoint.client(&self.output);
+        let relay = endpoint.relay(resolved, client, Some(auth), self.starts.clone(), &self.output).await?;
+        Ok(self.offered(relay))
+    }
+
+    /// Returns what clients see of the target.
+    fn offered(&self, relay: Relay) -> ConnectedTarget {
+        let Self { backend, target, output, .. } = self;
         let mounted = Mount::new(target.prefix(backend.name()), target.transform(relay));
         let output = output.clone();
-        Ok(HostNames::new(mounted, move |name, offered| {
+        HostNames::new(mounted, move |name, offered| {
             output.note(format!(
                 "`{}` is offered as `{offered}`, because some hosts refuse the name",
                 shown(name)
             ));
-        }))
+        })
     }
 }
 

@@ -1,11 +1,12 @@
 use std::{collections::BTreeMap, ffi::OsString, path::PathBuf};
 
-use pintle::server::{EntryEdit, ListKind, Prefix, Provider, Transform};
+use pintle::server::{EntryEdit, ListKind, Prefix, Provider, ResultLimit, Transform};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
+    exchange::ExchangeEntry,
     names,
     secret::{SecretValue, is_secret},
 };
@@ -37,8 +38,12 @@ pub(super) struct TargetEntry {
     allow_private: bool,
     /// Whether the user logs in to the server at the URL, for a gateway of one user.
     login: bool,
+    /// How tokens of clients are exchanged for tokens of the server at the URL.
+    exchange: Option<ExchangeEntry>,
     /// Headers of every request to the URL.
     headers: BTreeMap<String, SecretValue>,
+    /// The limit of bytes of the result of a tool. The rest is a link to the whole, which its caller can read for ten minutes.
+    max_result_bytes: Option<usize>,
     /// Patterns of the tools that are offered; all by default.
     only: Vec<String>,
     /// Patterns of the tools that are not offered.
@@ -70,6 +75,14 @@ impl TargetEntry {
         }
         if self.login && self.url.is_none() {
             return Some("`login` is for a target with a `url`".into());
+        }
+        if let Some(exchange) = &self.exchange {
+            let is_alone = self.url.is_some() && !self.login;
+            let fault = exchange.fault();
+            let wrong = || "`exchange` is for a target with a `url` and without `login`".to_owned();
+            if fault.is_some() || !is_alone {
+                return Some(fault.unwrap_or_else(wrong));
+            }
         }
         for tool in self.tools.values() {
             let prefix = self.prefix_text(name);
@@ -111,6 +124,11 @@ impl TargetEntry {
         self.prefix.as_deref().unwrap_or(name)
     }
 
+    /// Returns the exchange of tokens, and the URL that the new ones are for.
+    pub(super) fn exchange(&self) -> Option<(&ExchangeEntry, &str)> {
+        self.exchange.as_ref().zip(self.url.as_deref())
+    }
+
     /// Returns whether the user logs in to the server.
     pub(super) fn has_login(&self) -> bool {
         self.login
@@ -137,7 +155,10 @@ impl TargetEntry {
         for (name, tool) in &self.tools {
             changed = changed.tool(name, tool.edit());
         }
-        changed
+        match self.max_result_bytes {
+            Some(bytes) => changed.max_result(ResultLimit::new(bytes)),
+            None => changed,
+        }
     }
 }
 

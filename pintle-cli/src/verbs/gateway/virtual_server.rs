@@ -9,8 +9,8 @@ use pintle::{
     proto::Peer,
     server::{
         AuditRecord, CacheHint, ConnectionEvent, Cx, ListKind, Outcome, PageRequest, ProvidedEntry, Provider,
-        ProviderChanges, ProviderPage, RequestError, Rule, RuleDecision, Rules, Scope, SessionHandle, Target,
-        Transform,
+        ProviderChanges, ProviderPage, RequestError, ResultLimit, Rule, RuleDecision, Rules, Scope,
+        SessionHandle, Target, Transform,
     },
     types::{Notification, RpcError, schema::ServerCapabilities},
 };
@@ -33,6 +33,8 @@ pub(super) struct VirtualServerEntry {
     pub(super) instructions: Option<String>,
     /// Whether it offers `search_tools` and `call_tool` in place of the tools. A change needs a new start.
     pub(super) search: bool,
+    /// The limit of bytes of the result of a tool. The rest is a link to the whole, which its caller can read for ten minutes.
+    max_result_bytes: Option<usize>,
     /// Patterns of the tools that are offered, by the names that the gateway has for them; all by default.
     only: Vec<String>,
     /// Patterns of the tools that are not offered.
@@ -70,7 +72,12 @@ impl VirtualServerEntry {
         for pattern in &self.hide {
             changed = changed.hide(ListKind::Tools, pattern.as_str());
         }
-        self.tools.iter().fold(changed, |changed, (name, tool)| changed.tool(name, tool.edit()))
+        let changed =
+            self.tools.iter().fold(changed, |changed, (name, tool)| changed.tool(name, tool.edit()));
+        match self.max_result_bytes {
+            Some(bytes) => changed.max_result(ResultLimit::new(bytes)),
+            None => changed,
+        }
     }
 }
 
@@ -201,6 +208,10 @@ impl Provider for VirtualServer {
 
     async fn handle(&self, cx: Cx) -> Outcome {
         self.current().provider.handle(cx).await
+    }
+
+    fn is_gated(&self) -> bool {
+        self.current().provider.is_gated()
     }
 
     fn claims_state(&self) -> bool {

@@ -2,6 +2,7 @@
 
 mod addresses;
 mod drain;
+mod exchange;
 mod from_hosts;
 mod login;
 mod logs;

@@ -2,6 +2,7 @@
 
 pub(crate) mod assertion;
 pub(crate) mod device;
+pub(crate) mod exchange;
 pub(crate) mod flow;
 mod pkce;
 pub(crate) mod registration;

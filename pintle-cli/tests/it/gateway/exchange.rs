@@ -1,0 +1,126 @@
+//! Tokens of clients are exchanged for tokens of a target, and results that are too long are cut.
+
+use std::{
+    net::TcpListener,
+    sync::{Arc, Mutex},
+};
+
+use pintle::{Server, client::Mode, server::tool};
+use pintle_oauth::{
+    server::{CallerToken, Jwt, Principal, Protected},
+    testing::{AuthorizationServer, Claims},
+};
+
+use super::{connect, names};
+use crate::support::{HttpServing, machine::Machine, pintle};
+
+fn free() -> String {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
+}
+
+/// The tokens that a server got, with their subjects.
+type Received = Arc<Mutex<Vec<(String, String)>>>;
+
+/// A server that accepts tokens for itself only, and records them.
+async fn target(login: &AuthorizationServer) -> (String, Received, pintle::server::http::HttpServing) {
+    let (address, received) = (free(), Received::default());
+    let recorded = received.clone();
+    let whoami = tool("whoami", move |cx: pintle::server::Cx, who: Principal| {
+        let recorded = recorded.clone();
+        async move {
+            let token = cx.extensions().get::<CallerToken>().unwrap().secret().reveal().to_owned();
+            recorded.lock().unwrap().push((who.subject().to_owned(), token));
+            who.subject().to_owned()
+        }
+    });
+    let url = format!("http://{address}/mcp");
+    let protected = Protected::new(&*url, Jwt::new(login.issuer()).unwrap()).unwrap().keep_token();
+    let server = Server::new("crm", "0").tool(whoami);
+    let serving = protected.serve(&server, address).await.unwrap();
+    (url, received, serving)
+}
+
+#[tokio::test]
+async fn each_principal_has_its_own_token_at_the_target_and_none_is_forwarded() {
+    let login = AuthorizationServer::listen().await.unwrap();
+    login.add_client_with_secret("gateway", "s3cret");
+    let (url, received, _serving) = target(&login).await;
+    let machine = Machine::new("gateway-exchange");
+    let (address, issuer) = (free(), login.issuer().to_owned());
+    machine.write(
+        "team.toml",
+        &format!(
+            r#"
+            [auth]
+            issuer = "{issuer}"
+            url = "http://{address}"
+
+            [targets.crm]
+            url = "{url}"
+
+            [targets.crm.exchange]
+            token_url = "{}/token"
+            client_id = "gateway"
+            client_secret = {{ env = "GATEWAY_SECRET" }}
+            "#,
+            issuer.trim_end_matches('/')
+        ),
+    );
+    let mut command = pintle();
+    command.args(["gateway", "team.toml", "--http", &address]).current_dir(machine.path(""));
+    command.env("GATEWAY_SECRET", "s3cret");
+    let gateway = HttpServing::of(command);
+    let token = |subject: &str| login.token(&Claims::new(format!("http://{address}/mcp")).subject(subject));
+    let (ann, bob) = (token("ann"), token("bob"));
+    for mode in [Mode::Legacy, Mode::Modern] {
+        for (subject, token) in [("ann", &ann), ("bob", &bob), ("ann", &ann)] {
+            let client = connect(&gateway.url, token, mode).await;
+            assert_eq!(names(&client, |names| !names.is_empty()).await, ["crm_whoami"]);
+            assert_eq!(client.call_tool("crm_whoami", ()).await.unwrap().text(), subject);
+        }
+    }
+    let received = received.lock().unwrap().clone();
+    assert_eq!(received.len(), 6);
+    for (subject, token) in &received {
+        assert!(*token != ann && *token != bob, "a token of a client was forwarded");
+        let claims = login.claims_of(token).unwrap();
+        assert_eq!((&claims["sub"], &claims["aud"]), (&subject.as_str().into(), &url.as_str().into()));
+    }
+    // A token that the authorization server does not exchange any more is refused with the reason.
+    login.revoke_access();
+    let carol = token("carol");
+    login.revoke_access();
+    let client = connect(&gateway.url, &carol, Mode::Modern).await;
+    let error = client.call_tool("crm_whoami", ()).await.unwrap_err().to_string();
+    assert!(error.contains("the backend `crm` cannot be used") && error.contains("refused"), "{error}");
+    let other = client.call_tool("other_tool", ()).await.unwrap_err().to_string();
+    assert!(other.contains("no such tool"), "{other}");
+}
+
+#[tokio::test]
+async fn a_result_that_is_too_long_is_cut_and_its_caller_can_read_the_rest() {
+    let long = "wave ".repeat(10_000);
+    let text = long.clone();
+    let server = Server::new("sea", "0").tool(tool("waves", move || {
+        let text = text.clone();
+        async move { text }
+    }));
+    let serving = server.serve_http("127.0.0.1:0").await.unwrap();
+    let machine = Machine::new("gateway-results");
+    let file =
+        format!("[targets.sea]\nurl = \"http://{}/mcp\"\nmax_result_bytes = 1000\n", serving.address());
+    machine.write("team.toml", &file);
+    let mut command = pintle();
+    command.args(["gateway", "team.toml", "--http", "127.0.0.1:0", "--bearer-env", "ANN"]);
+    command.current_dir(machine.path("")).env("ANN", "ann-token");
+    let gateway = HttpServing::of(command);
+    let client = connect(&gateway.url, "ann-token", Mode::Modern).await;
+    names(&client, |names| !names.is_empty()).await;
+    let cut = client.call_tool("sea_waves", ()).await.unwrap();
+    assert!(cut.text().len() < 2_000 && cut.text().starts_with("wave wave"), "{}", cut.text());
+    let json = serde_json::to_value(&cut).unwrap();
+    let link =
+        json["content"].as_array().unwrap().iter().find(|block| block["type"] == "resource_link").unwrap();
+    let read = client.read_resource(link["uri"].as_str().unwrap()).await.unwrap();
+    assert!(serde_json::to_string(&read).unwrap().contains(&long));
+}
