@@ -36,6 +36,10 @@ const BLOCK: Duration = Duration::from_secs(2);
 /// The time after which a connection that failed is opened again.
 const RETRY: Duration = Duration::from_millis(500);
 
+/// Removes a process from those that have a session, unless its inbox is there.
+const DROP_HOLDER: &str =
+    "if redis.call('EXISTS', KEYS[2]) == 1 then return 0 end return redis.call('SREM', KEYS[1], ARGV[1])";
+
 /// A process of a fleet.
 pub(crate) struct Node {
     id: NodeId,
@@ -157,6 +161,14 @@ impl Connection {
             .arg(value);
         let sent: Option<String> = self.run(&send).await?;
         Ok(sent.is_some())
+    }
+
+    /// Removes a process that is gone from those that have a session. One that has come back meanwhile stays.
+    async fn drop_holder(&self, holders: &str, node: &str) -> io::Result<()> {
+        let inbox = node.parse().map(|node| self.keys.inbox(node)).unwrap_or_default();
+        let mut drop_holder = redis::cmd("EVAL");
+        drop_holder.arg(DROP_HOLDER).arg(2).arg(holders).arg(inbox).arg(node);
+        self.run::<i64>(&drop_holder).await.map(drop)
     }
 
     /// Returns whether a process is there.
@@ -318,7 +330,7 @@ impl Nodes for Redis {
                 match holder.parse() {
                     Ok(node) if node == self.0.node.id => {}
                     Ok(node) if connection.send_to(node, &message).await? => sent += 1,
-                    _ => connection.run::<i64>(redis::cmd("SREM").arg(&key).arg(&holder)).await.map(drop)?,
+                    _ => connection.drop_holder(&key, &holder).await?,
                 }
             }
             Ok(sent)

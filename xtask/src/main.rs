@@ -90,8 +90,8 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "chaos",
-        usage: "[--bridge|--gateway] [--rounds N] [--seed N]",
-        about: "a server behind `pintle bridge` that is killed N times (200), or a gateway for a minute; `--seed` repeats a run",
+        usage: "[--bridge | --gateway | --fleet] [--rounds N | --seconds N] [--seed N]",
+        about: "a server behind `pintle bridge` that is killed N times (200), a gateway for N seconds (60), or three processes and their Redis for twice N seconds (300); `--seed` repeats a run",
         run: chaos::command,
     },
     Command {

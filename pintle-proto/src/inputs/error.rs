@@ -64,6 +64,8 @@ pub enum AskError {
         /// The timeout, in milliseconds.
         after_ms: u64,
     },
+    /// The answer may have reached another process, which could not pass it on.
+    AnswerLost,
     /// The call has ended.
     CallOver,
 }
@@ -108,6 +110,9 @@ impl fmt::Display for AskError {
                 let after = if rest == 0 { format!("{seconds} s") } else { format!("{after_ms} ms") };
                 write!(f, "the client did not answer within {after}: call again when the user can answer")
             }
+            Self::AnswerLost => f.write_str(
+                "the answer may have been lost between the processes of the server: make the call again if it is safe to repeat",
+            ),
             Self::CallOver => f.write_str("the call has ended: ask before it ends"),
         }
     }

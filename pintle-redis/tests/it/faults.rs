@@ -1,18 +1,25 @@
 //! A Redis that is down, restarted, or used by a process that is gone.
 
-use std::time::Duration;
+use std::{future::poll_fn, pin::Pin, time::Duration};
 
 use bytes::Bytes;
 use http::Request;
+use http_body::Body as _;
 use pintle::{
     Server,
-    server::http::{
-        Http,
-        nodes::{NodeEvent, NodeId, Nodes},
-        store::Sessions,
+    server::{
+        Cx, ToolError,
+        http::{
+            Http,
+            nodes::{NodeEvent, NodeId, Nodes},
+            store::Sessions,
+        },
+        tool,
     },
 };
+use pintle_proto::sse::Decoder;
 use pintle_redis::RedisOptions;
+use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::redis_server::RedisServer;
@@ -123,4 +130,69 @@ async fn after_a_restart_of_redis_there_is_a_gap_and_then_messages_again() {
         }
     }
     assert!(a.get("unknown", SOON).await.unwrap().is_none());
+}
+
+/// Reads the next message of an event stream.
+async fn next_message(body: &mut pintle::server::http::Body) -> Value {
+    let mut decoder = Decoder::default();
+    loop {
+        let frame = timeout(SOON, poll_fn(|task| Pin::new(&mut *body).poll_frame(task))).await.unwrap();
+        let piece = frame.expect("the stream goes on").unwrap().into_data().unwrap();
+        let mut rest = &piece[..];
+        while let Some(event) = decoder.next(&mut rest).unwrap() {
+            if let Ok(message) = serde_json::from_str(&event.data) {
+                return message;
+            }
+        }
+    }
+}
+
+async fn post_text(http: &Http, session: &str, body: String) -> http::Response<pintle::server::http::Body> {
+    post(http, Some(session), Box::leak(body.into_boxed_str())).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_that_was_taken_for_gone_ends_its_questions_and_is_found_again() {
+    let Some(server) = RedisServer::start().await else { return };
+    let options = RedisOptions::default().lease(Duration::from_millis(600));
+    let (first, second) = (server.connect(&options).await.unwrap(), server.connect(&options).await.unwrap());
+    let inbox = format!("pintle:in:{}", first.id());
+    let asking = |store| {
+        let ask = tool("ask", |cx: Cx| async move {
+            let roots = cx.roots().await?;
+            Ok::<_, ToolError>(roots.into_iter().map(|root| root.uri).collect::<String>())
+        });
+        Server::new("notes", "1").tool(ask).http().unwrap().shared(store)
+    };
+    let (a, b) = (asking(first), asking(second));
+    let initialize = INITIALIZE.replace(r#""capabilities":{}"#, r#""capabilities":{"roots":{}}"#);
+    let open = async || {
+        let opened = post(&a, None, Box::leak(initialize.clone().into_boxed_str())).await;
+        opened.headers()[SESSION].to_str().unwrap().to_owned()
+    };
+    let (asked, idle) = (open().await, open().await);
+    let call = r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"ask"}}"#;
+    let answer = |question: &Value| {
+        json!({"jsonrpc": "2.0", "id": question["id"], "result": {"roots": [{"uri": "file:///x"}]}})
+            .to_string()
+    };
+
+    let mut stream = post(&a, Some(&asked), call).await.into_body();
+    let question = next_message(&mut stream).await;
+    assert_eq!(question["method"], "roots/list");
+    // As if Redis had been out of reach for longer than the lease.
+    server.delete(&inbox).await;
+    assert_eq!(post_text(&b, &asked, answer(&question)).await.status(), 202);
+    let response = next_message(&mut stream).await;
+    let text = response["error"]["message"].as_str().unwrap_or_default();
+    assert!(text.contains("the answer may have been lost"), "{response}");
+
+    // From then on answers are found again, in sessions that were used and in those that were not.
+    for session in [&asked, &idle] {
+        let mut stream = post(&a, Some(session), call).await.into_body();
+        let question = next_message(&mut stream).await;
+        assert_eq!(post_text(&b, session, answer(&question)).await.status(), 202);
+        let response = next_message(&mut stream).await;
+        assert_eq!(response["result"]["content"][0]["text"], "file:///x", "{response}");
+    }
 }

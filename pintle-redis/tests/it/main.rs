@@ -6,6 +6,7 @@
     reason = "clippy's exemption for tests does not reach their helpers"
 )]
 
+mod chaos;
 mod faults;
 mod kits;
 mod redis_server;

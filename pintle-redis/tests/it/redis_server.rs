@@ -63,6 +63,14 @@ impl RedisServer {
         Redis::connect_with(&self.url(), options.clone()).await
     }
 
+    /// Removes a key.
+    pub(crate) async fn delete(&self, key: &str) {
+        let client = redis::Client::open(self.url()).unwrap();
+        let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+        let removed: i64 = redis::cmd("DEL").arg(key).query_async(&mut connection).await.unwrap();
+        assert_eq!(removed, 1, "there is no `{key}`");
+    }
+
     /// Returns the keys without an expiry.
     pub(crate) async fn keys_without_expiry(&self) -> Vec<String> {
         let client = redis::Client::open(self.url()).unwrap();

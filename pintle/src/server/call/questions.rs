@@ -76,6 +76,13 @@ impl OpenQuestions {
         gone
     }
 
+    /// Removes all questions, with those who wait for their answers.
+    #[cfg(feature = "http-server")]
+    pub(crate) fn take_all(&mut self) -> Vec<(RequestId, AnswerSender)> {
+        self.of_call.clear();
+        std::mem::take(&mut self.replies).into_iter().map(|(id, (_, reply))| (id, reply)).collect()
+    }
+
     /// Removes all questions.
     pub(crate) fn all(&mut self) -> Vec<RequestId> {
         self.of_call.clear();

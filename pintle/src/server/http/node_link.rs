@@ -3,7 +3,10 @@
 use std::{
     collections::HashMap,
     io,
-    sync::{Arc, Mutex, OnceLock, PoisonError, Weak},
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError, Weak,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -41,6 +44,8 @@ pub(super) struct NodeLink {
     changes: Arc<UnpublishedChanges>,
     /// The streams of other processes that are read here.
     followed: Mutex<HashMap<(SessionId, u64), Arc<FollowedStream>>>,
+    /// How often messages of the others may have been lost.
+    gaps: AtomicU64,
 }
 
 /// The tasks that receive messages and publish changes, aborted on drop.
@@ -137,7 +142,7 @@ impl ChangeLink for PublishLink {
 pub(super) struct FollowedStream {
     advanced: Notify,
     /// Whether the other process does not know the stream.
-    abandoned: std::sync::atomic::AtomicBool,
+    abandoned: AtomicBool,
 }
 
 impl FollowedStream {
@@ -147,7 +152,7 @@ impl FollowedStream {
     }
 
     pub(super) fn is_abandoned(&self) -> bool {
-        self.abandoned.load(std::sync::atomic::Ordering::Relaxed)
+        self.abandoned.load(Ordering::Relaxed)
     }
 }
 
@@ -253,6 +258,16 @@ impl HttpShared {
         nodes.join(&session.to_string(), settings.idle_session).await
     }
 
+    /// Joins the other processes that have a session again, if they may have found since that this process was gone.
+    pub(super) async fn rejoin_others(self: &Arc<Self>, session: &Session) -> io::Result<()> {
+        let gaps = self.link.gaps.load(Ordering::Acquire);
+        if !session.is_joined_after(gaps) {
+            self.join_others(session.id).await?;
+            session.set_joined_after(gaps);
+        }
+        Ok(())
+    }
+
     /// Leaves the other processes that have a session.
     pub(super) async fn leave_others(&self, session: SessionId) {
         if let Some(nodes) = &self.settings().nodes {
@@ -279,10 +294,11 @@ impl HttpShared {
             }
             NodeEvent::Gap => {
                 tracing::warn!("messages of other processes were lost: all clients are notified of changes");
+                self.link.gaps.fetch_add(1, Ordering::AcqRel);
                 self.change_hub.publish_all();
-                if let Some(store) = self.settings().store.clone() {
-                    self.keep_written(&*store).await;
-                }
+                self.lose_answers();
+                let shared = Arc::downgrade(self);
+                drop(tokio::spawn(rejoin_all(shared)));
             }
         }
     }
@@ -311,7 +327,7 @@ impl HttpShared {
         if let MessageBody::Advance { stream, running } = body {
             let followed = self.link.followed.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(followed) = followed.get(&(id, stream)) {
-                followed.abandoned.store(!running, std::sync::atomic::Ordering::Relaxed);
+                followed.abandoned.store(!running, Ordering::Relaxed);
                 followed.advanced.notify_one();
             }
             return;
@@ -363,6 +379,21 @@ impl HttpShared {
             MessageBody::Push { line } => session.push_here(line.into()),
             _ => {}
         }
+    }
+}
+
+/// Tells the others which sessions this process uses, until that works.
+async fn rejoin_all(shared: Weak<HttpShared>) {
+    while let Some(shared) = shared.upgrade() {
+        let Some(store) = shared.settings().store.clone() else { return };
+        match shared.keep_written(&*store).await {
+            Ok(()) => return,
+            Err(error) => {
+                tracing::warn!(%error, "the sessions of this process could not be joined: it is tried again")
+            }
+        }
+        drop((store, shared));
+        sleep(RETRY).await;
     }
 }
 

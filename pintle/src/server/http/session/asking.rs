@@ -52,6 +52,22 @@ impl Session {
         }
     }
 
+    /// Ends all questions, because answers to them may have been lost between processes.
+    pub(in crate::server::http) fn lose_answers(&self) {
+        let replies = {
+            let mut core = self.lock();
+            let Some(busy) = &mut core.busy else { return };
+            let (ids, replies): (Vec<_>, Vec<_>) = busy.questions.take_all().into_iter().unzip();
+            // The calls end, and the client is not asked any more: it sees that by their errors.
+            let _ = core.take_back(&ids);
+            core.rest();
+            replies
+        };
+        for reply in replies {
+            let _ = reply.send(Err(AskError::AnswerLost));
+        }
+    }
+
     /// Cancels the questions whose handlers no longer wait. Returns the cancellations to send.
     pub(in crate::server::http) fn give_up(&self) -> Vec<Vec<u8>> {
         let mut core = self.lock();

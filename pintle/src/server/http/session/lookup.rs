@@ -89,6 +89,7 @@ impl HttpRequestCx {
         let shared = &self.http.0;
         if let Some(session) = found {
             session.adopt(stored);
+            shared.rejoin_others(&session).await.map_err(|error| store_failed(&error))?;
             return Ok(Some(session));
         }
         let VersionedSession { version, session: stored } = stored;

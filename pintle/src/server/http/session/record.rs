@@ -29,6 +29,8 @@ pub(super) struct RecordVersion {
     unwritten: u32,
     /// The record of that version in the store, while there are local changes.
     base: Option<Box<SessionRecord>>,
+    /// The number of gaps in the messages of other processes when they were last told that this process has the session.
+    gaps: u64,
 }
 
 /// A local change that is not in the store yet. Until this is dropped, nothing that is read there is adopted.
@@ -80,6 +82,15 @@ impl Session {
     pub(in crate::server::http) fn set_version(&self, version: u64) {
         self.lock().record_version().version = version;
         self.set_written();
+    }
+
+    /// Returns whether the other processes were told that this one has the session, after so many gaps in their messages.
+    pub(in crate::server::http) fn is_joined_after(&self, gaps: u64) -> bool {
+        self.lock().record_version.as_ref().is_none_or(|known| known.gaps == gaps)
+    }
+
+    pub(in crate::server::http) fn set_joined_after(&self, gaps: u64) {
+        self.lock().record_version().gaps = gaps;
     }
 
     /// Adopts the record of another process, unless it is older than the state here.

@@ -1,4 +1,5 @@
 use std::{
+    io,
     sync::{
         Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak,
         atomic::{AtomicBool, Ordering},
@@ -200,7 +201,11 @@ impl HttpShared {
     }
 
     /// Extends the expiry of the sessions in use in the store, and ends those that other processes have ended.
-    pub(in crate::server::http) async fn keep_written(&self, store: &dyn Sessions) {
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the store fails. The other sessions are not extended then.
+    pub(in crate::server::http) async fn keep_written(&self, store: &dyn Sessions) -> io::Result<()> {
         for session in self.sessions.in_use() {
             let id = session.id.to_string();
             match store.get(&id, self.settings().idle_session).await {
@@ -208,7 +213,7 @@ impl HttpShared {
                     session.adopt(&stored);
                     // A store that was restarted may have lost it.
                     if let Some(nodes) = &self.settings().nodes {
-                        let _ = nodes.join(&id, self.settings().idle_session).await;
+                        nodes.join(&id, self.settings().idle_session).await?;
                     }
                 }
                 Ok(None) => {
@@ -216,10 +221,15 @@ impl HttpShared {
                     session.end(Ended::Stopped);
                     let _ = self.settings().log.forget_session(&id).await;
                 }
-                // Tried again before the session expires.
-                Err(error) => return tracing::error!(%error, "the session store failed"),
+                Err(error) => return Err(error),
             }
         }
+        Ok(())
+    }
+
+    /// Ends the questions of all sessions whose answers may have been lost between processes.
+    pub(in crate::server::http) fn lose_answers(&self) {
+        self.sessions.in_use().iter().for_each(|session| session.lose_answers());
     }
 }
 
@@ -258,7 +268,10 @@ async fn sweep(shared: Weak<HttpShared>) {
         if let Some(store) = &shared.settings().store
             && Instant::now() >= written
         {
-            shared.keep_written(&**store).await;
+            if let Err(error) = shared.keep_written(&**store).await {
+                // Tried again before the sessions expire.
+                tracing::error!(%error, "the session store failed");
+            }
             written = Instant::now() + (idle / 4).clamp(SWEEP.0, KEPT);
         }
         if Instant::now() >= next {
