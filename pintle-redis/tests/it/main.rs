@@ -7,6 +7,7 @@
 )]
 
 mod chaos;
+mod example;
 mod faults;
 mod kits;
 mod redis_server;

@@ -53,8 +53,8 @@ pub(super) const STEPS: &[Step] = &[
     Step {
         name: "tests on Redis",
         quick: false,
-        needs: &[Tool::Redis],
-        // These tests pass where Redis is not installed: here it is.
+        needs: &[Tool::Redis, Tool::Haproxy],
+        // These tests pass where Redis or haproxy is not installed: here they are.
         run: |report| {
             let tests = Cargo::new("test --package pintle-redis --all-features --test it");
             tests.env("PINTLE_REQUIRE_REDIS", "1").run_watched(|line| report.tally.read(line))
