@@ -3,11 +3,14 @@
 //! The id of an entry is the position of its event, so Redis refuses a second event at a position: that is the fence. `0-1` is the
 //! first entry of every stream, so that a stream without events exists. The last entry of a stream that has ended has the largest id.
 
-use std::io;
+use std::{
+    io,
+    time::{Duration, SystemTime},
+};
 
 use bytes::Bytes;
 use pintle::server::http::log::{Appended, Event, EventId, EventLog, MissedEvents, Replay, Stored};
-use redis::Value;
+use redis::{Pipeline, Value};
 
 use crate::{
     Redis,
@@ -40,6 +43,13 @@ redis.call('PEXPIRE', KEYS[1], ARGV[3])
 redis.call('HDEL', KEYS[2], ARGV[2])
 return 0";
 
+/// The window of time in which the bytes of a session are counted.
+const WINDOW: Duration = Duration::from_secs(300);
+
+fn too_much(limit: u64) -> io::Error {
+    io::Error::other(format!("the events of a session take more than {limit} bytes in five minutes"))
+}
+
 impl Connection {
     async fn append(&self, session: &str, id: EventId, data: &[u8]) -> io::Result<Appended> {
         let key = self.keys.stream(session, id.stream);
@@ -63,8 +73,21 @@ impl Connection {
         let life = milliseconds(self.options.open_stream);
         expire.cmd("PEXPIRE").arg(&key).arg(life).ignore();
         expire.cmd("PEXPIRE").arg(self.keys.openings(session)).arg(life).ignore();
-        self.run_all::<()>(&expire).await?;
+        self.count(&mut expire, session, data.len());
+        let (logged,): (u64,) = self.run_all(&expire).await?;
+        if logged > self.options.session_bytes {
+            return Err(too_much(self.options.session_bytes));
+        }
         Ok(Appended::Done)
+    }
+
+    /// Counts the bytes that a session has logged. The command returns those of this window of time.
+    fn count(&self, commands: &mut Pipeline, session: &str, bytes: usize) {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let key = self.keys.logged_bytes(session, now.as_secs() / WINDOW.as_secs());
+        commands.cmd("INCRBY").arg(&key).arg(bytes);
+        // Clocks of processes differ.
+        commands.cmd("PEXPIRE").arg(&key).arg(milliseconds(2 * WINDOW)).ignore();
     }
 
     async fn finish(
@@ -74,7 +97,9 @@ impl Connection {
         last: Option<(EventId, Bytes)>,
     ) -> io::Result<Appended> {
         let key = self.keys.stream(session, stream);
-        let mut finish = redis::cmd("EVAL");
+        let mut commands = redis::pipe();
+        self.count(&mut commands, session, last.as_ref().map_or(0, |(_, data)| data.len()));
+        let finish = commands.cmd("EVAL");
         finish.arg(FINISH).arg(2).arg(&key).arg(self.keys.openings(session));
         finish.arg(END).arg(stream).arg(milliseconds(self.options.ended_stream));
         if let Some((id, data)) = last {
@@ -83,7 +108,12 @@ impl Connection {
                 .arg(self.encode(&key, &data)?)
                 .arg(self.options.stream_events);
         }
-        Ok(match self.run(&finish).await? {
+        let (logged, outcome): (u64, i64) = self.run_all(&commands).await?;
+        if logged > self.options.session_bytes {
+            // It has ended, and is not kept.
+            self.run::<i64>(redis::cmd("UNLINK").arg(&key)).await?;
+        }
+        Ok(match outcome {
             0 => Appended::Done,
             1 => Appended::Taken,
             _ => Appended::Gone,

@@ -35,6 +35,11 @@ impl Keys {
         format!("{}:l:{{{}}}:{stream}", self.prefix, escaped(session))
     }
 
+    /// The bytes that the log has taken for a session in a window of time.
+    pub(crate) fn logged_bytes(&self, session: &str, window: u64) -> String {
+        format!("{}:b:{{{}}}:{window}", self.prefix, escaped(session))
+    }
+
     /// The inbox of a process. It exists while the process does.
     pub(crate) fn inbox(&self, node: NodeId) -> String {
         format!("{}:in:{node}", self.prefix)

@@ -12,6 +12,7 @@ pub struct RedisOptions {
     pub(crate) open_stream: Duration,
     pub(crate) ended_stream: Duration,
     pub(crate) stream_events: usize,
+    pub(crate) session_bytes: u64,
 }
 
 impl Default for RedisOptions {
@@ -24,6 +25,7 @@ impl Default for RedisOptions {
             open_stream: Duration::from_secs(3600),
             ended_stream: Duration::from_secs(300),
             stream_events: 1000,
+            session_bytes: 32 << 20,
         }
     }
 }
@@ -60,6 +62,13 @@ impl RedisOptions {
     #[must_use]
     pub fn stream_events(self, events: usize) -> Self {
         Self { stream_events: events.max(1), ..self }
+    }
+
+    /// Sets the number of bytes of events that one session may have logged in five minutes, so that it does not fill Redis for others.
+    /// The default is 32 MiB. A stream above it goes on, and cannot be resumed.
+    #[must_use]
+    pub fn session_bytes(self, bytes: u64) -> Self {
+        Self { session_bytes: bytes, ..self }
     }
 
     /// Sets the time for which the events of a stream are kept after its last event and, if it has ended, after its end. The defaults

@@ -10,4 +10,5 @@ mod chaos;
 mod example;
 mod faults;
 mod kits;
+mod limits;
 mod redis_server;

@@ -1,0 +1,34 @@
+//! How much one session can make Redis keep.
+
+use bytes::Bytes;
+use pintle::server::http::log::{Appended, EventId, EventLog as _, Replay};
+use pintle_redis::RedisOptions;
+
+use crate::redis_server::RedisServer;
+
+fn event(stream: u64, place: u64) -> EventId {
+    let mut id = EventId::start(stream);
+    id.place = place;
+    id
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_that_logs_too_much_loses_its_streams_and_nobody_elses() {
+    let Some(server) = RedisServer::start().await else { return };
+    let redis = server.connect(&RedisOptions::default().session_bytes(10_000)).await.unwrap();
+    let data = Bytes::from(vec![b'x'; 4_000]);
+    for session in ["loud", "quiet"] {
+        redis.open(session, 1, Bytes::new()).await.unwrap();
+    }
+    for place in [1, 2] {
+        assert_eq!(redis.append("loud", event(1, place), data.clone()).await.unwrap(), Appended::Done);
+    }
+    let refused = redis.append("loud", event(1, 3), data.clone()).await.unwrap_err();
+    assert!(refused.to_string().contains("more than 10000 bytes"), "{refused}");
+    // Another stream of the session is no way around it: it ends, and is not kept.
+    redis.open("loud", 3, Bytes::new()).await.unwrap();
+    assert_eq!(redis.append_last("loud", event(3, 1), data.clone()).await.unwrap(), Appended::Done);
+    assert_eq!(redis.after("loud", event(3, 0)).await.unwrap(), Replay::Gone);
+    assert_eq!(redis.append("quiet", event(1, 1), data).await.unwrap(), Appended::Done);
+    assert_eq!(server.keys_without_expiry().await, Vec::<String>::new());
+}
