@@ -1,9 +1,14 @@
-use std::time::Duration;
+use std::{future::Future, sync::Arc, time::Duration};
+
+use pintle_types::RawObject;
 
 use crate::{
     Timeouts,
     message_log::MessageLog,
-    server::{Entry, Gate, Scope, Server, gate::decision::FilterGate},
+    server::{
+        AskError, Entry, Gate, OutgoingNext, OutgoingRequest, Scope, Server,
+        call::cx::outgoing::AroundOutgoing, gate::decision::FilterGate,
+    },
 };
 
 /// How long things may take, and how many of them at the same time.
@@ -106,5 +111,31 @@ impl Server {
     #[must_use]
     pub fn filter(self, sees: impl Fn(&Scope<'_>, Entry<'_>) -> bool + Send + Sync + 'static) -> Self {
         self.gate(FilterGate(sees))
+    }
+
+    /// Puts a function around every request that a call sends to its client: elicitation, sampling, roots, and [requests of
+    /// extensions](crate::server::Cx::request). The last one added is the outermost.
+    ///
+    /// Only questions that are requests of their own pass it: those of sessions, and those of [tasks](crate::tasks). Without a
+    /// session a question is part of the response, and the client repeats the call. The params of a request must stay those that
+    /// the handler wrote, but for `_meta`.
+    ///
+    /// ```
+    /// use pintle::{Server, server::{OutgoingNext, OutgoingRequest}, types::Meta};
+    ///
+    /// let server = Server::new("notes", "1.0.0").around_outgoing(|request: OutgoingRequest, next: OutgoingNext| async move {
+    ///     let mut meta = Meta::new();
+    ///     meta.insert("com.example/asked-by", request.cx().method());
+    ///     next.run(request.with_meta(meta)).await
+    /// });
+    /// ```
+    #[must_use]
+    pub fn around_outgoing<F, Fut>(self, function: F) -> Self
+    where
+        F: Fn(OutgoingRequest, OutgoingNext) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<RawObject, AskError>> + Send + 'static,
+    {
+        let function: Arc<AroundOutgoing> = Arc::new(move |request, next| Box::pin(function(request, next)));
+        self.setting(|settings| settings.outgoing.push(function))
     }
 }

@@ -19,7 +19,10 @@ use crate::{
     server::{
         Cx, ListKind, MemoryReplayGuard, Next, ReplayGuard,
         call::{
-            cx::detached::{Detacher, Interceptor},
+            cx::{
+                detached::{Detacher, Interceptor},
+                outgoing::AroundOutgoing,
+            },
             run::Start,
         },
         catalogue::{Catalogue, custom::CustomMethod, extension::CapabilityEdit},
@@ -93,6 +96,8 @@ pub(crate) struct ServerSettings {
     pub(crate) interceptors: Vec<Arc<Interceptor>>,
     /// The extension that takes over calls whose handlers detach them.
     pub(crate) detacher: Option<Arc<Detacher>>,
+    /// The functions around requests to clients. The last is the outermost.
+    pub(crate) outgoing: Vec<Arc<AroundOutgoing>>,
     pub(crate) experimental: JsonObject,
     /// The capabilities that are declared although the catalogue has no such entries yet.
     pub(crate) expected: Expected,
@@ -125,6 +130,7 @@ impl Default for ServerSettings {
             capability_edits: Vec::new(),
             interceptors: Vec::new(),
             detacher: None,
+            outgoing: Vec::new(),
             experimental: JsonObject::new(),
             expected: Expected::default(),
             list_hint: CacheHint::default(),

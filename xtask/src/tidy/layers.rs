@@ -14,6 +14,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("pintle-oauth", &["pintle"]),
     ("pintle-host", &["pintle"]),
     ("pintle-redis", &["pintle"]),
+    ("pintle-otel", &["pintle"]),
     ("pintle-cli", &["pintle", "pintle-host", "pintle-oauth"]),
 ];
 

@@ -215,9 +215,9 @@ impl Connection {
                 }
                 RequestOutcome::InputRequired(asked) => {
                     // What is rare is boxed: else the future of every call, which is moved, had room for it.
+                    let (handlers, extensions) = (options.questions(self.shared()), &options.extensions);
                     let answers =
-                        Box::pin(rounds::answer(self.shared(), options.questions(self.shared()), &asked))
-                            .await?;
+                        Box::pin(rounds::answer(self.shared(), handlers, &asked, extensions)).await?;
                     let answers = match answers {
                         Ok(answers) => answers,
                         Err(reason) if options.suspends => {

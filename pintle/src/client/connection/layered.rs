@@ -39,8 +39,11 @@ impl Connection {
         options.layered = true;
         let sent = method.clone();
         let perform = move |cx: Cx| -> LayerFuture {
-            let (connection, options, method) = (connection.clone(), options.clone(), sent.clone());
-            Box::pin(async move { connection.perform_inside(method, cx.into_params(), options).await })
+            let (connection, mut options, method) = (connection.clone(), options.clone(), sent.clone());
+            Box::pin(async move {
+                options.extensions = cx.extensions().clone();
+                connection.perform_inside(method, cx.into_params(), options).await
+            })
         };
         layers.go(Cx::sent(self.shared().cx_origin(), method, params, perform))
     }

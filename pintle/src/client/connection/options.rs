@@ -4,6 +4,7 @@ use std::{
     time::Duration,
 };
 
+use http::Extensions;
 use pintle_types::{
     JsonObject, Meta, RawObject,
     schema::{LoggingLevel, LoggingMessageParams, ProgressParams},
@@ -61,6 +62,8 @@ pub(in crate::client) struct RequestOptions {
     pub(in crate::client) result_use: ResultUse,
     /// Whether the layers have passed the request on.
     pub(in crate::client) layered: bool,
+    /// The values that the layers have left on the request.
+    pub(in crate::client) extensions: Extensions,
     /// Where a result of an extension is put, if the caller resolves it.
     pub(in crate::client) unresolved: Option<UnresolvedSlot>,
 }
@@ -113,6 +116,7 @@ impl RequestOptions {
             on_notification: None,
             result_use: ResultUse::Caller,
             layered: false,
+            extensions: Extensions::new(),
             unresolved: None,
         }
     }
@@ -372,6 +376,7 @@ mod tests {
                 on_notification: None,
                 result_use: ResultUse::Caller,
                 layered: false,
+                extensions: Extensions::new(),
                 unresolved: None,
             }
         }

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use http::Extensions;
 use pintle_proto::client::InputRequired;
 use pintle_types::{
     RawObject, RpcError, method,
@@ -24,9 +25,10 @@ pub(in crate::client) async fn answer(
     shared: &Arc<ConnectionState>,
     handlers: Handlers,
     asked: &InputRequired,
+    extensions: &Extensions,
 ) -> Result<Result<Vec<(Box<str>, RawObject)>, String>> {
     let mut thinking = JoinSet::new();
-    let asker = shared.asker();
+    let asker = Asker { extensions: extensions.clone(), ..shared.asker() };
     for question in asked.requests.iter().cloned() {
         let asker = Asker { key: Some(question.key.as_ref().into()), ..asker.clone() };
         let (handlers, shared) = (handlers.clone(), shared.clone());

@@ -7,7 +7,7 @@ use serde_json::value::to_raw_value;
 
 use crate::{
     Result,
-    message_log::Direction,
+    message_log::{Direction, transport_kind::TransportKind},
     target::{Target, targets},
 };
 
@@ -44,7 +44,7 @@ pub struct Cx {
 }
 
 /// The connection of a message.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(in crate::client) struct CxOrigin {
     /// The name that the host gave the connection.
     pub(in crate::client) connection: Option<Arc<str>>,
@@ -52,6 +52,8 @@ pub(in crate::client) struct CxOrigin {
     pub(in crate::client) server: Option<Arc<Implementation>>,
     /// The negotiated revision.
     pub(in crate::client) revision: Option<Revision>,
+    /// The kind of the transport.
+    pub(in crate::client) transport: TransportKind,
 }
 
 impl Cx {
@@ -86,6 +88,11 @@ impl Cx {
     pub(in crate::client) fn perform(self) -> LayerFuture {
         let perform = self.perform.clone();
         perform(self)
+    }
+
+    /// Inserts the values that the layers have left on the call that a request of the server belongs to.
+    pub(in crate::client) fn with_extensions(self, extensions: Extensions) -> Self {
+        Self { extensions, ..self }
     }
 
     pub(in crate::client) fn into_params(self) -> RawObject {
@@ -159,7 +166,12 @@ impl Cx {
         self.origin.revision
     }
 
-    /// Returns the extensions that layers have inserted.
+    /// Returns the kind of the transport of the connection.
+    pub fn transport(&self) -> TransportKind {
+        self.origin.transport
+    }
+
+    /// Returns the extensions that layers have inserted. An input request that came with the result of a call has those of the call.
     pub fn extensions(&self) -> &Extensions {
         &self.extensions
     }

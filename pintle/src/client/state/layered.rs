@@ -27,6 +27,7 @@ impl ConnectionState {
             connection: self.name.clone(),
             server: facts.info.clone(),
             revision: facts.verdict.map(|verdict| verdict.revision()),
+            transport: self.transport,
         }
     }
 
@@ -41,6 +42,7 @@ impl ConnectionState {
         let Some(layers) = &self.settings.layers else {
             return handlers.answer(asker, method, &params).await;
         };
+        let extensions = asker.extensions.clone();
         let perform = move |cx: Cx| -> LayerFuture {
             let (handlers, mut asker) = (handlers.clone(), asker.clone());
             Box::pin(async move {
@@ -48,7 +50,8 @@ impl ConnectionState {
                 handlers.answer(asker, cx.method(), cx.params()).await.map_err(Error::Rpc)
             })
         };
-        let cx = Cx::received(self.cx_origin(), Cow::Owned(method.to_owned()), params, perform);
+        let cx = Cx::received(self.cx_origin(), Cow::Owned(method.to_owned()), params, perform)
+            .with_extensions(extensions);
         match caught(layers.start(cx)).await {
             Some(Ok(result)) => Ok(result),
             Some(Err(Error::Rpc(error))) => Err(error),

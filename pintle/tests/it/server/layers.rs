@@ -97,3 +97,57 @@ async fn the_last_one_added_is_the_outermost_and_each_may_end_a_call() {
     fn is_service<S: tower_service::Service<Cx, Response = Outcome>>() {}
     is_service::<Next>();
 }
+
+/// Requests to a client pass the functions around them, each with its answer; without a session there are none.
+#[cfg(feature = "client")]
+#[tokio::test]
+async fn functions_around_requests_to_clients_see_every_question_of_a_session() {
+    use pintle::{
+        client::Mode,
+        server::{AskError, OutgoingNext, OutgoingRequest, Question, ToolError},
+        types::Meta,
+    };
+    for mode in [Mode::Legacy, Mode::Modern] {
+        let log = Log::default();
+        let noted = log.clone();
+        let places = |cx: Cx| async move {
+            cx.roots().await?;
+            let both = ["one", "two"].map(|key| (key.to_owned(), Question::Roots));
+            Ok::<_, ToolError>(cx.ask_all(both).await?.len().to_string())
+        };
+        let server = Server::new("s", "1").tool(tool("places", places)).around_outgoing(
+            move |request: OutgoingRequest, next: OutgoingNext| {
+                let noted = noted.clone();
+                async move {
+                    noted.lock().unwrap().push(format!("{} in {}", request.method(), request.cx().method()));
+                    let mut meta = Meta::new();
+                    meta.insert("com.example/a", 1);
+                    let answer = next.run(request.with_meta(meta)).await?;
+                    match answer.get("roots") {
+                        Some(roots) => noted.lock().unwrap().push(roots.to_owned()),
+                        None => return Err(AskError::CallOver),
+                    }
+                    Ok(answer)
+                }
+            },
+        );
+        let seen = log.clone();
+        let client = pintle::Client::new("c", "1").mode(mode).roots(["file:///a"]).layer(
+            &pintle::client::around(move |cx: pintle::client::Cx, next: pintle::client::Next| {
+                if cx.method() == "roots/list" {
+                    let meta = cx.meta().get("com.example/a").map(ToString::to_string);
+                    seen.lock().unwrap().push(format!("received {meta:?}"));
+                }
+                next.run(cx)
+            }),
+        );
+        let connection = client.connect(server.in_process().unwrap()).await.unwrap();
+        assert_eq!(connection.call_tool("places", ()).await.unwrap().text(), "2");
+        let log = log.lock().unwrap();
+        let count = |wanted: &str| log.iter().filter(|line| *line == wanted).count();
+        let sent = if matches!(mode, Mode::Legacy) { 3 } else { 0 };
+        assert_eq!(count("roots/list in tools/call"), sent, "{log:?}");
+        assert_eq!(count(r#"[{"uri":"file:///a"}]"#), sent, "{log:?}");
+        assert_eq!(count(r#"received Some("1")"#), sent, "{log:?}");
+    }
+}

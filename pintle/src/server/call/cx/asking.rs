@@ -1,8 +1,9 @@
 //! Questions of a call to the client.
 
 use std::{
+    future::poll_fn,
     sync::{PoisonError, atomic::Ordering},
-    task::Waker,
+    task::{Poll, Waker},
     time::Duration,
 };
 
@@ -40,8 +41,7 @@ impl Cx {
                 let _asking = AskingGuard::new(self);
                 let request = self.with_key(key, request);
                 let span = span::of_question(self, &request.method);
-                let asking = async { self.answer(self.sink().ask(key, request).await, deadline).await };
-                let answer = asking.instrument(span).await?;
+                let answer = self.send_request(key, request, deadline).instrument(span).await?;
                 self.0.call.settle(key, kind, &answer)
             }
             Ask::Park => {
@@ -237,8 +237,7 @@ impl Cx {
         let deadline = self.answer_deadline();
         let _asking = AskingGuard::new(self);
         let span = span::of_question(self, &method);
-        let asking = async { self.answer(self.sink().ask(&method, request).await, deadline).await };
-        let answer = asking.instrument(span).await?;
+        let answer = self.send_request(&method, request, deadline).instrument(span).await?;
         answer.decode().map_err(|error| AskError::BadAnswer { key: method, reason: plain_error(&error) })
     }
 
@@ -325,6 +324,16 @@ impl Cx {
         let mut waiting = Vec::with_capacity(sent.len());
         let deadline = self.answer_deadline();
         let _asking = AskingGuard::new(self);
+        if self.has_around_outgoing() {
+            let asking = sent.into_iter().map(|(key, kind, request)| async move {
+                let answer = self.send_request(&key, request, deadline).await;
+                (key, kind, answer)
+            });
+            for (key, kind, answer) in join_all(asking).await {
+                answers.insert(key.clone(), self.0.call.settle(&key, kind, &answer?)?);
+            }
+            return Ok(answers);
+        }
         for (key, kind, request) in sent {
             let pending = self.sink().ask(&key, request).await;
             waiting.push((key, kind, pending));
@@ -411,6 +420,11 @@ impl Cx {
         waker.into_iter().for_each(Waker::wake);
     }
 
+    /// Returns whether a question has ended the round: the client repeats the call with the answer, and the handler is dropped.
+    pub fn is_input_required(&self) -> bool {
+        self.0.parked.load(Ordering::Acquire)
+    }
+
     /// Returns whether the round ends. If not, `waker` is woken when it does. A running [`once`](Self::once) delays it.
     pub(crate) fn is_parked(&self, waker: &Waker) -> bool {
         *self.0.waker.lock().unwrap_or_else(PoisonError::into_inner) = Some(waker.clone());
@@ -444,6 +458,21 @@ impl<'a> AskingGuard<'a> {
         cx.0.asking.fetch_add(1, Ordering::Relaxed);
         Self(cx)
     }
+}
+
+/// Runs futures concurrently, and returns their results in order.
+async fn join_all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
+    let mut running: Vec<_> = futures.map(|future| (Box::pin(future), None)).collect();
+    poll_fn(|task| {
+        for (future, output) in running.iter_mut().filter(|(_, output)| output.is_none()) {
+            if let Poll::Ready(ready) = future.as_mut().poll(task) {
+                *output = Some(ready);
+            }
+        }
+        if running.iter().any(|(_, output)| output.is_none()) { Poll::Pending } else { Poll::Ready(()) }
+    })
+    .await;
+    running.into_iter().filter_map(|(_, output)| output).collect()
 }
 
 impl Drop for AskingGuard<'_> {

@@ -3,6 +3,7 @@ pub(crate) mod detached;
 mod edited;
 mod notifications;
 mod once;
+pub(crate) mod outgoing;
 #[cfg(feature = "client")]
 mod relayed;
 pub(in crate::server) mod span;
@@ -26,7 +27,7 @@ use pintle_proto::{
     Peer,
     server::{Call, Extension},
 };
-use pintle_types::{Meta, RawObject, RpcError, plain_error};
+use pintle_types::{Meta, RawObject, RequestId, RpcError, plain_error};
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 
@@ -354,6 +355,16 @@ impl Cx {
     /// Returns the method of the request.
     pub fn method(&self) -> &str {
         self.0.call.method()
+    }
+
+    /// Returns the id of the request. A notification has none.
+    pub fn request_id(&self) -> Option<&RequestId> {
+        Some(self.0.call.id()).filter(|_| !self.is_notification())
+    }
+
+    /// Returns whether the call goes on after the response to its request: see [`detach`](Self::detach).
+    pub fn is_detached(&self) -> bool {
+        self.0.call.is_detached()
     }
 
     /// Returns the `_meta` of the request, for example its trace context.

@@ -18,8 +18,8 @@ impl Cx {
         let deadline = self.answer_deadline();
         let _asking = AskingGuard::new(self);
         let span = span::of_question(self, method);
-        let asking = async { self.answer(self.sink().ask(method, request).await, deadline).await };
-        self.call().raised_answer(method, asking.instrument(span).await?)
+        let answer = self.send_request(method, request, deadline).instrument(span).await?;
+        self.call().raised_answer(method, answer)
     }
 
     /// Refuses a question of another server that the client of this request cannot answer.

@@ -1,0 +1,215 @@
+//! One trace across all parties of a call.
+
+use std::time::Duration;
+
+use opentelemetry::{
+    Context, KeyValue,
+    baggage::BaggageExt as _,
+    trace::{FutureExt as _, SpanKind, TraceContextExt as _, Tracer as _, TracerProvider as _},
+};
+use pintle::{
+    Client, Connection, Server,
+    client::{Answer, http::Http},
+    relay::Relay,
+    server::{Cx, ToolError, tool},
+    tasks::{TaskPolling, Tasks},
+    types::RawObject,
+};
+use serde_json::json;
+
+use crate::collected::{Collected, attribute, ids, parent};
+
+const REVISIONS: [&str; 5] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"];
+const CALL: &str = "tools/call book";
+
+async fn book(cx: Cx) -> Result<String, ToolError> {
+    let agreed = cx.elicit::<()>("agreed", "For four?").await?.accepted().is_some();
+    Ok(format!("booked: {agreed}"))
+}
+
+fn tables() -> Server {
+    Server::new("tables", "1").tool(tool("book", book)).tool(tool("look", |cx: Cx| async move {
+        let meta = cx.meta();
+        format!("{:?} {:?}", meta.get("traceparent").is_some(), meta.get("baggage"))
+    }))
+}
+
+fn client(revision: &str) -> Client {
+    Client::new("assistant", "1")
+        .revisions([revision.parse().unwrap()])
+        .on_elicit(|_| async { Answer::accept(json!({})) })
+}
+
+/// Calls a tool below a span of the program. Returns the context of that span.
+async fn call(collected: &Collected, tables: &Connection, name: &str) -> Context {
+    let tracer = collected.tracers.tracer("test");
+    let root = Context::new().with_span(tracer.start("root"));
+    let root = root.with_baggage([KeyValue::new("table", "7")]);
+    tables.call_tool(name, ()).with_context(root.clone()).await.unwrap();
+    root.span().end();
+    root
+}
+
+#[tokio::test]
+async fn a_call_is_one_trace_in_every_revision_on_both_transports() {
+    for revision in REVISIONS {
+        // The oldest revision has another transport over HTTP.
+        for http in [false, true].into_iter().filter(|http| !http || revision != REVISIONS[0]) {
+            let collected = Collected::new();
+            let server = collected.telemetry().observe_server(tables());
+            let client = collected.telemetry().observe_client(client(revision));
+            let serving = server.serve_http("127.0.0.1:0").await.unwrap();
+            let tables = match http {
+                true => {
+                    let url = format!("http://{}/mcp", serving.address());
+                    client.connect(Http::new(&url).unwrap()).await.unwrap()
+                }
+                false => client.connect(server.in_process().unwrap()).await.unwrap(),
+            };
+            let root = call(&collected, &tables, "look").await;
+            let sent = collected.only(&SpanKind::Client, "tools/call look");
+            let received = collected.only(&SpanKind::Server, "tools/call look");
+            assert_eq!(parent(&sent).1, root.span().span_context().span_id(), "{revision} {http}");
+            assert_eq!(parent(&received), ids(&sent), "{revision} {http}");
+            assert_eq!(attribute(&received, "mcp.protocol.version").as_deref(), Some(revision));
+            assert_eq!(attribute(&received, "gen_ai.operation.name").as_deref(), Some("execute_tool"));
+            assert_eq!(attribute(&received, "network.transport").as_deref(), http.then_some("tcp"));
+            assert!(attribute(&received, "jsonrpc.request.id").is_some());
+            assert!(!received.attributes.iter().any(|pair| pair.key.as_str().contains("table")));
+            tables.close().await;
+        }
+    }
+}
+
+/// A question in a session is a request with two spans of its own; without a session the call is sent again.
+#[tokio::test]
+async fn questions_are_part_of_the_trace_in_both_eras() {
+    for revision in ["2025-06-18", "2025-11-25", "2026-07-28"] {
+        let collected = Collected::new();
+        let server = collected.telemetry().observe_server(tables());
+        let client = collected.telemetry().observe_client(client(revision));
+        let tables = client.connect(server.in_process().unwrap()).await.unwrap();
+        let root = call(&collected, &tables, "book").await;
+        let sent = collected.only(&SpanKind::Client, CALL);
+        assert_eq!(parent(&sent).1, root.span().span_context().span_id());
+        let received = collected.all(&SpanKind::Server, CALL);
+        assert!(received.iter().all(|span| parent(span) == ids(&sent)), "{revision}");
+        assert!(received.iter().all(|span| attribute(span, "error.type").is_none()), "{received:?}");
+        let answered = collected.only(&SpanKind::Server, "elicitation/create");
+        if revision == "2026-07-28" {
+            assert_eq!(received.len(), 2);
+            assert_eq!(parent(&answered), ids(&sent));
+        } else {
+            assert_eq!(received.len(), 1);
+            let asked = collected.only(&SpanKind::Client, "elicitation/create");
+            assert_eq!(parent(&asked), ids(&received[0]), "{revision}");
+            assert_eq!(parent(&answered), ids(&asked), "{revision}");
+        }
+        tables.close().await;
+    }
+}
+
+/// The request of a task ends with its response. The work goes on in a trace of its own, which links to the request.
+#[tokio::test]
+async fn the_work_of_a_task_links_to_its_request() {
+    for revision in ["2025-11-25", "2026-07-28"] {
+        let collected = Collected::new();
+        let server =
+            Server::new("tables", "1").with(Tasks::new().poll_interval(Duration::from_millis(1))).tool(
+                tool("book", |cx: Cx| async move {
+                    cx.detach().await;
+                    book(cx).await
+                })
+                .task(pintle::types::schema::TaskSupport::Optional),
+            );
+        let server = collected.telemetry().observe_server(server);
+        let polling = TaskPolling::new().intervals(Duration::from_millis(1), Duration::from_millis(1));
+        let client = collected.telemetry().observe_client(client(revision).with(polling));
+        let tables = client.connect(server.in_process().unwrap()).await.unwrap();
+        call(&collected, &tables, "book").await;
+        let (sent, received) =
+            (collected.only(&SpanKind::Client, CALL), collected.only(&SpanKind::Server, CALL));
+        assert_eq!(parent(&received), ids(&sent), "{revision}");
+        let work = collected.only(&SpanKind::Internal, CALL);
+        assert_ne!(ids(&work).0, ids(&received).0, "{revision}");
+        let linked: Vec<_> = work.links.iter().map(|link| link.span_context.span_id()).collect();
+        assert_eq!(linked, [ids(&received).1], "{revision}");
+        assert_eq!(attribute(&work, "error.type"), None, "{revision}");
+        // What the client sends to follow the task is part of its call.
+        let polls = collected.all(&SpanKind::Client, "tasks/get");
+        assert!(!polls.is_empty() && polls.iter().all(|poll| parent(poll) == ids(&sent)), "{revision}");
+        tables.close().await;
+    }
+}
+
+/// A relay adds its spans to the trace; without telemetry it passes the context on.
+#[tokio::test]
+async fn a_relay_is_in_the_trace_in_every_pairing_of_eras() {
+    for (front_revision, behind_revision) in [
+        ("2025-11-25", "2025-11-25"),
+        ("2025-11-25", "2026-07-28"),
+        ("2026-07-28", "2025-11-25"),
+        ("2026-07-28", "2026-07-28"),
+    ] {
+        for observed in [true, false] {
+            let (collected, middle) = (Collected::new(), Collected::new());
+            let behind = collected.telemetry().observe_server(tables());
+            let mut upstream = Client::new("front", "1").revisions([behind_revision.parse().unwrap()]);
+            if observed {
+                upstream = middle.telemetry().observe_client(upstream);
+            }
+            let relay = Relay::connect(upstream, move || {
+                let transport = behind.in_process().map_err(std::io::Error::other);
+                async { transport }
+            });
+            let mut front = Server::new("front", "1").provider(relay.await.unwrap());
+            if observed {
+                front = middle.telemetry().observe_server(front);
+            }
+            let client = collected.telemetry().observe_client(client(front_revision));
+            let tables = client.connect(front.in_process().unwrap()).await.unwrap();
+            call(&collected, &tables, "look").await;
+            let shown = format!("{front_revision} to {behind_revision}, observed: {observed}");
+            let sent = collected.only(&SpanKind::Client, "tools/call look");
+            let received = collected.only(&SpanKind::Server, "tools/call look");
+            if observed {
+                let passed = middle.only(&SpanKind::Server, "tools/call look");
+                let forwarded = middle.only(&SpanKind::Client, "tools/call look");
+                assert_eq!(parent(&passed), ids(&sent), "{shown}");
+                assert_eq!(parent(&forwarded), ids(&passed), "{shown}");
+                assert_eq!(parent(&received), ids(&forwarded), "{shown}");
+            } else {
+                assert_eq!(parent(&received), ids(&sent), "{shown}");
+            }
+            tables.close().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_server_for_anyone_links_to_its_callers() {
+    let collected = Collected::new();
+    let server = collected.telemetry().link_callers().observe_server(tables());
+    let client = collected.telemetry().observe_client(client("2026-07-28"));
+    let tables = client.connect(server.in_process().unwrap()).await.unwrap();
+    call(&collected, &tables, "look").await;
+    let sent = collected.only(&SpanKind::Client, "tools/call look");
+    let received = collected.only(&SpanKind::Server, "tools/call look");
+    assert_ne!(ids(&received).0, ids(&sent).0);
+    assert_eq!(received.links.iter().next().unwrap().span_context.span_id(), ids(&sent).1);
+}
+
+#[tokio::test]
+async fn a_malformed_context_is_ignored() {
+    let collected = Collected::new();
+    let server = collected.telemetry().observe_server(tables());
+    let tables = client("2026-07-28").connect(server.in_process().unwrap()).await.unwrap();
+    for parent in ["00-1-2-01", "", "00-00000000000000000000000000000000-00f067aa0ba902b7-01"] {
+        let params =
+            json!({"name": "look", "arguments": {}, "_meta": {"traceparent": parent, "tracestate": "\u{0}"}});
+        tables.call_raw("tools/call", RawObject::from_serialize(&params).unwrap()).await.unwrap();
+    }
+    let received = collected.all(&SpanKind::Server, "tools/call look");
+    assert_eq!(received.len(), 3);
+    assert!(received.iter().all(|span| span.parent_span_id == opentelemetry::trace::SpanId::INVALID));
+}
