@@ -2,8 +2,9 @@ use std::{fmt, sync::Arc};
 
 use http::{HeaderMap, HeaderValue, header::AUTHORIZATION};
 use pintle::{
-    Error, Result,
+    Client, Error, Result,
     client::http::{Auth, Challenge, Outgoing},
+    types::JsonObject,
 };
 
 use super::{
@@ -23,6 +24,15 @@ use crate::shared::{
     scope::Scopes,
     web::{Network, Web},
 };
+
+/// The extension of [`OAuth::machine`].
+const CLIENT_CREDENTIALS: &str = "io.modelcontextprotocol/oauth-client-credentials";
+/// The extension of [`OAuth::enterprise`].
+const ENTERPRISE_MANAGED: &str = "io.modelcontextprotocol/enterprise-managed-authorization";
+/// The extension of [`OAuth::workload`].
+const WORKLOAD_IDENTITY: &str = "io.modelcontextprotocol/auth/wif";
+/// The extension of [`OAuth::dpop`].
+const DPOP: &str = "io.modelcontextprotocol/auth/dpop";
 
 /// Logs in to a server when it requires authorization, and stays logged in.
 ///
@@ -155,6 +165,36 @@ impl OAuth {
     pub fn dpop(mut self) -> Self {
         self.settings.dpop = true;
         self
+    }
+
+    /// Returns the names of the extensions of the protocol that this authorization is made of: that of its grant, and that of
+    /// [`dpop`](Self::dpop). A login of a user is none.
+    pub fn extensions(&self) -> Vec<&'static str> {
+        let grant = match &*self.settings.grant {
+            Grant::Machine => Some(CLIENT_CREDENTIALS),
+            Grant::Enterprise(_) => Some(ENTERPRISE_MANAGED),
+            Grant::Workload { .. } => Some(WORKLOAD_IDENTITY),
+            Grant::Login { .. } | Grant::Device { .. } => None,
+        };
+        grant.into_iter().chain(self.settings.dpop.then_some(DPOP)).collect()
+    }
+
+    /// Returns a client that declares the [extensions](Self::extensions) of this authorization. Use it for the servers that are
+    /// connected to with it, and for no others.
+    ///
+    /// ```no_run
+    /// use pintle::{Client, client::http::Http};
+    /// use pintle_oauth::client::{OAuth, Registered};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> pintle::Result<()> {
+    /// let oauth = OAuth::machine(Registered::new("https://login.example.com", "bot").secret("s3cret"));
+    /// let client = oauth.declare(Client::new("bot", "1.0.0"));
+    /// let server = client.connect(Http::new("https://example.com/mcp")?.auth(oauth)).await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn declare(&self, client: Client) -> Client {
+        self.extensions().into_iter().fold(client, |client, name| client.extension(name, JsonObject::new()))
     }
 
     /// Revokes the tokens of a stored login at its authorization server (RFC 7009): the refresh token, then the access token. They

@@ -144,3 +144,37 @@ async fn an_identity_provider_may_be_in_a_network_that_the_server_is_not_in() {
         OAuth::enterprise(Registered::new("https://as.test", "app"), provider).web(world.hosts.clone());
     world.connect(&oauth).await.unwrap();
 }
+
+/// Each way of authorization is declared by the name of its extension, and a login by none.
+#[tokio::test]
+async fn a_client_declares_the_extensions_of_its_authorization_in_both_eras() {
+    use pintle::{
+        Client, Server,
+        client::Mode,
+        server::{Cx, tool},
+    };
+    let bot = || Registered::new("https://as.test", "bot").secret("s3cret");
+    let provider = IdentityProvider::new("https://idp.test/token", bot(), Assertion::fixed("id"));
+    let wanted = "io.modelcontextprotocol/";
+    for (oauth, names) in [
+        (OAuth::machine(bot()), vec!["oauth-client-credentials"]),
+        (OAuth::enterprise(bot(), provider), vec!["enterprise-managed-authorization"]),
+        (OAuth::workload("https://as.test", Assertion::fixed("jwt")), vec!["auth/wif"]),
+        (OAuth::machine(bot()).dpop(), vec!["oauth-client-credentials", "auth/dpop"]),
+        (OAuth::device("App", |_| {}).dpop(), vec!["auth/dpop"]),
+        (OAuth::device("App", |_| {}), vec![]),
+    ] {
+        let names: Vec<_> = names.iter().map(|name| format!("{wanted}{name}")).collect();
+        assert_eq!(oauth.extensions(), names);
+        let declared = tool("declared", |cx: Cx| async move {
+            let declared = cx.peer().capabilities.extensions.clone().unwrap_or_default();
+            declared.keys().cloned().collect::<Vec<_>>().join(" ")
+        });
+        let server = Server::new("s", "1").tool(declared);
+        for mode in [Mode::Legacy, Mode::Modern] {
+            let client = oauth.declare(Client::new("c", "1").mode(mode));
+            let connection = client.connect(server.in_process().unwrap()).await.unwrap();
+            assert_eq!(connection.call_tool("declared", ()).await.unwrap().text(), names.join(" "));
+        }
+    }
+}
