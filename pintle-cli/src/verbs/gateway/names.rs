@@ -24,8 +24,9 @@ use tokio::time::Instant;
 pub(super) const MAX_NAME: usize = 64;
 /// The hexadecimal digits at the end of a name that was shortened.
 const DIGITS: usize = 8;
-/// The limit of shortened names of a backend that are known.
+/// The limits of the entries of a backend that are known by their shortened names, and of their bytes.
 const MAX_KNOWN: usize = 10_000;
+const MAX_KNOWN_BYTES: usize = 16 << 20;
 /// The time between two lists that are read to look for a shortened name.
 const LOOK_UP_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -67,7 +68,7 @@ fn may_be_shortened(name: &str) -> bool {
 pub(super) struct HostNames<P> {
     provider: P,
     /// The entries with another name, by that name.
-    known: Mutex<HashMap<(ListKind, String), ShortenedEntry>>,
+    known: Mutex<ShortenedEntries>,
     /// When a list was last read to look for a shortened name.
     looked_up: Mutex<Option<Instant>>,
     report: Box<ReportRenamed>,
@@ -75,6 +76,31 @@ pub(super) struct HostNames<P> {
 
 /// A function that is called with the old and the new name of an entry.
 type ReportRenamed = dyn Fn(&str, &str) + Send + Sync;
+
+/// The entries with another name, by that name. Those of a backend that has too many are forgotten, and read again.
+#[derive(Default)]
+struct ShortenedEntries {
+    entries: HashMap<(ListKind, String), ShortenedEntry>,
+    bytes: usize,
+}
+
+impl ShortenedEntries {
+    fn insert(&mut self, key: (ListKind, String), shortened: ShortenedEntry) {
+        let bytes = key.1.len() + shortened.inner.len() + shortened.entry.as_str().len();
+        self.remove(&key);
+        if self.entries.len() >= MAX_KNOWN || self.bytes + bytes > MAX_KNOWN_BYTES {
+            *self = Self::default();
+        }
+        self.bytes += bytes;
+        self.entries.insert(key, shortened);
+    }
+
+    fn remove(&mut self, key: &(ListKind, String)) {
+        if let Some(before) = self.entries.remove(key) {
+            self.bytes -= key.1.len() + before.inner.len() + before.entry.as_str().len();
+        }
+    }
+}
 
 /// An entry with another name than the provider has for it.
 #[derive(Clone)]
@@ -89,12 +115,12 @@ impl<P: Provider> HostNames<P> {
         Self { provider, known: Mutex::default(), looked_up: Mutex::default(), report: Box::new(report) }
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<(ListKind, String), ShortenedEntry>> {
+    fn known(&self) -> MutexGuard<'_, ShortenedEntries> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn shortened(&self, target: &Target<'_>) -> Option<ShortenedEntry> {
-        self.known().get(&(list_of(target)?, target.name().to_owned())).cloned()
+        self.known().entries.get(&(list_of(target)?, target.name().to_owned())).cloned()
     }
 
     /// Returns an entry of a list with its new name; `None` if another one has that name.
@@ -104,23 +130,18 @@ impl<P: Provider> HostNames<P> {
         let mut known = self.known();
         let key = (list, outer.into_owned());
         if key.1 == inner {
-            return (!known.contains_key(&key)).then_some(entry);
+            return (!known.entries.contains_key(&key)).then_some(entry);
         }
         let mut renamed = entry.with("name", &to_raw_value(&key.1).ok()?);
         if renamed.get("title").is_none() {
             renamed = renamed.with("title", &to_raw_value(&inner).ok()?);
         }
-        match known.get_mut(&key) {
+        match known.entries.get(&key) {
             Some(other) if other.inner != inner => return None,
-            Some(same) => same.entry = renamed.clone(),
-            None => {
-                if known.len() >= MAX_KNOWN {
-                    known.clear();
-                }
-                (self.report)(&inner, &key.1);
-                known.insert(key, ShortenedEntry { inner, entry: renamed.clone() });
-            }
+            Some(_) => {}
+            None => (self.report)(&inner, &key.1),
         }
+        known.insert(key, ShortenedEntry { inner, entry: renamed.clone() });
         Some(renamed)
     }
 
@@ -307,6 +328,24 @@ mod tests {
             assert!(is_accepted(&changed) && may_be_shortened(&changed), "{name}: {changed}");
         }
         assert_ne!(accepted("a.b"), accepted("a/b"));
+    }
+
+    #[test]
+    fn what_is_known_is_bounded_in_bytes() {
+        let mut known = ShortenedEntries::default();
+        let entry =
+            |bytes: usize| format!(r#"{{"name":"{}"}}"#, "x".repeat(bytes)).parse::<RawObject>().unwrap();
+        for number in 0..100 {
+            let shortened = ShortenedEntry { inner: number.to_string(), entry: entry(1 << 20) };
+            known.insert((ListKind::Tools, number.to_string()), shortened);
+            let bytes: usize = known.entries.values().map(|known| known.entry.as_str().len()).sum();
+            assert!(bytes <= known.bytes && known.bytes <= MAX_KNOWN_BYTES, "{bytes} {}", known.bytes);
+        }
+        for _ in 0..100 {
+            let shortened = ShortenedEntry { inner: "same".into(), entry: entry(1 << 20) };
+            known.insert((ListKind::Tools, "same".into()), shortened);
+        }
+        assert!(known.entries.len() > 1, "replacing one entry forgets no others");
     }
 
     async fn gateway(behind: Server, rules: serde_json::Value) -> pintle::Connection {
