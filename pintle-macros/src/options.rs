@@ -21,7 +21,7 @@ fn given(kind: Kind) -> &'static [&'static str] {
 fn known(kind: Kind) -> &'static str {
     match kind {
         Kind::Tool => {
-            "`name`, `title`, `description`, `icon`, `read_only`, `destructive = bool`, `idempotent`, `open_world = bool`, `annotations`, `strict`, `task`, `timeout`, `inline`, `requires(..)`, `hidden`"
+            "`name`, `title`, `description`, `icon`, `read_only`, `destructive = bool`, `idempotent`, `open_world = bool`, `annotations`, `strict`, `task`, `resumable`, `timeout`, `inline`, `requires(..)`, `hidden`"
         }
         Kind::Prompt => {
             "`name`, `title`, `description`, `icon`, `timeout`, `inline`, `requires(..)`, `hidden`"
@@ -80,7 +80,7 @@ impl Options {
                 self.calls.extend(quote!(.#method(#value)));
             }
             "inline" => self.inline = Some(meta.path.span()),
-            "read_only" | "idempotent" | "strict" if kind == Kind::Tool => {
+            "read_only" | "idempotent" | "strict" | "resumable" if kind == Kind::Tool => {
                 if meta.input.peek(Token![=]) {
                     return Err(meta.error(format!("write `{word}`, or omit it")));
                 }

@@ -274,6 +274,9 @@ pub mod tasks_extension {
     use super::{Capability, Method, MethodInfo, NotificationKind, Sender, Target};
     use crate::schema::{DetailedTask, EmptyResult, TaskParams, UpdateTaskParams};
 
+    /// The name of the extension.
+    pub const NAME: &str = "io.modelcontextprotocol/tasks";
+
     requests! {
         GetTask TASKS_GET = "tasks/get", TaskParams => DetailedTask,
             Client { capability: Some(Capability::Tasks), target: Some(Target::Task), named_in_header: true };

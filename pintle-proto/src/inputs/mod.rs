@@ -3,6 +3,7 @@
 //! In a session the question is sent and its answer awaited. In the stateless era the call ends with the question, and
 //! the client repeats it with the answer.
 
+mod call_record;
 mod canonical;
 mod error;
 mod once;
@@ -20,6 +21,7 @@ use std::{
 
 use pintle_types::{RawObject, RawValue, RpcError, schema::InputRequest};
 
+pub use call_record::{CallRecord, RecordedRights};
 pub use error::AskError;
 pub use once::{Once, StateUse};
 pub use question::{Answer, Kind, Question};
@@ -144,6 +146,17 @@ impl Inputs {
             over: AtomicBool::new(false),
             inner: Mutex::new(Some(Box::new(inner))),
         })
+    }
+
+    /// Creates the inputs of a call that is run again from its record.
+    fn restored(live: bool, inner: InputsInner) -> Self {
+        Self {
+            live,
+            detached: AtomicBool::new(false),
+            returned: true,
+            over: AtomicBool::new(false),
+            inner: Mutex::new(Some(Box::new(inner))),
+        }
     }
 
     pub(crate) fn ask(

@@ -97,6 +97,13 @@ impl Inputs {
         inner.state.begun.insert(key.to_owned());
     }
 
+    /// Forgets an action that was not begun after all.
+    pub(crate) fn undo_once(&self, key: &str) {
+        if let Some(inner) = &mut *self.lock() {
+            inner.acting.remove(key);
+        }
+    }
+
     /// Returns whether an action is in progress.
     pub(crate) fn is_acting(&self) -> bool {
         self.lock().as_ref().is_some_and(|inner| !inner.acting.is_empty())

@@ -101,7 +101,7 @@ pub(crate) struct Mark {
 }
 
 /// The fingerprint of a question, and its answer.
-#[derive(Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Answered {
     #[serde(rename = "k")]
     pub(crate) kind: Kind,

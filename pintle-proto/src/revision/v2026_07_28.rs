@@ -61,7 +61,7 @@ const PER_MESSAGE: &[Edit] = &[
 
 /// Removes the tasks extension, which exists only in the stateless era.
 const NO_TASKS_EXTENSION: &[Edit] =
-    &[Edit::DropWithin(&["capabilities", "extensions"], "io.modelcontextprotocol/tasks")];
+    &[Edit::DropWithin(&["capabilities", "extensions"], method::tasks_extension::NAME)];
 
 /// `structuredContent` may be any JSON in the stateless era, but only an object before (TOOL-8).
 const STRUCTURED_OBJECTS: &[Edit] =

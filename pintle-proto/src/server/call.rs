@@ -16,7 +16,7 @@ use serde_json::value::to_raw_value;
 use super::{CacheHint, RelayedRound, Reply, Service, Ticket, batch::BatchId, finish, print};
 use crate::{
     Part, Peer, Revision,
-    inputs::{Answer, Ask, AskError, Binding, Inputs, Kind, Once, Question, StateUse},
+    inputs::{Answer, Ask, AskError, Binding, CallRecord, Inputs, Kind, Once, Question, StateUse},
     revision::ReshapeError,
 };
 
@@ -337,6 +337,11 @@ impl Call {
         self.0.inputs.lose(key);
     }
 
+    /// Forgets an action that [`begin_once`](Self::begin_once) started, and that was not performed after all.
+    pub fn undo_once(&self, key: &str) {
+        self.0.inputs.undo_once(key);
+    }
+
     /// Returns whether an action is in progress.
     pub fn is_acting(&self) -> bool {
         self.0.inputs.is_acting()
@@ -359,6 +364,63 @@ impl Call {
     #[must_use]
     pub fn resume(&self, progress: &[u8]) -> bool {
         self.0.inputs.resume(progress)
+    }
+
+    /// Returns the record of the call as it is now, for [`restore`](Self::restore) in another process.
+    pub fn record(&self, service: &Service) -> CallRecord {
+        let inner = self.inner();
+        let params = inner.params.without(&["inputResponses", "requestState"]);
+        let names = (&*service.info().name, &*inner.method);
+        let mut record = CallRecord::new(names, params, inner.id.clone(), inner.peer.revision, &inner.inputs);
+        record.client.clone_from(&inner.peer.info);
+        record.capabilities.clone_from(&inner.peer.capabilities);
+        record.principal = inner.principal.as_deref().map(str::to_owned);
+        record
+    }
+
+    /// Restores a call that is to run again, from the top. `answers` are those to its open questions, in the shapes of the client's
+    /// revision, that came after it was recorded. It has no connection: [detach](Self::detach) it before it runs.
+    ///
+    /// # Errors
+    ///
+    /// The record is that of another service, or has a format or a revision that this service does not know.
+    pub fn restore(
+        service: &Service,
+        record: &CallRecord,
+        answers: Option<RawObject>,
+    ) -> Result<Self, RpcError> {
+        record.check(&service.info().name)?;
+        let spoken = |stateless| service.spoken(&record.revision, stateless);
+        let revision = spoken(true).or_else(|| spoken(false)).ok_or_else(|| {
+            RpcError::internal(format!(
+                "the call was made in the revision `{}`, which this server does not support: call again",
+                record.revision
+            ))
+        })?;
+        let peer = Peer {
+            revision,
+            info: record.client.clone(),
+            capabilities: record.capabilities.clone(),
+            log_level: None,
+        };
+        Ok(Self::new(CallInner {
+            id: record.id.clone(),
+            method: record.method.clone().into(),
+            params: record.params.clone(),
+            peer: Arc::new(peer),
+            principal: record.principal.as_deref().map(Into::into),
+            progress: None,
+            inputs: record.inputs(answers, revision)?,
+            ticket: None,
+            batch: None,
+            done: Mutex::default(),
+            origin: Origin::Request,
+        }))
+    }
+
+    /// Returns whether the answer to a question of this key is known to the call.
+    pub fn is_answered(&self, key: &str) -> bool {
+        self.0.inputs.is_answered(key)
     }
 
     /// Returns the note that [`set_note`](Self::set_note) stored in an earlier round.

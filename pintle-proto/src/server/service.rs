@@ -16,9 +16,6 @@ use crate::{
     shown::shown,
 };
 
-/// The extension of the stateless era that has the methods of tasks.
-const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
-
 /// The description of a server, for both eras: its name, its capabilities, its revisions.
 ///
 /// One value serves all connections. Constant parts of responses are serialized once.
@@ -194,7 +191,8 @@ impl Service {
     /// Whether requests of tasks are passed on to a server that declares their extension.
     pub(super) fn passes_tasks(&self) -> bool {
         let extensions = self.capabilities.extensions.as_ref();
-        self.any_method && extensions.is_some_and(|declared| declared.contains_key(TASKS_EXTENSION))
+        self.any_method
+            && extensions.is_some_and(|declared| declared.contains_key(method::tasks_extension::NAME))
     }
 
     /// Sets the seal for the state that a call keeps between its rounds. Without one, no call can ask a stateless

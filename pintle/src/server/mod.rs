@@ -31,6 +31,7 @@ mod mounting;
 mod ordered_map;
 mod printed_list;
 mod provider;
+mod rerun;
 mod rules;
 mod serving;
 mod sessions;
@@ -38,6 +39,7 @@ mod settings;
 mod snapshot;
 mod stream;
 mod subscription;
+mod weak;
 
 use std::{
     any::type_name,
@@ -62,7 +64,7 @@ pub use call::context::HttpHead;
 pub use call::cx::detached::{DetachRequest, DetachedCall, ToolStart};
 pub use call::cx::outgoing::{OutgoingNext, OutgoingRequest};
 pub use call::cx::{Cx, Target};
-pub use call::detached::{DetachedEvent, DetachedQuestion};
+pub use call::detached::{Checkpoint, DetachedEvent, DetachedQuestion};
 pub use call::elicit::Elicited;
 pub use call::layer::{Next, around};
 pub use call::replay::kit as replay_kit;
@@ -92,7 +94,7 @@ pub use handler::vars::Vars;
 pub use handler::{Arguments, FromCall, Handler, IntoToolResult, Json, JsonResult};
 pub use hooks::HookResult;
 pub use listen::Listen;
-pub use pintle_proto::inputs::{Answer, AskError, Question};
+pub use pintle_proto::inputs::{Answer, AskError, CallRecord, Question, RecordedRights};
 pub use pintle_proto::server::{CacheHint, Outcome, Reply};
 pub use provider::entry::ProvidedEntry;
 pub use provider::mount::Mount;
@@ -166,14 +168,15 @@ struct ServerInner {
 impl Server {
     /// A server that offers nothing yet.
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
+        let settings = ServerSettings::default();
         let service = Service::new(Implementation::new(name, version), Default::default())
-            .seal(Arc::new(StateKeys::random()));
+            .seal(Arc::new(settings.keys.clone()));
         let state = Snapshot {
             served: Served::new(service.revisions().iter().copied()),
             service,
             catalogue: Catalogue::default(),
             providers: Default::default(),
-            settings: ServerSettings::default(),
+            settings,
             gates: Gates::default(),
             hooks: Default::default(),
             own: Default::default(),
@@ -339,13 +342,6 @@ impl Server {
         self.service(|service| service.speaks(revisions))
     }
 
-    /// Seals what calls remember with these keys: what a fleet needs, whose next round may reach another process.
-    #[must_use]
-    pub fn state_keys(self, keys: StateKeys) -> Self {
-        let alone = keys.is_random();
-        self.setting(|settings| settings.seals_alone = alone).service(|service| service.seal(Arc::new(keys)))
-    }
-
     /// Bounds what clients can make the server hold.
     #[must_use]
     pub fn limits(self, limits: Limits) -> Self {
@@ -507,6 +503,7 @@ impl Server {
         self.refresh_providers();
         self.check()?;
         self.0.linted.call_once(|| self.lint().iter().for_each(|warning| tracing::warn!("{warning}")));
+        self.snapshot().settings.start_hooks.iter().for_each(|hook| hook(self));
         Ok(())
     }
 

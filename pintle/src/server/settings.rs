@@ -1,4 +1,4 @@
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{future::Future, io, sync::Arc, time::Duration};
 
 use pintle_types::RawObject;
 
@@ -6,13 +6,35 @@ use crate::{
     Timeouts,
     message_log::MessageLog,
     server::{
-        AskError, Entry, Gate, OutgoingNext, OutgoingRequest, Scope, Server,
+        AskError, Entry, Gate, OutgoingNext, OutgoingRequest, Scope, Server, StateKeys,
         call::cx::outgoing::AroundOutgoing, gate::decision::FilterGate,
     },
 };
 
 /// How long things may take, and how many of them at the same time.
 impl Server {
+    /// Seals what calls remember with these keys: what a fleet needs, whose next round may reach another process.
+    #[must_use]
+    pub fn state_keys(self, keys: StateKeys) -> Self {
+        self.setting(|settings| settings.keys = keys.clone()).service(|service| service.seal(Arc::new(keys)))
+    }
+
+    /// Seals a value for a store, with the [`state_keys`](Self::state_keys) of the server. `bound` is where the value belongs: it can be
+    /// opened only with the same.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the system has no random numbers.
+    pub fn seal_value(&self, bound: &str, value: &[u8]) -> io::Result<Vec<u8>> {
+        self.snapshot().settings.keys.seal_value(bound, value)
+    }
+
+    /// Opens a value that [`seal_value`](Self::seal_value) has sealed. Returns `None` if it was sealed with another key, belongs
+    /// elsewhere, or was changed.
+    pub fn open_value(&self, bound: &str, sealed: &[u8]) -> Option<Vec<u8>> {
+        self.snapshot().settings.keys.open_value(bound, sealed)
+    }
+
     /// Sets the time limit of a call. The time that clients take to answer questions does not count. None by default.
     #[must_use]
     pub fn call_timeout(self, after: Duration) -> Self {

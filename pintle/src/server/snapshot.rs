@@ -17,7 +17,7 @@ use crate::{
     Error, Result, Timeouts,
     message_log::MessageLog,
     server::{
-        Cx, ListKind, MemoryReplayGuard, Next, ReplayGuard,
+        Cx, ListKind, MemoryReplayGuard, Next, ReplayGuard, StateKeys,
         call::{
             cx::{
                 detached::{Detacher, Interceptor},
@@ -25,7 +25,11 @@ use crate::{
             },
             run::Start,
         },
-        catalogue::{Catalogue, custom::CustomMethod, extension::CapabilityEdit},
+        catalogue::{
+            Catalogue,
+            custom::CustomMethod,
+            extension::{CapabilityEdit, ConfigurationCheck, StartHook},
+        },
         gate::registry::Gates,
         handler::state_map::StateMap,
         hooks::Hooks,
@@ -78,8 +82,8 @@ pub(crate) struct ServerSettings {
     pub(crate) uninitialized_session: Duration,
     /// The limit of concurrent calls of one connection or session. Further calls are queued.
     pub(crate) running: usize,
-    /// Whether the keys that seal states are random, and so known to this process only.
-    pub(crate) seals_alone: bool,
+    /// The keys that seal states, and values of stores.
+    pub(crate) keys: StateKeys,
     /// The guard against the replay of states.
     pub(crate) replay: Arc<dyn ReplayGuard>,
     /// The limit of bytes of one result.
@@ -90,6 +94,10 @@ pub(crate) struct ServerSettings {
     pub(crate) extensions: JsonObject,
     /// The capabilities and extensions that extensions need: who needs it, and what.
     pub(crate) needs: Vec<(String, String)>,
+    /// Checks of extensions: the fault, if there is one.
+    pub(crate) checks: Vec<Arc<ConfigurationCheck>>,
+    /// The functions of extensions that run when the server starts to serve.
+    pub(crate) start_hooks: Vec<Arc<StartHook>>,
     /// Changes that extensions make to the declared capabilities.
     pub(crate) capability_edits: Vec<Arc<CapabilityEdit>>,
     /// The extensions that decide how calls of tools start.
@@ -118,7 +126,7 @@ impl Default for ServerSettings {
             detached_call: Timeouts::default().detached_call,
             idle_session: Timeouts::default().idle_session,
             uninitialized_session: Timeouts::default().uninitialized_session,
-            seals_alone: true,
+            keys: StateKeys::random(),
             replay: Arc::new(MemoryReplayGuard::new()),
             running: 1024,
             result_bytes: 16 << 20,
@@ -127,6 +135,8 @@ impl Default for ServerSettings {
             tool_completion: false,
             extensions: JsonObject::new(),
             needs: Vec::new(),
+            checks: Vec::new(),
+            start_hooks: Vec::new(),
             capability_edits: Vec::new(),
             interceptors: Vec::new(),
             detacher: None,
@@ -179,6 +189,7 @@ impl Snapshot {
         faults.extend(self.catalogue.missing(&self.own));
         faults.extend(self.offered().faults());
         faults.extend(self.unmet_needs());
+        faults.extend(self.settings.checks.iter().filter_map(|check| check(&self.settings.keys)));
         (!faults.is_empty()).then(|| faults.join("\n").into())
     }
 

@@ -1,10 +1,4 @@
-use std::{
-    future::{Future as _, poll_fn},
-    pin::pin,
-    sync::Arc,
-    task::Poll,
-    time::Duration,
-};
+use std::{collections::HashSet, io, sync::Arc, time::Duration};
 
 use pintle_proto::{inputs::AskError, server::Outcome};
 use pintle_types::{
@@ -16,14 +10,16 @@ use pintle_types::{
     },
 };
 use serde_json::{Value, value::to_raw_value};
-use tokio::task::JoinSet;
+use tokio::{task::JoinSet, time::sleep};
 
 use super::{
     EXTENSION, RESULT_TYPE,
-    host::{self, FILTER_MEMBER, TaskHost},
+    host::{self, FILTER_MEMBER, TaskHost, unreachable_store},
+    keeper::TaskPlace,
     memory::MemoryTaskStore,
-    running::{RunningTask, SentQuestion},
-    store::{TaskOutcome, TaskQuota, TaskRecord, TaskStore},
+    owner::owner,
+    record::{TaskOutcome, TaskRecord},
+    store::{TaskQuota, TaskStore},
     wire::{self, DetailedView},
 };
 use crate::server::{Cx, Installation, ProtocolExtension, ToolStart};
@@ -56,6 +52,7 @@ pub struct Tasks {
     ttl: Duration,
     max_ttl: Duration,
     poll: Duration,
+    lease: Duration,
 }
 
 impl Tasks {
@@ -67,10 +64,12 @@ impl Tasks {
             ttl: Duration::from_secs(3600),
             max_ttl: Duration::from_secs(24 * 3600),
             poll: Duration::from_secs(1),
+            lease: Duration::from_secs(15),
         }
     }
 
-    /// Sets the store.
+    /// Sets the store. With one that outlives the process, the server needs keys that do so too: see
+    /// [`Server::state_keys`](crate::Server::state_keys). What it keeps is sealed with them.
     #[must_use]
     pub fn store(mut self, store: impl TaskStore) -> Self {
         self.store = Arc::new(store);
@@ -98,6 +97,14 @@ impl Tasks {
         self
     }
 
+    /// Sets how long after its last sign of life a process is taken for dead, so that another one that shares its store takes over its
+    /// tasks. The default is 15 seconds; a sign of life is given three times as often.
+    #[must_use]
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.lease = lease.max(Duration::from_millis(100));
+        self
+    }
+
     /// Sets the limits of what callers may make the store keep.
     #[must_use]
     pub fn quota(mut self, quota: TaskQuota) -> Self {
@@ -118,13 +125,16 @@ impl ProtocolExtension for Tasks {
     }
 
     fn install(self, installation: Installation) -> Installation {
-        let Self { store, quota, ttl, max_ttl, poll } = self;
-        let host = Arc::new(TaskHost::new(store, quota, (ttl.min(max_ttl), max_ttl), poll));
+        let Self { store, quota, ttl, max_ttl, poll, lease } = self;
+        let is_durable = store.is_durable();
+        let host = Arc::new(TaskHost::new(store, quota, (ttl.min(max_ttl), max_ttl), (poll, lease)));
         let (got, updated, cancelled, waited, listed) =
             (host.clone(), host.clone(), host.clone(), host.clone(), host.clone());
-        let (granting, deciding, detaching) = (host.clone(), host.clone(), host);
+        let (granting, deciding, detaching, starting) = (host.clone(), host.clone(), host.clone(), host);
         installation
             .stateless_only()
+            .check(move |keys| (is_durable && keys.is_random()).then(|| UNOPENABLE.to_owned()))
+            .on_start(move |server| starting.keep(server))
             .result_type(RESULT_TYPE)
             .named_by(method::TASKS_GET, "taskId")
             .named_by(tasks_extension::TASKS_UPDATE, "taskId")
@@ -149,6 +159,10 @@ impl ProtocolExtension for Tasks {
             .session_method(method::TASKS_LIST, move |cx, params| list(listed.clone(), cx, params))
     }
 }
+
+/// The fault of a server whose tasks outlive its keys.
+const UNOPENABLE: &str = "the tasks are kept in a store that outlives the process, but the keys that seal them do not: set them with \
+                          `Server::state_keys`";
 
 /// Returns the capability of the revision that has tasks of its own.
 fn session_capability() -> ServerTasksCapability {
@@ -246,23 +260,34 @@ fn shown(host: &TaskHost, cx: &Cx, record: &TaskRecord) -> Result<RawObject, Rpc
 }
 
 async fn get(host: Arc<TaskHost>, cx: Cx, params: TaskParams) -> Result<RawObject, RpcError> {
+    host.keep(cx.server());
     if let Some(task) = host.find_running(&cx, &params.task_id) {
         return task.read(|record| shown(&host, &cx, record));
     }
     shown(&host, &cx, &host.find(&cx, &params.task_id).await?)
 }
 
+/// Returns where a task of the caller runs.
+async fn place(host: &Arc<TaskHost>, cx: &Cx, id: &str) -> Result<TaskPlace, RpcError> {
+    host.keep(cx.server());
+    match host.find_running(cx, id) {
+        Some(task) => Ok(TaskPlace::Here(task)),
+        None => host.find(cx, id).await.map(|record| TaskPlace::Elsewhere(Box::new(record))),
+    }
+}
+
 async fn update(host: Arc<TaskHost>, cx: Cx, params: UpdateTaskParams) -> Result<JsonObject, RpcError> {
-    let Some(task) = host.find_running(&cx, &params.task_id) else {
-        // One that has ended needs no answers.
-        return host.find(&cx, &params.task_id).await.map(|_| JsonObject::new());
+    let task = place(&host, &cx, &params.task_id).await?;
+    let is_open = |key: &str| match &task {
+        TaskPlace::Here(task) => task.read(|record| record.body.questions.contains_key(key)),
+        TaskPlace::Elsewhere(record) => record.body.questions.contains_key(key),
     };
     let mut answers = Vec::with_capacity(params.input_responses.len());
     for (key, answer) in params.input_responses {
         match RawObject::from_serialize(&answer) {
-            Ok(answer) => answers.push((key, answer)),
             // Answers to unknown questions are ignored.
-            Err(_) if task.read(|record| !record.questions.contains_key(&key)) => {}
+            _ if !is_open(&key) => {}
+            Ok(answer) => answers.push((key, Ok(answer))),
             Err(_) => {
                 return Err(RpcError::invalid_params(format!(
                     "the answer to `{key}` is not an object: send one"
@@ -270,100 +295,110 @@ async fn update(host: Arc<TaskHost>, cx: Cx, params: UpdateTaskParams) -> Result
             }
         }
     }
-    let mut is_answered = false;
-    for (key, answer) in answers {
-        is_answered |= task.answer(&key, Ok(answer), host.now());
-    }
-    if is_answered {
-        host.save(&task).await;
+    if !answers.is_empty() {
+        host.answer(cx.server(), task, answers).await?;
     }
     Ok(JsonObject::new())
 }
 
 async fn cancel(host: Arc<TaskHost>, cx: Cx, params: TaskParams) -> Result<RawObject, RpcError> {
-    let stateless = cx.peer().revision.is_stateless();
-    let task = host.find_running(&cx, &params.task_id);
-    let cancelled = match &task {
-        Some(task) => host.cancel(task).await,
-        None => host.find(&cx, &params.task_id).await.map(|_| false)?,
-    };
-    match task {
-        _ if stateless => Ok(RawObject::empty()),
-        Some(task) if cancelled => task.read(|record| shown(&host, &cx, record)),
-        _ => Err(RpcError::invalid_params("the task has ended: it cannot be cancelled")),
+    let task = place(&host, &cx, &params.task_id).await?;
+    let (record, is_cancelled) = host.cancel(cx.server(), task).await?;
+    match cx.peer().revision.is_stateless() {
+        true => Ok(RawObject::empty()),
+        false if is_cancelled => shown(&host, &cx, &record),
+        false => Err(RpcError::invalid_params("the task has ended: it cannot be cancelled")),
     }
 }
 
 async fn list(host: Arc<TaskHost>, cx: Cx, params: ListParams) -> Result<ListTasksResult, RpcError> {
     const PAGE: usize = 100;
-    let owner = host::owner(&cx);
+    let owner = owner(&cx);
     let after = params.cursor.as_deref();
-    let mut found = host.store.list(&owner, after, PAGE + 1).await.map_err(|error| {
-        tracing::error!(%error, "the store of tasks cannot be reached");
-        RpcError::internal("the tasks cannot be reached now: try again later")
-    })?;
+    let unreachable = |error: io::Error| unreachable_store(&error);
+    let mut found = host.store.list(&owner, after, PAGE + 1).await.map_err(unreachable)?;
     let is_last = found.len() <= PAGE;
     found.truncate(PAGE);
     let now = host.now();
     let next = found.last().filter(|_| !is_last).map(|record| record.id.clone());
-    let tasks = found.iter().filter(|record| record.expires() > now).map(|record| {
-        match host.find_running(&cx, &record.id) {
+    let mut tasks = Vec::with_capacity(found.len());
+    for stored in found.into_iter().filter(|stored| stored.expires > now) {
+        tasks.push(match host.find_running(&cx, &stored.id) {
             Some(task) => task.read(|record| wire::session_task(record, host.poll)),
-            None => wire::session_task(record, host.poll),
-        }
-    });
-    let mut result = ListTasksResult::new(tasks.collect());
+            None => {
+                wire::session_task(&TaskRecord::open(cx.server(), stored).map_err(unreachable)?, host.poll)
+            }
+        });
+    }
+    let mut result = ListTasksResult::new(tasks);
     result.next_cursor = next;
     Ok(result)
 }
 
 /// Waits for the result of a task. Meanwhile its questions are sent to the client, with this request.
 async fn result(host: Arc<TaskHost>, cx: Cx, params: TaskParams) -> Result<Value, RpcError> {
+    host.keep(cx.server());
     let id = params.task_id;
-    if let Some(task) = host.find_running(&cx, &id) {
+    let mut asking = JoinSet::new();
+    // The questions that this request carries.
+    let (mut sent, mut held) = (HashSet::new(), Vec::new());
+    loop {
+        let Some(task) = host.find_running(&cx, &id) else {
+            let record = host.find(&cx, &id).await?;
+            if record.is_ended() {
+                return ended(&cx, &id, &record);
+            }
+            for (key, asked) in &record.body.questions {
+                if sent.insert(key.clone()) {
+                    let (cx, host, id) = (cx.clone(), host.clone(), id.clone());
+                    asking.spawn(ask(cx, host, id, key.clone(), asked.request.clone()));
+                }
+            }
+            sleep(host.poll).await;
+            continue;
+        };
         let mut changes = task.changes();
-        let mut asking = JoinSet::new();
         loop {
             changes.mark_unchanged();
-            if task.read(|record| record.status.is_terminal()) {
+            if task.read(TaskRecord::is_ended) {
                 return ended(&cx, &id, &task.record());
             }
             for question in task.take_unsent() {
-                asking.spawn(ask(cx.clone(), host.clone(), id.clone(), question));
+                if !sent.insert(question.key.clone()) {
+                    // It was sent when the task ran elsewhere.
+                    held.push(question);
+                    continue;
+                }
+                let (cx, host, id) = (cx.clone(), host.clone(), id.clone());
+                asking.spawn(async move {
+                    ask(cx, host, id, question.key.clone(), question.request.clone()).await;
+                    // Until here no other request carries it.
+                    drop(question);
+                });
             }
-            let is_answered = {
-                let mut changed = pin!(changes.changed());
-                poll_fn(|task| {
-                    if let Poll::Ready(Some(_)) = asking.poll_join_next(task) {
-                        return Poll::Ready(true);
-                    }
-                    changed.as_mut().poll(task).map(|_| false)
-                })
-                .await
-            };
-            if is_answered {
-                save(&host, &task).await;
+            if changes.changed().await.is_err() || host.find_running(&cx, &id).is_none() {
+                break;
             }
         }
-    }
-    ended(&cx, &id, &host.find(&cx, &id).await?)
-}
-
-async fn save(host: &TaskHost, task: &RunningTask) {
-    if task.read(|record| !record.status.is_terminal()) {
-        host.save(task).await;
+        if task.read(TaskRecord::is_ended) {
+            return ended(&cx, &id, &task.record());
+        }
     }
 }
 
 /// Sends a question of a task to the client, and passes the answer on.
-async fn ask(cx: Cx, host: Arc<TaskHost>, id: String, question: SentQuestion) {
-    let answer = match related(&question.request, &id) {
+async fn ask(cx: Cx, host: Arc<TaskHost>, id: String, key: String, request: InputRequest) {
+    let answer = match related(&request, &id) {
         Ok(request) => cx.ask_for_another(request).await,
         Err(error) => Err(AskError::Unprintable { reason: error.to_string() }),
     };
     // If this request is over, the next one carries the question.
-    if !matches!(answer, Err(AskError::CallOver)) {
-        question.answer(answer, host.now());
+    if matches!(answer, Err(AskError::CallOver)) {
+        return;
+    }
+    let Ok(task) = place(&host, &cx, &id).await else { return };
+    if let Err(error) = host.answer(cx.server(), task, vec![(key, answer)]).await {
+        tracing::debug!(reason = &*error.message, "the answer to a question of a task was not stored");
     }
 }
 
@@ -379,7 +414,7 @@ fn related(request: &InputRequest, id: &str) -> serde_json::Result<InputRequest>
 
 /// Returns what the call of a task would have returned.
 fn ended(cx: &Cx, id: &str, record: &TaskRecord) -> Result<Value, RpcError> {
-    match &record.outcome {
+    match &record.body.outcome {
         Some(TaskOutcome::Result(result)) => wire::session_result(cx, id, result),
         Some(TaskOutcome::Error(error)) => Err(error.clone()),
         None => Err(RpcError::invalid_params("the task was cancelled: it has no result")),

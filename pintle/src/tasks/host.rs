@@ -4,11 +4,10 @@ use std::{
     collections::HashMap,
     future::{Future as _, poll_fn},
     io,
-    net::IpAddr,
     pin::{Pin, pin},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64},
     },
     task::Poll,
     time::Duration,
@@ -23,14 +22,20 @@ use pintle_types::{
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::{
-    running::RunningTask,
-    store::{TaskOutcome, TaskQuota, TaskRecord, TaskStore, Updated},
+    owner::{account, is_visible_to, may_watch, owner},
+    record::{TaskOutcome, TaskRecord},
+    running::{RunningTask, TaskRequest},
+    saving::Saved,
+    store::{TaskQuota, TaskStore},
     wire::{self, DetailedView},
 };
-use crate::server::{Cx, DetachedCall, DetachedEvent, Notice, Principal, Server, call::random};
+use crate::server::{Cx, DetachedCall, DetachedEvent, Notice, Server, call::random};
 
 /// The member of the filter of subscriptions that names tasks.
 pub(super) const FILTER_MEMBER: &str = "taskIds";
+
+/// The longest lifetime, in milliseconds: every store has numbers for the time at which it is over.
+const MAX_TTL: u64 = 1 << 50;
 
 /// The tasks of a server: the store, and those that this process runs.
 #[derive(Debug)]
@@ -40,10 +45,17 @@ pub(super) struct TaskHost {
     pub(super) ttl: Duration,
     pub(super) max_ttl: Duration,
     pub(super) poll: Duration,
-    running: Mutex<HashMap<String, Arc<RunningTask>>>,
+    /// How long after its last sign of life a process is taken for dead.
+    pub(super) lease: Duration,
+    /// The name of this process in the store.
+    pub(super) holder: String,
+    pub(super) running: Mutex<HashMap<String, Arc<RunningTask>>>,
     /// The time of creation, on both clocks.
     epoch: (u64, Instant),
-    is_sweeping: AtomicBool,
+    /// When the lease was last renewed.
+    pub(super) renewed: AtomicU64,
+    pub(super) is_sweeping: AtomicBool,
+    pub(super) is_kept: AtomicBool,
 }
 
 impl TaskHost {
@@ -51,7 +63,7 @@ impl TaskHost {
         store: Arc<dyn TaskStore>,
         quota: TaskQuota,
         (ttl, max_ttl): (Duration, Duration),
-        poll: Duration,
+        (poll, lease): (Duration, Duration),
     ) -> Self {
         Self {
             store,
@@ -59,9 +71,14 @@ impl TaskHost {
             ttl,
             max_ttl,
             poll,
+            lease,
+            // Without random numbers no task is created.
+            holder: random::bytes::<12>().map(|bytes| URL_SAFE_NO_PAD.encode(bytes)).unwrap_or_default(),
             running: Mutex::default(),
             epoch: (crate::server::unix_millis(), Instant::now()),
+            renewed: AtomicU64::new(0),
             is_sweeping: AtomicBool::new(false),
+            is_kept: AtomicBool::new(false),
         }
     }
 
@@ -71,7 +88,7 @@ impl TaskHost {
         then.saturating_add(u64::try_from(instant.elapsed().as_millis()).unwrap_or(u64::MAX))
     }
 
-    fn running(&self) -> MutexGuard<'_, HashMap<String, Arc<RunningTask>>> {
+    pub(super) fn running(&self) -> MutexGuard<'_, HashMap<String, Arc<RunningTask>>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -83,11 +100,8 @@ impl TaskHost {
 
     /// Returns whether a caller with this principal may be notified of a task.
     pub(super) fn may_watch(&self, id: &str, principal: Option<&str>) -> bool {
-        let Some(task) = self.running().get(id).cloned() else { return false };
-        task.read(|record| match principal {
-            Some(name) => record.owner == named_owner(name),
-            None => matches!(record.owner.as_str(), LOCAL | ANONYMOUS),
-        })
+        let task = self.running().get(id).cloned();
+        task.is_some_and(|task| task.read(|record| may_watch(&record.owner, principal)))
     }
 
     /// Returns the record of a task of this caller.
@@ -97,38 +111,67 @@ impl TaskHost {
         }
         let found = self.store.get(id).await.map_err(|error| unreachable_store(&error))?;
         let now = self.now();
-        found.filter(|record| record.owner == owner(cx) && record.expires() > now).ok_or_else(|| unknown(id))
+        let found = found.filter(|stored| stored.owner == owner(cx) && stored.expires > now);
+        let stored = found.ok_or_else(|| unknown(id))?;
+        TaskRecord::open(cx.server(), stored).map_err(|error| unreachable_store(&error))
     }
 
     /// Makes a call a task. Returns the outcome of its request, once the task is stored.
     pub(super) async fn adopt(self: Arc<Self>, call: DetachedCall, ttl: Option<Duration>) -> Outcome {
         let cx = call.cx().clone();
-        let Ok(id) = random::bytes::<18>() else {
-            return Outcome::Failed(RpcError::internal(
-                "the system has no random numbers: see the server's log",
-            ));
-        };
+        match self.create(&cx, ttl).await {
+            Ok(record) => {
+                let session = cx.session().filter(|_| !cx.peer().revision.is_stateless());
+                let outcome = wire::created(&cx, &record, self.poll);
+                self.start(record, session, call);
+                self.keep(cx.server());
+                outcome
+            }
+            Err(error) => Outcome::Failed(error),
+        }
+    }
+
+    /// Stores a new task.
+    async fn create(&self, cx: &Cx, ttl: Option<Duration>) -> Result<TaskRecord, RpcError> {
+        let id = random::bytes::<18>()
+            .map_err(|_| RpcError::internal("the system has no random numbers: see the server's log"))?;
         let tool: String = cx.params().decode_member("name").ok().flatten().unwrap_or_default();
-        let mut record = TaskRecord::new(URL_SAFE_NO_PAD.encode(id), owner(&cx), tool, self.now());
-        record.account = account(&cx);
+        let mut record = TaskRecord::new(URL_SAFE_NO_PAD.encode(id), owner(cx), tool, self.now());
+        record.account = account(cx);
+        record.holder = Some(self.holder.clone());
         let ttl = ttl.unwrap_or(self.ttl).min(self.max_ttl);
-        record.ttl = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX).max(1);
-        match self.store.create(&record, &self.quota).await {
-            Ok(true) => {}
+        record.body.ttl = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX).clamp(1, MAX_TTL);
+        let is_resumable = self.store.is_durable() && cx.is_resumable();
+        record.body.call = is_resumable.then(|| Box::new(cx.record()));
+        self.renew_lease().await.map_err(|error| unreachable_store(&error))?;
+        let stored = record.seal(cx.server(), false).map_err(|error| unreachable_store(&error))?;
+        match self.store.create(&stored, &self.quota).await {
+            Ok(true) => Ok(record),
+            Ok(false) if stored.bytes() > self.quota.task_bytes => {
+                Err(RpcError::invalid_params(too_large(stored.bytes(), "the arguments")))
+            }
             Ok(false) => {
                 let message =
                     "too many tasks: wait for those that run, or for the expiry of those that have ended";
-                return Outcome::Failed(RpcError::overloaded(message, self.poll_ms()));
+                Err(RpcError::overloaded(message, self.poll_ms()))
             }
-            Err(error) => return Outcome::Failed(unreachable_store(&error)),
+            Err(error) => Err(unreachable_store(&error)),
         }
-        let session = cx.session().filter(|_| !cx.peer().revision.is_stateless());
-        let task = Arc::new(RunningTask::new(record.clone(), session));
-        self.running().insert(record.id.clone(), task.clone());
-        let outcome = wire::created(&cx, &record, self.poll);
-        tokio::spawn(self.clone().run(task, call, ttl));
+    }
+
+    /// Runs a task that is stored.
+    pub(super) fn start(
+        self: &Arc<Self>,
+        record: TaskRecord,
+        session: Option<crate::server::SessionHandle>,
+        call: DetachedCall,
+    ) {
+        let left = Duration::from_millis(record.expires().saturating_sub(self.now()));
+        let id = record.id.clone();
+        let task = Arc::new(RunningTask::new(record, session));
+        self.running().insert(id, task.clone());
+        tokio::spawn(self.clone().run(task, call, left));
         self.sweep();
-        outcome
     }
 
     fn poll_ms(&self) -> u64 {
@@ -136,86 +179,63 @@ impl TaskHost {
     }
 
     /// Runs a task to its end.
-    async fn run(self: Arc<Self>, task: Arc<RunningTask>, mut call: DetachedCall, ttl: Duration) {
-        let server = call.cx().server().clone();
-        let mut expiry = pin!(sleep(ttl));
+    async fn run(self: Arc<Self>, task: Arc<RunningTask>, mut call: DetachedCall, left: Duration) {
+        let cx = call.cx().clone();
+        let server = cx.server().clone();
+        let mut expiry = pin!(sleep(left));
         loop {
-            match next_step(&task, &mut call, expiry.as_mut()).await {
-                Step::Stopped => break,
+            let saved = match next_step(&task, &mut call, expiry.as_mut()).await {
+                Step::Request(request) => self.obey(&cx, &task, request).await,
                 Step::Event(DetachedEvent::Question(question)) => {
                     task.open(question, self.now());
-                    self.save(&task).await;
+                    self.save_or_fail(&cx, &task).await
                 }
-                Step::Event(DetachedEvent::QuestionAbandoned) => task.remove_abandoned(self.now()),
+                Step::Event(DetachedEvent::QuestionAbandoned) => {
+                    task.remove_abandoned(self.now());
+                    Saved::Stored
+                }
                 Step::Event(DetachedEvent::Progress { done, total, message }) => {
                     task.report(progress_text(done, total, message), self.now());
+                    Saved::Stored
+                }
+                Step::Event(DetachedEvent::Checkpoint(checkpoint)) => {
+                    self.checkpoint(&cx, &task, checkpoint).await
                 }
                 Step::Event(DetachedEvent::Done(outcome)) => {
                     let (status, outcome) = ended(outcome);
-                    let message = match &outcome {
-                        TaskOutcome::Error(error) => Some(error.message.to_string()),
-                        TaskOutcome::Result(_) => None,
-                    };
-                    // A task that was cancelled stays so.
-                    if task.end(status, Some(outcome), message, self.now()) {
-                        self.save(&task).await;
-                    }
-                    break;
+                    self.finish(&cx, &task, status, outcome).await
                 }
                 Step::Expired => {
                     let error = RpcError::internal("the task took longer than it is kept, and was ended");
-                    let message = Some(error.message.to_string());
-                    task.end(TaskStatus::Failed, Some(TaskOutcome::Error(error)), message, self.now());
-                    break;
+                    let mut record = task.record();
+                    record.fail(error, self.now());
+                    task.set_record(record);
+                    Saved::Stored
                 }
+            };
+            if matches!(saved, Saved::Gone) {
+                tracing::warn!(
+                    "a task was removed, or another process has taken it over: its handler is ended here"
+                );
+                break;
+            }
+            if task.read(TaskRecord::is_ended) {
+                break;
             }
             self.announce(&server, &task);
         }
         // The handler is dropped before anybody is notified of the end.
         drop(call);
-        self.announce(&server, &task);
+        if task.read(TaskRecord::is_ended) {
+            self.announce(&server, &task);
+        }
         let id = task.read(|record| record.id.clone());
         self.running().remove(&id);
-    }
-
-    /// Cancels a task. Returns `false` if it has ended.
-    pub(super) async fn cancel(&self, task: &Arc<RunningTask>) -> bool {
-        let cancelled = task.end(TaskStatus::Cancelled, None, Some("cancelled".to_owned()), self.now());
-        if cancelled {
-            self.save(task).await;
-            task.stop.notify_one();
-        }
-        cancelled
-    }
-
-    /// Stores the record of a task.
-    pub(super) async fn save(&self, task: &RunningTask) {
-        let mut record = task.next_version();
-        for _ in 0..2 {
-            match self.store.update(&record, &self.quota).await {
-                Ok(Updated::Stored) => return,
-                Ok(Updated::Full) if record.outcome.is_some() => {
-                    let message = format!(
-                        "the result takes {} bytes, more than the caller may keep: ask for less",
-                        record.bytes()
-                    );
-                    let outcome = TaskOutcome::Error(RpcError::internal(message));
-                    task.replace_outcome(TaskStatus::Failed, outcome);
-                    task.undo_version();
-                    record = task.next_version();
-                }
-                Ok(updated) => {
-                    task.undo_version();
-                    return tracing::debug!(
-                        ?updated,
-                        tool = record.tool,
-                        "the record of a task was not stored"
-                    );
-                }
-                Err(error) => {
-                    task.undo_version();
-                    return tracing::error!(%error, tool = record.tool, "the record of a task could not be stored");
-                }
+        for request in task.take_requests() {
+            match request {
+                TaskRequest::Answer(_, reply) => drop(reply.send(Ok(()))),
+                TaskRequest::Cancel(reply) => drop(reply.send(Ok(false))),
+                TaskRequest::Read => {}
             }
         }
     }
@@ -228,56 +248,31 @@ impl TaskHost {
             let _ = session.notify(method::NOTIFICATIONS_TASKS_STATUS, &status);
             return;
         }
-        let (id, params) = task.read(|record| {
-            (record.id.clone(), serde_json::to_value(DetailedView::of(record, self.poll)).unwrap_or_default())
+        let (id, owner, params) = task.read(|record| {
+            let id = (record.id.clone(), record.owner.clone());
+            (id.0, id.1, serde_json::to_value(DetailedView::of(record, self.poll)).unwrap_or_default())
         });
         let watched = id.clone();
         let notice = Notice::new(FILTER_MEMBER, method::tasks_extension::NOTIFICATIONS_TASKS, params)
-            .to(move |granted| granted.as_array().is_some_and(|ids| ids.iter().any(|id| *id == watched)));
+            .to(move |granted| granted.as_array().is_some_and(|ids| ids.iter().any(|id| *id == watched)))
+            .visible_to(move |caller| is_visible_to(&owner, caller));
         server.tell(notice.key(id));
-    }
-
-    /// Removes expired tasks as long as there are any, whether or not anybody asks for them.
-    fn sweep(self: &Arc<Self>) {
-        if self.is_sweeping.swap(true, Ordering::AcqRel) {
-            return;
-        }
-        let host = Arc::downgrade(self);
-        tokio::spawn(async move {
-            loop {
-                let Some(current) = host.upgrade() else { return };
-                let wait = match current.store.remove_expired(current.now()).await {
-                    Ok(Some(next)) => Duration::from_millis(next.saturating_sub(current.now()).max(1)),
-                    Ok(None) => {
-                        current.is_sweeping.store(false, Ordering::Release);
-                        return;
-                    }
-                    Err(error) => {
-                        tracing::error!(%error, "expired tasks could not be removed");
-                        Duration::from_secs(60)
-                    }
-                };
-                drop(current);
-                sleep(wait.min(Duration::from_secs(600))).await;
-            }
-        });
     }
 }
 
 /// A step of a task.
 enum Step {
-    /// The task was cancelled.
-    Stopped,
+    Request(TaskRequest),
     Event(DetachedEvent),
     /// The lifetime of the task is over.
     Expired,
 }
 
 async fn next_step(task: &RunningTask, call: &mut DetachedCall, mut expiry: Pin<&mut Sleep>) -> Step {
-    let (mut stopped, mut event) = (pin!(task.stop.notified()), pin!(call.next()));
+    let (mut requested, mut event) = (pin!(task.next_request()), pin!(call.next()));
     poll_fn(|cx| {
-        if stopped.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(Step::Stopped);
+        if let Poll::Ready(request) = requested.as_mut().poll(cx) {
+            return Poll::Ready(Step::Request(request));
         }
         if let Poll::Ready(event) = event.as_mut().poll(cx) {
             return Poll::Ready(Step::Event(event));
@@ -293,42 +288,14 @@ pub(super) fn unknown(id: &str) -> RpcError {
     RpcError::invalid_params(format!("no such task: `{shown}`; it may have expired"))
 }
 
-fn unreachable_store(error: &io::Error) -> RpcError {
+pub(super) fn unreachable_store(error: &io::Error) -> RpcError {
     tracing::error!(%error, "the store of tasks cannot be reached");
     RpcError::internal("the tasks cannot be reached now: try again later")
 }
 
-const LOCAL: &str = "local";
-const ANONYMOUS: &str = "anonymous";
-
-fn named_owner(name: &str) -> String {
-    format!("name:{name}")
-}
-
-/// Returns the caller that a task belongs to. Of an anonymous caller without a session nothing is known: the id of the task is what
-/// only it has.
-pub(super) fn owner(cx: &Cx) -> String {
-    match cx.identity() {
-        Principal::Local => LOCAL.to_owned(),
-        Principal::Named(name) => named_owner(name),
-        Principal::Anonymous => match cx.session().and_then(|session| session.id()) {
-            Some(number) => format!("session:{number}"),
-            None => ANONYMOUS.to_owned(),
-        },
-    }
-}
-
-/// Returns the caller that a task is counted for, so that an anonymous one does not fill what others have.
-fn account(cx: &Cx) -> String {
-    match (cx.identity(), cx.peer_address().map(|address| address.ip())) {
-        (Principal::Anonymous, Some(IpAddr::V4(ip))) => format!("address:{ip}"),
-        // A network of the last 64 bits has one user.
-        (Principal::Anonymous, Some(IpAddr::V6(ip))) => {
-            let [a, b, c, d, ..] = ip.segments();
-            format!("address:{a:x}:{b:x}:{c:x}:{d:x}")
-        }
-        _ => owner(cx),
-    }
+/// Returns the message for a record that is too large because of `what`.
+pub(super) fn too_large(bytes: usize, what: &str) -> String {
+    format!("the task takes {bytes} bytes with {what}, more than the caller may keep: send or ask for less")
 }
 
 /// Returns the status and the outcome of a task whose handler has completed.

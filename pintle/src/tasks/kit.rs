@@ -12,13 +12,9 @@
 
 use std::{future::Future, io, sync::Arc};
 
-use pintle_types::{
-    RpcError, method,
-    schema::{InputRequest, TaskStatus},
-};
 use tokio::task::JoinSet;
 
-use super::store::{TaskOutcome, TaskQuota, TaskRecord, TaskStore, Updated};
+use super::store::{StoredTask, TaskQuota, TaskStore, Updated};
 use crate::{
     properties::{Property, PropertyResult, check as check_properties},
     server::call::random,
@@ -40,13 +36,15 @@ where
 
 type AnyTaskStore = Arc<dyn TaskStore>;
 
-const PROPERTIES: [Property<AnyTaskStore>; 6] = [
+const PROPERTIES: [Property<AnyTaskStore>; 8] = [
     ("a task is found as it was stored", |store| Box::pin(kept(store))),
-    ("only the next version replaces a record", |store| Box::pin(versions(store))),
+    ("only the next version replaces a task", |store| Box::pin(versions(store))),
     ("of many concurrent updates of one version one is stored", |store| Box::pin(crowd(store))),
     ("an owner lists its own tasks in pages", |store| Box::pin(listed(store))),
     ("an account has its limits, and fills nobody else's", |store| Box::pin(limits(store))),
     ("expired tasks are removed, and give their room back", |store| Box::pin(expired(store))),
+    ("a task without a live holder is an orphan", |store| Box::pin(orphaned(store))),
+    ("a holder finds the tasks that others have changed", |store| Box::pin(unread(store))),
 ];
 
 #[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]
@@ -59,8 +57,11 @@ fn name() -> Result<String, String> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-fn fresh(owner: &str) -> Result<TaskRecord, String> {
-    Ok(TaskRecord::new(name()?, owner, "tool", 1_000))
+/// The expiry of the tasks of the kit: no clock is as late.
+const EXPIRY: u64 = 4_000_000_000_000;
+
+fn fresh(owner: &str) -> Result<StoredTask, String> {
+    Ok(StoredTask::new(name()?, owner, EXPIRY, b"body".to_vec()))
 }
 
 fn require(holds: bool, otherwise: &str) -> PropertyResult {
@@ -69,42 +70,37 @@ fn require(holds: bool, otherwise: &str) -> PropertyResult {
 
 async fn kept(store: AnyTaskStore) -> PropertyResult {
     let quota = TaskQuota::default();
-    let mut record = fresh("ann")?;
-    require(store.get(&record.id).await.map_err(unreachable)?.is_none(), "an unknown id was found")?;
-    require(store.create(&record, &quota).await.map_err(unreachable)?, "the task was refused")?;
-    let request = InputRequest::new(method::ROOTS_LIST, &serde_json::json!({"z": 1, "a": [2]}));
-    record.questions.insert("key".into(), request.map_err(|error| error.to_string())?);
-    (record.status, record.status_message) = (TaskStatus::InputRequired, Some("waits".into()));
-    (record.version, record.updated) = (1, 2_000);
-    let stored = store.update(&record, &quota).await.map_err(unreachable)?;
+    let mut task = fresh("ann")?;
+    require(store.get(&task.id).await.map_err(unreachable)?.is_none(), "an unknown id was found")?;
+    require(store.create(&task, &quota).await.map_err(unreachable)?, "the task was refused")?;
+    let found = store.get(&task.id).await.map_err(unreachable)?;
+    require(found.as_ref() == Some(&task), "the task was changed by storing it")?;
+    // Every byte, and lengths of more than one page.
+    let bytes: Vec<u8> = (0..=255).cycle().take(70_000).collect();
+    (task.version, task.body) = (1, bytes);
+    (task.holder, task.unread) = (Some(name()?), true);
+    let stored = store.update(&task, &quota).await.map_err(unreachable)?;
     require(stored == Updated::Stored, "an update was refused")?;
-    let found = store.get(&record.id).await.map_err(unreachable)?;
-    require(found.as_ref() == Some(&record), "the record was changed by storing it")?;
-    for outcome in [
-        TaskOutcome::Error(RpcError::internal("no").with_data(&serde_json::json!({"z": 1, "a": 2}))),
-        TaskOutcome::Result(r#"{"content":[],"z":{"b":1,"a":2}}"#.parse().unwrap_or_default()),
-    ] {
-        record.outcome = Some(outcome);
-        record.version += 1;
-        store.update(&record, &quota).await.map_err(unreachable)?;
-        let found = store.get(&record.id).await.map_err(unreachable)?;
-        require(found.as_ref() == Some(&record), "the outcome was changed by storing it")?;
-    }
-    Ok(())
+    let found = store.get(&task.id).await.map_err(unreachable)?;
+    require(found.as_ref() == Some(&task), "the task was changed by updating it")?;
+    (task.version, task.holder, task.unread) = (2, None, false);
+    store.update(&task, &quota).await.map_err(unreachable)?;
+    let found = store.get(&task.id).await.map_err(unreachable)?;
+    require(found.as_ref() == Some(&task), "the end of the task was changed by storing it")
 }
 
 async fn versions(store: AnyTaskStore) -> PropertyResult {
     let quota = TaskQuota::default();
-    let mut record = fresh("ann")?;
-    let early = store.update(&record, &quota).await.map_err(unreachable)?;
+    let mut task = fresh("ann")?;
+    let early = store.update(&task, &quota).await.map_err(unreachable)?;
     require(early == Updated::Outdated, "an update created a task")?;
-    store.create(&record, &quota).await.map_err(unreachable)?;
-    require(!store.create(&record, &quota).await.map_err(unreachable)?, "an id was used twice")?;
+    store.create(&task, &quota).await.map_err(unreachable)?;
+    require(!store.create(&task, &quota).await.map_err(unreachable)?, "an id was used twice")?;
     for (version, expected) in
         [(0, Updated::Outdated), (2, Updated::Outdated), (1, Updated::Stored), (1, Updated::Outdated)]
     {
-        record.version = version;
-        let updated = store.update(&record, &quota).await.map_err(unreachable)?;
+        task.version = version;
+        let updated = store.update(&task, &quota).await.map_err(unreachable)?;
         require(updated == expected, &format!("an update to version {version} was {updated:?}"))?;
     }
     Ok(())
@@ -112,14 +108,13 @@ async fn versions(store: AnyTaskStore) -> PropertyResult {
 
 async fn crowd(store: AnyTaskStore) -> PropertyResult {
     let quota = TaskQuota::default();
-    let record = fresh("ann")?;
-    store.create(&record, &quota).await.map_err(unreachable)?;
+    let task = fresh("ann")?;
+    store.create(&task, &quota).await.map_err(unreachable)?;
     let mut updates = JoinSet::new();
-    for writer in 0..32 {
-        let (store, mut record) = (store.clone(), record.clone());
-        record.version = 1;
-        record.status_message = Some(writer.to_string());
-        updates.spawn(async move { store.update(&record, &quota).await });
+    for writer in 0..32_u8 {
+        let (store, mut task) = (store.clone(), task.clone());
+        (task.version, task.body) = (1, vec![writer]);
+        updates.spawn(async move { store.update(&task, &quota).await });
     }
     let updates = updates.join_all().await;
     let stored = updates.iter().filter(|updated| matches!(updated, Ok(Updated::Stored))).count();
@@ -131,9 +126,9 @@ async fn listed(store: AnyTaskStore) -> PropertyResult {
     let (ann, bob) = (name()?, name()?);
     let mut ids = Vec::new();
     for _ in 0..5 {
-        let record = fresh(&ann)?;
-        store.create(&record, &quota).await.map_err(unreachable)?;
-        ids.push(record.id);
+        let task = fresh(&ann)?;
+        store.create(&task, &quota).await.map_err(unreachable)?;
+        ids.push(task.id);
     }
     store.create(&fresh(&bob)?, &quota).await.map_err(unreachable)?;
     ids.sort_unstable();
@@ -141,7 +136,7 @@ async fn listed(store: AnyTaskStore) -> PropertyResult {
     for _ in 0..4 {
         let page = store.list(&ann, found.last().map(String::as_str), 2).await.map_err(unreachable)?;
         require(page.len() <= 2, "a page is too long")?;
-        found.extend(page.into_iter().map(|record| record.id));
+        found.extend(page.into_iter().map(|task| task.id));
     }
     require(found == ids, "the list is not that of the owner's tasks, in the order of their ids")
 }
@@ -151,33 +146,83 @@ async fn limits(store: AnyTaskStore) -> PropertyResult {
     let (ann, bob) = (name()?, name()?);
     let mut created = Vec::new();
     for fits in [true, true, false] {
-        let record = fresh(&ann)?;
-        let stored = store.create(&record, &quota).await.map_err(unreachable)?;
+        let task = fresh(&ann)?;
+        let stored = store.create(&task, &quota).await.map_err(unreachable)?;
         require(stored == fits, "the number of tasks is not limited as it should be")?;
-        created.push(record);
+        created.push(task);
     }
-    let refused = created.pop().map(|record| record.id).unwrap_or_default();
+    let refused = created.pop().map(|task| task.id).unwrap_or_default();
     require(store.get(&refused).await.map_err(unreachable)?.is_none(), "a refused task was stored")?;
     require(store.create(&fresh(&bob)?, &quota).await.map_err(unreachable)?, "another account is full too")?;
-    let Some(mut record) = created.pop() else { return Ok(()) };
-    record.version = 1;
-    record.status_message = Some("m".repeat(4_000));
-    let full = store.update(&record, &quota).await.map_err(unreachable)?;
+    let Some(mut task) = created.pop() else { return Ok(()) };
+    (task.version, task.body) = (1, vec![0; 4_000]);
+    let full = store.update(&task, &quota).await.map_err(unreachable)?;
     require(full == Updated::Full, "the bytes of an account are not limited")?;
-    let found = store.get(&record.id).await.map_err(unreachable)?;
-    require(found.is_some_and(|found| found.version == 0), "a refused update was stored")
+    let found = store.get(&task.id).await.map_err(unreachable)?;
+    require(found.is_some_and(|found| found.version == 0), "a refused update was stored")?;
+    let small = TaskQuota { task_bytes: 300, ..TaskQuota::default() };
+    task.body = vec![0; 300];
+    let full = store.update(&task, &small).await.map_err(unreachable)?;
+    require(full == Updated::Full, "the bytes of a task are not limited")?;
+    let mut large = fresh(&bob)?;
+    large.body = vec![0; 300];
+    require(!store.create(&large, &small).await.map_err(unreachable)?, "a task that is too large was stored")
 }
 
 async fn expired(store: AnyTaskStore) -> PropertyResult {
     let quota = TaskQuota { account_tasks: 1, ..TaskQuota::default() };
     let owner = name()?;
-    let mut record = fresh(&owner)?;
-    record.ttl = 500;
-    store.create(&record, &quota).await.map_err(unreachable)?;
+    let mut task = fresh(&owner)?;
+    task.expires = 1_500;
+    store.create(&task, &quota).await.map_err(unreachable)?;
     let next = store.remove_expired(1_499).await.map_err(unreachable)?;
     require(next == Some(1_500), "the next expiry is not known")?;
-    require(store.get(&record.id).await.map_err(unreachable)?.is_some(), "a task was removed too early")?;
+    require(store.get(&task.id).await.map_err(unreachable)?.is_some(), "a task was removed too early")?;
     store.remove_expired(1_500).await.map_err(unreachable)?;
-    require(store.get(&record.id).await.map_err(unreachable)?.is_none(), "an expired task is still there")?;
+    require(store.get(&task.id).await.map_err(unreachable)?.is_none(), "an expired task is still there")?;
     require(store.create(&fresh(&owner)?, &quota).await.map_err(unreachable)?, "its room was not given back")
+}
+
+async fn orphaned(store: AnyTaskStore) -> PropertyResult {
+    let quota = TaskQuota::default();
+    let (dead, live) = (name()?, name()?);
+    let mut orphan = fresh("ann")?;
+    orphan.holder = Some(dead.clone());
+    let mut held = fresh("ann")?;
+    held.holder = Some(live.clone());
+    store.create(&fresh("ann")?, &quota).await.map_err(unreachable)?;
+    for task in [&orphan, &held] {
+        store.create(task, &quota).await.map_err(unreachable)?;
+    }
+    store.renew(&dead, 1_000).await.map_err(unreachable)?;
+    store.renew(&live, 2_000).await.map_err(unreachable)?;
+    let none = store.orphans(999, 10).await.map_err(unreachable)?;
+    require(none.is_empty(), "a task whose holder has a lease is an orphan")?;
+    let found = store.orphans(1_000, 10).await.map_err(unreachable)?;
+    require(found == [orphan.clone()], "the orphan was not found, or others were")?;
+    require(store.orphans(2_000, 1).await.map_err(unreachable)?.len() == 1, "the limit does not hold")?;
+    (orphan.version, orphan.holder) = (1, Some(live.clone()));
+    store.update(&orphan, &quota).await.map_err(unreachable)?;
+    store.renew(&live, 3_000).await.map_err(unreachable)?;
+    let none = store.orphans(2_999, 10).await.map_err(unreachable)?;
+    require(none.is_empty(), "a task that was taken over is an orphan")
+}
+
+async fn unread(store: AnyTaskStore) -> PropertyResult {
+    let quota = TaskQuota::default();
+    let holder = name()?;
+    let mut task = fresh("ann")?;
+    task.holder = Some(holder.clone());
+    store.create(&task, &quota).await.map_err(unreachable)?;
+    let none = store.unread(&holder, 10).await.map_err(unreachable)?;
+    require(none.is_empty(), "a task that nobody has changed is unread")?;
+    (task.version, task.unread) = (1, true);
+    store.update(&task, &quota).await.map_err(unreachable)?;
+    let found = store.unread(&holder, 10).await.map_err(unreachable)?;
+    require(found == [task.id.clone()], "the task that was changed is not found")?;
+    require(store.unread(&name()?, 10).await.map_err(unreachable)?.is_empty(), "another holder finds it")?;
+    (task.version, task.unread) = (2, false);
+    store.update(&task, &quota).await.map_err(unreachable)?;
+    let none = store.unread(&holder, 10).await.map_err(unreachable)?;
+    require(none.is_empty(), "a task that was read is unread")
 }

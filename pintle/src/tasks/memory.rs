@@ -4,7 +4,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use super::store::{TaskFuture, TaskQuota, TaskRecord, TaskStore, Updated};
+use super::store::{StoredTask, TaskFuture, TaskQuota, TaskStore, Updated};
 
 /// A store of tasks in memory. They end with the process.
 #[derive(Debug, Default)]
@@ -12,13 +12,17 @@ pub struct MemoryTaskStore(Mutex<Table>);
 
 #[derive(Debug, Default)]
 struct Table {
-    tasks: HashMap<String, TaskRecord>,
+    tasks: HashMap<String, StoredTask>,
     /// The ids of an owner's tasks, in order.
     owners: HashMap<String, BTreeSet<String>>,
     accounts: HashMap<String, AccountUsage>,
     total: AccountUsage,
     /// The ids by expiry.
     expiries: BTreeMap<u64, BTreeSet<String>>,
+    /// The ids of the tasks that a process runs.
+    holders: HashMap<String, BTreeSet<String>>,
+    /// The end of the lease of each process.
+    leases: HashMap<String, u64>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,6 +40,11 @@ impl MemoryTaskStore {
     /// Returns the number of tasks.
     pub fn len(&self) -> usize {
         self.lock().tasks.len()
+    }
+
+    /// Returns the number of bytes that all tasks are counted for.
+    pub fn bytes(&self) -> usize {
+        self.lock().total.bytes
     }
 
     /// Returns whether there are no tasks.
@@ -58,65 +67,78 @@ impl Table {
             && self.total.bytes.saturating_add(bytes) <= quota.bytes
     }
 
-    fn insert(&mut self, record: TaskRecord) {
-        let bytes = record.bytes();
-        let own = self.accounts.entry(record.account.clone()).or_default();
+    fn insert(&mut self, task: StoredTask) {
+        let bytes = task.bytes();
+        let own = self.accounts.entry(task.account.clone()).or_default();
         for usage in [own, &mut self.total] {
             usage.tasks += 1;
             usage.bytes += bytes;
         }
-        self.owners.entry(record.owner.clone()).or_default().insert(record.id.clone());
-        self.expiries.entry(record.expires()).or_default().insert(record.id.clone());
-        self.tasks.insert(record.id.clone(), record);
+        self.owners.entry(task.owner.clone()).or_default().insert(task.id.clone());
+        self.expiries.entry(task.expires).or_default().insert(task.id.clone());
+        if let Some(holder) = &task.holder {
+            self.holders.entry(holder.clone()).or_default().insert(task.id.clone());
+        }
+        self.tasks.insert(task.id.clone(), task);
     }
 
-    fn remove(&mut self, id: &str) -> Option<TaskRecord> {
-        let record = self.tasks.remove(id)?;
-        let bytes = record.bytes();
+    fn remove(&mut self, id: &str) -> Option<StoredTask> {
+        let task = self.tasks.remove(id)?;
+        let bytes = task.bytes();
         self.total.tasks -= 1;
         self.total.bytes -= bytes;
-        if let Some(own) = self.accounts.get_mut(&record.account) {
+        if let Some(own) = self.accounts.get_mut(&task.account) {
             own.tasks -= 1;
             own.bytes -= bytes;
             if own.tasks == 0 {
-                self.accounts.remove(&record.account);
+                self.accounts.remove(&task.account);
             }
         }
-        if let Some(ids) = self.owners.get_mut(&record.owner) {
+        remove_id(&mut self.owners, &task.owner, id);
+        if let Some(holder) = &task.holder {
+            remove_id(&mut self.holders, holder, id);
+        }
+        if let Some(ids) = self.expiries.get_mut(&task.expires) {
             ids.remove(id);
             if ids.is_empty() {
-                self.owners.remove(&record.owner);
+                self.expiries.remove(&task.expires);
             }
         }
-        if let Some(ids) = self.expiries.get_mut(&record.expires()) {
-            ids.remove(id);
-            if ids.is_empty() {
-                self.expiries.remove(&record.expires());
-            }
+        Some(task)
+    }
+}
+
+/// Removes an id from the set of a key, and the set with the last one.
+fn remove_id(sets: &mut HashMap<String, BTreeSet<String>>, key: &str, id: &str) {
+    if let Some(ids) = sets.get_mut(key) {
+        ids.remove(id);
+        if ids.is_empty() {
+            sets.remove(key);
         }
-        Some(record)
     }
 }
 
 impl TaskStore for MemoryTaskStore {
-    fn create<'a>(&'a self, record: &'a TaskRecord, quota: &'a TaskQuota) -> TaskFuture<'a, bool> {
+    fn create<'a>(&'a self, task: &'a StoredTask, quota: &'a TaskQuota) -> TaskFuture<'a, bool> {
         let mut table = self.lock();
-        let created = !table.tasks.contains_key(&record.id)
-            && table.has_room(&record.account, 1, record.bytes(), quota);
+        let created = !table.tasks.contains_key(&task.id)
+            && task.bytes() <= quota.task_bytes
+            && table.has_room(&task.account, 1, task.bytes(), quota);
         if created {
-            table.insert(record.clone());
+            table.insert(task.clone());
         }
         Box::pin(ready(Ok(created)))
     }
 
-    fn update<'a>(&'a self, record: &'a TaskRecord, quota: &'a TaskQuota) -> TaskFuture<'a, Updated> {
+    fn update<'a>(&'a self, task: &'a StoredTask, quota: &'a TaskQuota) -> TaskFuture<'a, Updated> {
         let mut table = self.lock();
-        let updated = match table.tasks.get(&record.id) {
-            Some(stored) if stored.version.checked_add(1) == Some(record.version) => {
-                let more = record.bytes().saturating_sub(stored.bytes());
-                if more == 0 || table.has_room(&record.account, 0, more, quota) {
-                    table.remove(&record.id);
-                    table.insert(record.clone());
+        let updated = match table.tasks.get(&task.id) {
+            Some(stored) if stored.version.checked_add(1) == Some(task.version) => {
+                let more = task.bytes().saturating_sub(stored.bytes());
+                let fits = task.bytes() <= quota.task_bytes && table.has_room(&task.account, 0, more, quota);
+                if more == 0 || fits {
+                    table.remove(&task.id);
+                    table.insert(task.clone());
                     Updated::Stored
                 } else {
                     Updated::Full
@@ -127,7 +149,7 @@ impl TaskStore for MemoryTaskStore {
         Box::pin(ready(Ok(updated)))
     }
 
-    fn get<'a>(&'a self, id: &'a str) -> TaskFuture<'a, Option<TaskRecord>> {
+    fn get<'a>(&'a self, id: &'a str) -> TaskFuture<'a, Option<StoredTask>> {
         let found = self.lock().tasks.get(id).cloned();
         Box::pin(ready(Ok(found)))
     }
@@ -137,7 +159,7 @@ impl TaskStore for MemoryTaskStore {
         owner: &'a str,
         after: Option<&'a str>,
         limit: usize,
-    ) -> TaskFuture<'a, Vec<TaskRecord>> {
+    ) -> TaskFuture<'a, Vec<StoredTask>> {
         let table = self.lock();
         let ids = table.owners.get(owner).into_iter().flatten();
         let ids = ids.filter(|id| after.is_none_or(|after| id.as_str() > after)).take(limit);
@@ -145,7 +167,7 @@ impl TaskStore for MemoryTaskStore {
         Box::pin(ready(Ok(found)))
     }
 
-    fn remove_expired<'a>(&'a self, now: u64) -> TaskFuture<'a, Option<u64>> {
+    fn remove_expired(&self, now: u64) -> TaskFuture<'_, Option<u64>> {
         let mut table = self.lock();
         while let Some((expiry, ids)) = table.expiries.first_key_value()
             && *expiry <= now
@@ -156,5 +178,30 @@ impl TaskStore for MemoryTaskStore {
         }
         let next = table.expiries.first_key_value().map(|(expiry, _)| *expiry);
         Box::pin(ready(Ok(next)))
+    }
+    fn renew<'a>(&'a self, holder: &'a str, until: u64) -> TaskFuture<'a, ()> {
+        self.lock().leases.insert(holder.to_owned(), until);
+        Box::pin(ready(Ok(())))
+    }
+
+    fn orphans(&self, now: u64, limit: usize) -> TaskFuture<'_, Vec<StoredTask>> {
+        let mut table = self.lock();
+        table.leases.retain(|_, until| *until > now);
+        let dead = table.holders.iter().filter(|(holder, _)| !table.leases.contains_key(*holder));
+        let ids = dead.flat_map(|(_, ids)| ids).take(limit);
+        let found = ids.filter_map(|id| table.tasks.get(id).cloned()).collect();
+        Box::pin(ready(Ok(found)))
+    }
+
+    fn unread<'a>(&'a self, holder: &'a str, limit: usize) -> TaskFuture<'a, Vec<String>> {
+        let table = self.lock();
+        let ids = table.holders.get(holder).into_iter().flatten();
+        let unread = ids.filter(|id| table.tasks.get(*id).is_some_and(|task| task.unread));
+        let found = unread.take(limit).cloned().collect();
+        Box::pin(ready(Ok(found)))
+    }
+
+    fn is_durable(&self) -> bool {
+        false
     }
 }

@@ -18,13 +18,21 @@ mod handle;
 #[cfg(feature = "server")]
 mod host;
 #[cfg(feature = "server")]
+mod keeper;
+#[cfg(feature = "server")]
 pub mod kit;
 #[cfg(feature = "server")]
 mod memory;
+#[cfg(feature = "server")]
+mod owner;
 #[cfg(feature = "client")]
 mod polling;
 #[cfg(feature = "server")]
+mod record;
+#[cfg(feature = "server")]
 mod running;
+#[cfg(feature = "server")]
+mod saving;
 #[cfg(feature = "server")]
 mod store;
 #[cfg(feature = "server")]
@@ -39,10 +47,10 @@ pub use memory::MemoryTaskStore;
 #[cfg(feature = "client")]
 pub use polling::TaskPolling;
 #[cfg(feature = "server")]
-pub use store::{TaskFuture, TaskOutcome, TaskQuota, TaskRecord, TaskStore, Updated};
+pub use store::{StoredTask, TaskFuture, TaskQuota, TaskStore, Updated};
 
 /// The name of the tasks extension.
-pub const EXTENSION: &str = "io.modelcontextprotocol/tasks";
+pub const EXTENSION: &str = pintle_types::method::tasks_extension::NAME;
 
 /// The `resultType` of a call that became a task.
 const RESULT_TYPE: &str = "task";

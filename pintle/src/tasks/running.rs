@@ -1,26 +1,26 @@
 //! A task that this process runs.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{HashMap, HashSet, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use pintle_proto::inputs::AskError;
-use pintle_types::{
-    RawObject,
-    schema::{InputRequest, TaskStatus},
-};
-use tokio::sync::{Notify, watch};
+use pintle_types::{RawObject, RpcError, schema::InputRequest};
+use tokio::sync::{Notify, oneshot, watch};
 
-use super::store::{TaskOutcome, TaskRecord};
-use crate::server::{DetachedQuestion, SessionHandle};
+use super::record::{TaskQuestion, TaskRecord};
+use crate::server::{Cx, DetachedQuestion, SessionHandle};
 
-/// A task that this process runs.
+/// The limit of requests of clients that wait for one task.
+const MAX_REQUESTS: usize = 64;
+
+/// A task that this process runs. Only the loop that runs it writes its record; others request that.
 #[derive(Debug)]
 pub(super) struct RunningTask {
     state: Mutex<RunningState>,
-    /// Notified when the task was cancelled.
-    pub(super) stop: Notify,
+    /// Notified when there are requests.
+    requested: Notify,
     /// The number of changes.
     changes: watch::Sender<u64>,
     /// The session that the task was created in.
@@ -30,22 +30,42 @@ pub(super) struct RunningTask {
 #[derive(Debug)]
 struct RunningState {
     record: TaskRecord,
+    /// The questions that the handler waits for, by the key that the client knows.
     questions: HashMap<String, UnansweredQuestion>,
-    /// The keys that were used: a key is never used twice.
-    keys: HashSet<String>,
+    /// The keys of the handler whose answers it has received.
+    delivered: HashSet<String>,
+    requests: VecDeque<TaskRequest>,
+    /// Whether nobody carries out requests any more.
+    is_closed: bool,
 }
 
 #[derive(Debug)]
 struct UnansweredQuestion {
     question: DetachedQuestion,
-    /// Whether a request of the client waits for the answer.
+    /// Whether a request of the client carries the question.
     is_sent: bool,
+}
+
+/// A request to change a task.
+#[derive(Debug)]
+pub(super) enum TaskRequest {
+    Answer(Vec<(String, Result<RawObject, AskError>)>, oneshot::Sender<Result<(), RpcError>>),
+    /// Cancels the task. The reply is whether it had not ended.
+    Cancel(oneshot::Sender<Result<bool, RpcError>>),
+    /// Another process has changed the record.
+    Read,
 }
 
 impl RunningTask {
     pub(super) fn new(record: TaskRecord, session: Option<SessionHandle>) -> Self {
-        let state = RunningState { record, questions: HashMap::new(), keys: HashSet::new() };
-        Self { state: Mutex::new(state), stop: Notify::new(), changes: watch::Sender::new(0), session }
+        let state = RunningState {
+            record,
+            questions: HashMap::new(),
+            delivered: HashSet::new(),
+            requests: VecDeque::new(),
+            is_closed: false,
+        };
+        Self { state: Mutex::new(state), requested: Notify::new(), changes: watch::Sender::new(0), session }
     }
 
     /// Returns the record as it is now.
@@ -63,19 +83,86 @@ impl RunningTask {
         self.changes.subscribe()
     }
 
-    /// Adds a question. Its key is unique in the life of the task.
+    /// Requests a change. Returns `false` if too many wait. A request of a task that is over is dropped.
+    pub(super) fn request(&self, request: TaskRequest) -> bool {
+        let mut state = self.lock();
+        let has_room = state.requests.len() < MAX_REQUESTS;
+        if has_room && !state.is_closed {
+            state.requests.push_back(request);
+        }
+        drop(state);
+        self.requested.notify_one();
+        has_room
+    }
+
+    /// Waits for the next request.
+    pub(super) async fn next_request(&self) -> TaskRequest {
+        loop {
+            if let Some(request) = self.lock().requests.pop_front() {
+                return request;
+            }
+            self.requested.notified().await;
+        }
+    }
+
+    /// Returns the requests that nobody has carried out. There are no more after this.
+    pub(super) fn take_requests(&self) -> VecDeque<TaskRequest> {
+        let mut state = self.lock();
+        state.is_closed = true;
+        std::mem::take(&mut state.requests)
+    }
+
+    /// Returns the record with the next version, as it is to be stored.
+    pub(super) fn next_version(&self, cx: &Cx) -> TaskRecord {
+        let state = self.lock();
+        let mut record = state.record.clone();
+        record.version += 1;
+        if let Some(recorded) = &mut record.body.call {
+            **recorded = cx.record();
+        }
+        let is_resumable = record.body.call.is_some();
+        let is_needed =
+            |key: &String| !state.delivered.contains(key) || (is_resumable && !cx.is_answered(key));
+        record.body.answers.retain(|key, _| is_needed(key));
+        record
+    }
+
+    /// Replaces the record by one that was stored.
+    pub(super) fn set_record(&self, mut record: TaskRecord) {
+        let mut state = self.lock();
+        if record.body.message.is_none() {
+            record.body.message = state.record.body.message.take();
+        }
+        state.record = record;
+        if state.record.is_ended() {
+            // Their handler is dropped.
+            state.questions.clear();
+        }
+        self.changed(state);
+    }
+
+    /// Adds a question of the handler. Its key is unique in the life of the task, unless a handler that runs again repeats it.
     pub(super) fn open(&self, question: DetachedQuestion, now: u64) {
         let mut state = self.lock();
-        let mut key = question.key().to_owned();
-        let mut number = 2;
-        while state.keys.contains(&key) {
-            key = format!("{}#{number}", question.key());
-            number += 1;
+        let RunningState { record, questions, delivered, .. } = &mut *state;
+        let asked = TaskQuestion { key: question.key().to_owned(), request: question.request().clone() };
+        // It may have been answered before the handler that runs again has come here.
+        if !delivered.contains(&asked.key)
+            && let Some(answer) = record.body.answers.get(&asked.key)
+        {
+            delivered.insert(asked.key);
+            return question.answer(answer.clone());
         }
-        state.keys.insert(key.clone());
-        state.record.questions.insert(key.clone(), question.request().clone());
-        state.questions.insert(key, UnansweredQuestion { question, is_sent: false });
-        state.settle_status(now);
+        let known = record
+            .body
+            .questions
+            .iter()
+            .find(|(key, other)| **other == asked && !questions.contains_key(*key));
+        let key = known.map_or_else(|| unused_key(record, &asked.key), |(key, _)| key.clone());
+        record.body.keys.insert(key.clone());
+        record.body.questions.insert(key.clone(), asked);
+        questions.insert(key, UnansweredQuestion { question, is_sent: false });
+        record.settle_status(now);
         self.changed(state);
     }
 
@@ -83,27 +170,43 @@ impl RunningTask {
     pub(super) fn remove_abandoned(&self, now: u64) {
         let mut state = self.lock();
         let RunningState { record, questions, .. } = &mut *state;
-        questions.retain(|_, open| !open.question.is_abandoned());
-        record.questions.retain(|key, _| questions.contains_key(key));
-        state.settle_status(now);
+        questions.retain(|key, open| {
+            let is_open = !open.question.is_abandoned();
+            if !is_open {
+                record.body.questions.remove(key);
+            }
+            is_open
+        });
+        record.settle_status(now);
         self.changed(state);
     }
 
-    /// Answers a question. Returns `false` if it is unknown or was answered before.
-    pub(super) fn answer(&self, key: &str, answer: Result<RawObject, AskError>, now: u64) -> bool {
+    /// Passes the answers that the record has to the handler, and the errors of questions that have none.
+    pub(super) fn deliver(&self, mut errors: HashMap<String, AskError>, now: u64) {
         let mut state = self.lock();
-        let Some(open) = state.questions.remove(key) else { return false };
-        state.record.questions.remove(key);
-        state.settle_status(now);
-        self.changed(state);
-        match answer {
-            Ok(answer) => open.question.answer(answer),
-            Err(error) => open.question.fail(error),
+        let RunningState { record, questions, delivered, .. } = &mut *state;
+        let answered: Vec<String> = questions
+            .keys()
+            .filter(|key| !record.body.questions.contains_key(*key) || errors.contains_key(*key))
+            .cloned()
+            .collect();
+        for key in answered {
+            let Some(UnansweredQuestion { question, .. }) = questions.remove(&key) else { continue };
+            record.body.questions.remove(&key);
+            match (record.body.answers.get(question.key()), errors.remove(&key)) {
+                (_, Some(error)) => question.fail(error),
+                (Some(answer), None) => {
+                    delivered.insert(question.key().to_owned());
+                    question.answer(answer.clone());
+                }
+                (None, None) => question.fail(AskError::CallOver),
+            }
         }
-        true
+        record.settle_status(now);
+        self.changed(state);
     }
 
-    /// Takes the questions that no request of the client waits for, to send them.
+    /// Takes the questions that no request of the client carries, to send them.
     pub(super) fn take_unsent(self: &Arc<Self>) -> Vec<SentQuestion> {
         let mut state = self.lock();
         let unsent = state.questions.iter_mut().filter(|(_, open)| !open.is_sent);
@@ -119,52 +222,11 @@ impl RunningTask {
     /// Sets the status message.
     pub(super) fn report(&self, message: String, now: u64) {
         let mut state = self.lock();
-        if !state.record.status.is_terminal() {
-            state.record.status_message = Some(message);
-            state.record.updated = now;
+        if !state.record.is_ended() {
+            state.record.body.message = Some(message);
+            state.record.body.updated = now;
             self.changed(state);
         }
-    }
-
-    /// Ends the task, unless it has ended. Returns whether it had not.
-    pub(super) fn end(
-        &self,
-        status: TaskStatus,
-        outcome: Option<TaskOutcome>,
-        message: Option<String>,
-        now: u64,
-    ) -> bool {
-        let mut state = self.lock();
-        if state.record.status.is_terminal() {
-            return false;
-        }
-        let questions = std::mem::take(&mut state.questions);
-        let record = &mut state.record;
-        record.questions = BTreeMap::new();
-        (record.status, record.outcome, record.updated) = (status, outcome, now);
-        record.status_message = message.or(record.status_message.take());
-        self.changed(state);
-        drop(questions);
-        true
-    }
-
-    /// Replaces the outcome of a task that has ended.
-    pub(super) fn replace_outcome(&self, status: TaskStatus, outcome: TaskOutcome) {
-        let mut state = self.lock();
-        (state.record.status, state.record.outcome) = (status, Some(outcome));
-        self.changed(state);
-    }
-
-    /// Returns the record for the store, with the next version.
-    pub(super) fn next_version(&self) -> TaskRecord {
-        let mut state = self.lock();
-        state.record.version += 1;
-        state.record.clone()
-    }
-
-    /// Takes back a version that was not stored.
-    pub(super) fn undo_version(&self) {
-        self.lock().record.version -= 1;
     }
 
     fn changed(&self, state: MutexGuard<'_, RunningState>) {
@@ -177,15 +239,15 @@ impl RunningTask {
     }
 }
 
-impl RunningState {
-    /// Sets the status of a task that runs: it waits for input, or works.
-    fn settle_status(&mut self, now: u64) {
-        if !self.record.status.is_terminal() {
-            let waits = !self.record.questions.is_empty();
-            self.record.status = if waits { TaskStatus::InputRequired } else { TaskStatus::Working };
-            self.record.updated = now;
-        }
+/// Returns a key for a question that the client has not seen.
+fn unused_key(record: &TaskRecord, wanted: &str) -> String {
+    let mut key = wanted.to_owned();
+    let mut number = 2;
+    while record.body.keys.contains(&key) {
+        key = format!("{wanted}#{number}");
+        number += 1;
     }
+    key
 }
 
 /// A question that a request of the client carries. If it is dropped without an answer, another request may carry it.
@@ -194,12 +256,6 @@ pub(super) struct SentQuestion {
     task: Arc<RunningTask>,
     pub(super) key: String,
     pub(super) request: InputRequest,
-}
-
-impl SentQuestion {
-    pub(super) fn answer(&self, answer: Result<RawObject, AskError>, now: u64) {
-        self.task.answer(&self.key, answer, now);
-    }
 }
 
 impl Drop for SentQuestion {

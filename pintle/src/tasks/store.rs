@@ -1,29 +1,24 @@
-//! The records of tasks, and what keeps them.
+//! The store of tasks.
 
-use std::{collections::BTreeMap, fmt, future::Future, io, pin::Pin, sync::Arc};
-
-use pintle_types::{
-    RawObject, RawValue, RpcError,
-    schema::{InputRequest, TaskStatus},
-};
-use serde::{Deserialize, Serialize};
+use std::{fmt, future::Future, io, pin::Pin, sync::Arc};
 
 /// A store of tasks.
 ///
-/// The process that runs a task writes its record: when it is created, when it asks or has its answers, and when it ends. Status
-/// messages in between are not written. A store that cannot be reached returns an error, and never `None`.
+/// The body of a task is sealed, so a store knows only what it has to: whose the task is, when it expires and which process runs it.
+/// Every change is a compare-and-swap of the version, by whichever process makes it. A store that cannot be reached returns an error, and
+/// never `None`.
 ///
 /// Run [`kit::check`](crate::tasks::kit::check) on a store that you wrote.
 pub trait TaskStore: fmt::Debug + Send + Sync + 'static {
-    /// Stores a new task. When this returns, [`get`](Self::get) finds it. Returns `false`, and stores nothing, if the account of the
-    /// task has no room in `quota`.
-    fn create<'a>(&'a self, record: &'a TaskRecord, quota: &'a TaskQuota) -> TaskFuture<'a, bool>;
+    /// Stores a new task. When this returns, it is durable, and [`get`](Self::get) finds it. Returns `false`, and stores nothing, if there
+    /// is a task of this id, or the account of the task has no room in `quota`.
+    fn create<'a>(&'a self, task: &'a StoredTask, quota: &'a TaskQuota) -> TaskFuture<'a, bool>;
 
-    /// Replaces the record of a task, if its version follows that of the stored one.
-    fn update<'a>(&'a self, record: &'a TaskRecord, quota: &'a TaskQuota) -> TaskFuture<'a, Updated>;
+    /// Replaces a task, if its version follows that of the stored one. When this returns, it is durable.
+    fn update<'a>(&'a self, task: &'a StoredTask, quota: &'a TaskQuota) -> TaskFuture<'a, Updated>;
 
     /// Returns the task of this id, whoever owns it.
-    fn get<'a>(&'a self, id: &'a str) -> TaskFuture<'a, Option<TaskRecord>>;
+    fn get<'a>(&'a self, id: &'a str) -> TaskFuture<'a, Option<StoredTask>>;
 
     /// Returns the tasks of an owner in the order of their ids, at most `limit` of those after `after`.
     fn list<'a>(
@@ -31,11 +26,27 @@ pub trait TaskStore: fmt::Debug + Send + Sync + 'static {
         owner: &'a str,
         after: Option<&'a str>,
         limit: usize,
-    ) -> TaskFuture<'a, Vec<TaskRecord>>;
+    ) -> TaskFuture<'a, Vec<StoredTask>>;
 
     /// Removes the tasks that expire at `now` or before, in milliseconds of the Unix epoch. Returns when the next one expires; `None` if
     /// there are no more.
-    fn remove_expired<'a>(&'a self, now: u64) -> TaskFuture<'a, Option<u64>>;
+    fn remove_expired(&self, now: u64) -> TaskFuture<'_, Option<u64>>;
+
+    /// Extends the lease of a process, by the name that it has as [`StoredTask::holder`], until this time. One without a lease is taken
+    /// for dead.
+    fn renew<'a>(&'a self, holder: &'a str, until: u64) -> TaskFuture<'a, ()>;
+
+    /// Returns at most `limit` tasks whose holder has no lease at `now`.
+    fn orphans(&self, now: u64, limit: usize) -> TaskFuture<'_, Vec<StoredTask>>;
+
+    /// Returns the ids of at most `limit` tasks of this holder that are [unread](StoredTask::unread).
+    fn unread<'a>(&'a self, holder: &'a str, limit: usize) -> TaskFuture<'a, Vec<String>>;
+
+    /// Returns whether tasks outlive the process, or are shared with others. A server with such a store needs keys that do so too
+    /// ([`Server::state_keys`](crate::Server::state_keys)), and looks for tasks whose process has ended.
+    fn is_durable(&self) -> bool {
+        true
+    }
 }
 
 /// The future that the methods of a [`TaskStore`] return.
@@ -45,11 +56,11 @@ pub type TaskFuture<'a, T> = Pin<Box<dyn Future<Output = io::Result<T>> + Send +
 #[expect(clippy::exhaustive_enums, reason = "the process that runs the task must handle each")]
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Updated {
-    /// The record is stored.
+    /// The task is stored.
     Stored,
     /// There is no such task any more, or another version was stored meanwhile.
     Outdated,
-    /// The record takes more bytes than the account has left. The stored one is unchanged.
+    /// The task takes more bytes than the account has left. The stored one is unchanged.
     Full,
 }
 
@@ -57,6 +68,8 @@ pub enum Updated {
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct TaskQuota {
+    /// Bytes of one task: its call, its answers and its result.
+    pub task_bytes: usize,
     /// Tasks of one account.
     pub account_tasks: usize,
     /// Bytes of the tasks of one account.
@@ -68,16 +81,22 @@ pub struct TaskQuota {
 }
 
 impl Default for TaskQuota {
-    /// 128 tasks and 16 MiB for each account, 16,384 tasks and 256 MiB in all.
+    /// 8 MiB for each task, 128 tasks and 16 MiB for each account, 16,384 tasks and 256 MiB in all.
     fn default() -> Self {
-        Self { account_tasks: 128, account_bytes: 16 << 20, tasks: 16_384, bytes: 256 << 20 }
+        Self {
+            task_bytes: 8 << 20,
+            account_tasks: 128,
+            account_bytes: 16 << 20,
+            tasks: 16_384,
+            bytes: 256 << 20,
+        }
     }
 }
 
-/// The record of a task, serialized with serde.
+/// A task as a [`TaskStore`] keeps it.
 #[non_exhaustive]
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-pub struct TaskRecord {
+#[derive(Clone, Eq, PartialEq)]
+pub struct StoredTask {
     /// The id, which nobody can guess.
     pub id: String,
     /// The caller that the task belongs to. Others do not find it.
@@ -86,95 +105,60 @@ pub struct TaskRecord {
     pub account: String,
     /// The number of the last change, from 0.
     pub version: u64,
-    /// The tool that was called.
-    pub tool: String,
-    /// The status.
-    pub status: TaskStatus,
-    /// The status for people.
-    pub status_message: Option<String>,
-    /// The time of creation, in milliseconds of the Unix epoch.
-    pub created: u64,
-    /// The time of the last change, in milliseconds of the Unix epoch.
-    pub updated: u64,
-    /// How long the task is kept after its creation, in milliseconds.
-    pub ttl: u64,
-    /// The questions without an answer, by key.
-    pub questions: BTreeMap<String, InputRequest>,
-    /// The result, once there is one.
-    pub outcome: Option<TaskOutcome>,
+    /// The time at which the task expires, in milliseconds of the Unix epoch.
+    pub expires: u64,
+    /// The process that runs the task. `None` if the task has ended.
+    pub holder: Option<String>,
+    /// Whether another process than the holder has made the last change, so that the holder has to read it.
+    pub unread: bool,
+    /// Everything else, sealed.
+    pub body: Vec<u8>,
 }
 
-/// The result of a task.
-#[expect(clippy::exhaustive_enums, reason = "a call ends with one of the two")]
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum TaskOutcome {
-    /// The result of the call, in canonical shapes.
-    Result(RawObject),
-    /// The error of the call.
-    Error(RpcError),
-}
-
-impl TaskRecord {
-    /// Creates the record of a task that has just started.
-    pub fn new(
-        id: impl Into<String>,
-        owner: impl Into<String>,
-        tool: impl Into<String>,
-        created: u64,
-    ) -> Self {
+impl StoredTask {
+    /// Creates a task that has ended, with its first version.
+    pub fn new(id: impl Into<String>, owner: impl Into<String>, expires: u64, body: Vec<u8>) -> Self {
         let owner = owner.into();
         Self {
             id: id.into(),
             account: owner.clone(),
             owner,
             version: 0,
-            tool: tool.into(),
-            status: TaskStatus::Working,
-            status_message: None,
-            created,
-            updated: created,
-            ttl: 3_600_000,
-            questions: BTreeMap::new(),
-            outcome: None,
+            expires,
+            holder: None,
+            unread: false,
+            body,
         }
-    }
-
-    /// Returns the time at which the task expires, in milliseconds of the Unix epoch.
-    pub fn expires(&self) -> u64 {
-        self.created.saturating_add(self.ttl)
     }
 
     /// Returns the number of bytes that the task is counted for.
     pub fn bytes(&self) -> usize {
-        let outcome = match &self.outcome {
-            None => 0,
-            Some(TaskOutcome::Result(result)) => result.as_str().len(),
-            Some(TaskOutcome::Error(error)) => {
-                error.message.len() + error.data.as_deref().map_or(0, |data: &RawValue| data.get().len())
-            }
-        };
-        let question = |(key, request): (&String, &InputRequest)| {
-            key.len()
-                + request.method.len()
-                + request.params.as_deref().map_or(0, |params| params.get().len())
-        };
-        let texts = self.id.len() + self.owner.len() + self.account.len() + self.tool.len();
-        let message = self.status_message.as_ref().map_or(0, String::len);
-        256 + texts + message + outcome + self.questions.iter().map(question).sum::<usize>()
+        let holder = self.holder.as_ref().map_or(0, String::len);
+        256 + self.id.len() + self.owner.len() + self.account.len() + holder + self.body.len()
+    }
+}
+
+/// The id is a secret of some callers, so it is not printed.
+impl fmt::Debug for StoredTask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoredTask")
+            .field("owner", &self.owner)
+            .field("version", &self.version)
+            .field("expires", &self.expires)
+            .finish_non_exhaustive()
     }
 }
 
 impl<S: TaskStore + ?Sized> TaskStore for Arc<S> {
-    fn create<'a>(&'a self, record: &'a TaskRecord, quota: &'a TaskQuota) -> TaskFuture<'a, bool> {
-        (**self).create(record, quota)
+    fn create<'a>(&'a self, task: &'a StoredTask, quota: &'a TaskQuota) -> TaskFuture<'a, bool> {
+        (**self).create(task, quota)
     }
 
-    fn update<'a>(&'a self, record: &'a TaskRecord, quota: &'a TaskQuota) -> TaskFuture<'a, Updated> {
-        (**self).update(record, quota)
+    fn update<'a>(&'a self, task: &'a StoredTask, quota: &'a TaskQuota) -> TaskFuture<'a, Updated> {
+        (**self).update(task, quota)
     }
 
-    fn get<'a>(&'a self, id: &'a str) -> TaskFuture<'a, Option<TaskRecord>> {
+    fn get<'a>(&'a self, id: &'a str) -> TaskFuture<'a, Option<StoredTask>> {
         (**self).get(id)
     }
 
@@ -183,11 +167,27 @@ impl<S: TaskStore + ?Sized> TaskStore for Arc<S> {
         owner: &'a str,
         after: Option<&'a str>,
         limit: usize,
-    ) -> TaskFuture<'a, Vec<TaskRecord>> {
+    ) -> TaskFuture<'a, Vec<StoredTask>> {
         (**self).list(owner, after, limit)
     }
 
-    fn remove_expired<'a>(&'a self, now: u64) -> TaskFuture<'a, Option<u64>> {
+    fn remove_expired(&self, now: u64) -> TaskFuture<'_, Option<u64>> {
         (**self).remove_expired(now)
+    }
+
+    fn renew<'a>(&'a self, holder: &'a str, until: u64) -> TaskFuture<'a, ()> {
+        (**self).renew(holder, until)
+    }
+
+    fn orphans(&self, now: u64, limit: usize) -> TaskFuture<'_, Vec<StoredTask>> {
+        (**self).orphans(now, limit)
+    }
+
+    fn unread<'a>(&'a self, holder: &'a str, limit: usize) -> TaskFuture<'a, Vec<String>> {
+        (**self).unread(holder, limit)
+    }
+
+    fn is_durable(&self) -> bool {
+        (**self).is_durable()
     }
 }

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::{
     RESULT_TYPE,
-    store::{TaskOutcome, TaskRecord},
+    record::{TaskOutcome, TaskRecord},
 };
 use crate::{message_log::timestamp::iso8601_micros, server::Cx};
 
@@ -34,7 +34,7 @@ pub(super) struct DetailedView<'a> {
     ttl_ms: u64,
     poll_interval_ms: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    input_requests: Option<&'a BTreeMap<String, InputRequest>>,
+    input_requests: Option<BTreeMap<&'a str, &'a InputRequest>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     result: Option<&'a RawObject>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -44,13 +44,15 @@ pub(super) struct DetailedView<'a> {
 impl<'a> DetailedView<'a> {
     /// Returns a task with all that belongs to its status.
     pub(super) fn of(record: &'a TaskRecord, poll: Duration) -> Self {
-        let (result, error) = match &record.outcome {
+        let body = &record.body;
+        let (result, error) = match &body.outcome {
             Some(TaskOutcome::Result(result)) => (Some(result), None),
             Some(TaskOutcome::Error(error)) => (None, Some(error)),
             None => (None, None),
         };
         Self {
-            input_requests: Some(&record.questions).filter(|_| record.status == TaskStatus::InputRequired),
+            input_requests: (body.status == TaskStatus::InputRequired)
+                .then(|| body.questions.iter().map(|(key, asked)| (&**key, &asked.request)).collect()),
             result,
             error,
             ..Self::created(record, poll)
@@ -62,11 +64,11 @@ impl<'a> DetailedView<'a> {
         Self {
             result_type: None,
             task_id: &record.id,
-            status: &record.status,
-            status_message: record.status_message.as_deref(),
-            created_at: iso8601(record.created),
-            last_updated_at: iso8601(record.updated),
-            ttl_ms: record.ttl,
+            status: &record.body.status,
+            status_message: record.body.message.as_deref(),
+            created_at: iso8601(record.body.created),
+            last_updated_at: iso8601(record.body.updated),
+            ttl_ms: record.body.ttl,
             poll_interval_ms: millis(poll),
             input_requests: None,
             result: None,
@@ -77,14 +79,14 @@ impl<'a> DetailedView<'a> {
 
 /// Returns the task of an older revision. There a result that reports an error is a failure.
 pub(super) fn session_task(record: &TaskRecord, poll: Duration) -> Task {
-    let mut task = Task::new(&record.id, iso8601(record.created));
-    task.status = match &record.outcome {
+    let mut task = Task::new(&record.id, iso8601(record.body.created));
+    task.status = match &record.body.outcome {
         Some(TaskOutcome::Result(result)) if result.get("isError") == Some("true") => TaskStatus::Failed,
-        _ => record.status.clone(),
+        _ => record.body.status.clone(),
     };
-    task.status_message.clone_from(&record.status_message);
-    task.last_updated_at = iso8601(record.updated);
-    task.ttl = Some(i64::try_from(record.ttl).unwrap_or(i64::MAX));
+    task.status_message.clone_from(&record.body.message);
+    task.last_updated_at = iso8601(record.body.updated);
+    task.ttl = Some(i64::try_from(record.body.ttl).unwrap_or(i64::MAX));
     task.poll_interval = Some(i64::try_from(poll.as_millis()).unwrap_or(i64::MAX));
     task
 }

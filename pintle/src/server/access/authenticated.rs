@@ -109,6 +109,11 @@ impl Authenticated {
         self.rights.as_ref().is_none_or(|has| has(right))
     }
 
+    /// Returns when the authentication expires.
+    pub(crate) fn expires_at(&self) -> Option<SystemTime> {
+        self.expiry
+    }
+
     /// Returns a timer that fires when the authentication of a request expires, if it does.
     #[cfg(feature = "http-server")]
     pub(crate) fn expiry(extensions: &http::Extensions) -> Option<Pin<Box<Sleep>>> {

@@ -10,11 +10,16 @@ use std::{
 use pintle_proto::{inputs::AskError, server::Outcome};
 use pintle_types::{RawObject, schema::InputRequest};
 
+use tokio::sync::oneshot;
+
 use super::sink::AnswerSender;
 use crate::server::sessions::LiveSession;
 
 /// The limit of questions of one call that were not received yet.
 const MAX_QUESTIONS: usize = 64;
+
+/// The limit of checkpoints of one call that were not received yet.
+const MAX_CHECKPOINTS: usize = 64;
 
 /// An event of a [`DetachedCall`](crate::server::DetachedCall).
 #[non_exhaustive]
@@ -33,6 +38,9 @@ pub enum DetachedEvent {
         /// A text for the user.
         message: Option<String>,
     },
+    /// The handler waits until its [record](crate::server::Cx::record) is stored: before and after an action that it does
+    /// [once](crate::server::Cx::once).
+    Checkpoint(Checkpoint),
     /// The handler has completed.
     Done(Outcome),
 }
@@ -72,6 +80,23 @@ impl DetachedQuestion {
     }
 }
 
+/// A point at which a [`DetachedCall`](crate::server::DetachedCall) waits until it is recorded. Dropping it lets the handler go on, for
+/// calls that nobody records.
+#[derive(Debug)]
+pub struct Checkpoint(oneshot::Sender<Result<(), String>>);
+
+impl Checkpoint {
+    /// Lets the handler go on.
+    pub fn stored(self) {
+        let _ = self.0.send(Ok(()));
+    }
+
+    /// Refuses the action: the record could not be stored. `reason` is for people.
+    pub fn refuse(self, reason: impl Into<String>) {
+        let _ = self.0.send(Err(reason.into()));
+    }
+}
+
 /// A bounded queue of the events of a detached call.
 pub(crate) struct DetachedEvents {
     state: Mutex<EventState>,
@@ -81,6 +106,7 @@ pub(crate) struct DetachedEvents {
 #[derive(Default)]
 struct EventState {
     questions: VecDeque<DetachedQuestion>,
+    checkpoints: VecDeque<Checkpoint>,
     /// The newest report.
     progress: Option<DetachedEvent>,
     abandoned: bool,
@@ -98,6 +124,24 @@ impl DetachedEvents {
             state.questions.push_back(DetachedQuestion { key: key.to_owned(), request, answer });
         }
         wake(state);
+    }
+
+    /// Waits until the call is recorded.
+    ///
+    /// # Errors
+    ///
+    /// The reason for which the record could not be stored.
+    pub(crate) async fn checkpoint(&self) -> Result<(), String> {
+        let (sender, stored) = oneshot::channel();
+        {
+            let mut state = self.lock();
+            if state.checkpoints.len() >= MAX_CHECKPOINTS {
+                return Err("too many actions at the same time".to_owned());
+            }
+            state.checkpoints.push_back(Checkpoint(sender));
+            wake(state);
+        }
+        stored.await.unwrap_or(Ok(()))
     }
 
     /// Reports progress, in place of a report that was not received yet.
@@ -125,6 +169,9 @@ impl DetachedEvents {
         }
         if let Some(question) = state.questions.pop_front() {
             return Some(DetachedEvent::Question(question));
+        }
+        if let Some(checkpoint) = state.checkpoints.pop_front() {
+            return Some(DetachedEvent::Checkpoint(checkpoint));
         }
         std::mem::take(&mut state.abandoned).then_some(DetachedEvent::QuestionAbandoned)
     }

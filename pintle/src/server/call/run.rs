@@ -123,7 +123,7 @@ impl HandlerRun {
     }
 
     /// Creates the run of a handler that goes on after the response of its request.
-    fn detached(handler: HandlerFuture, cx: Cx) -> Self {
+    pub(crate) fn detached(handler: HandlerFuture, cx: Cx) -> Self {
         let mut run = Self::new(handler, cx, tracing::Span::none());
         run.place = RunPlace::Detached;
         run

@@ -10,6 +10,8 @@ use crate::uri::{DecodeError, Vars};
 /// The tool that a call was routed to, as far as its arguments and its result depend on it.
 pub(crate) trait CalledTool: Send + Sync {
     fn name(&self) -> &str;
+    /// Returns whether a task of the tool runs again after the end of its process.
+    fn is_resumable(&self) -> bool;
     fn has_output_schema(&self) -> bool;
     /// Explains why arguments do not have the type that the handler takes.
     fn explain_arguments(&self, arguments: &str) -> Option<String>;

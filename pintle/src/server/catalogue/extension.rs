@@ -17,7 +17,7 @@ use super::custom::{CustomMethod, OnNotification, check_method};
 use crate::{
     Error, Result,
     server::{
-        Cx, HandlerError, Next, Notice, RequestError, Server, ToolStart,
+        Cx, HandlerError, Next, Notice, RequestError, Server, StateKeys, ToolStart,
         call::cx::detached::{Detacher, Interceptor},
     },
 };
@@ -74,6 +74,8 @@ pub struct Installation {
     methods: Vec<(String, CustomMethod)>,
     notified: Vec<(String, Arc<OnNotification>)>,
     needs: Vec<String>,
+    checks: Vec<Arc<ConfigurationCheck>>,
+    start_hooks: Vec<Arc<StartHook>>,
     capability_edits: Vec<Arc<CapabilityEdit>>,
     interceptors: Vec<Arc<Interceptor>>,
     detacher: Option<Arc<Detacher>>,
@@ -88,6 +90,8 @@ impl Installation {
             methods: Vec::new(),
             notified: Vec::new(),
             needs: Vec::new(),
+            checks: Vec::new(),
+            start_hooks: Vec::new(),
             capability_edits: Vec::new(),
             interceptors: Vec::new(),
             detacher: None,
@@ -143,6 +147,21 @@ impl Installation {
     #[must_use]
     pub fn needs(mut self, name: impl Into<String>) -> Self {
         self.needs.push(name.into());
+        self
+    }
+
+    /// Adds a check of the final server, by its keys: what an extension with a store needs to know. The function returns the fault, if
+    /// there is one. [`Server::check`] reports it, and `serve` refuses to start.
+    #[must_use]
+    pub fn check(mut self, check: impl Fn(&StateKeys) -> Option<String> + Send + Sync + 'static) -> Self {
+        self.checks.push(Arc::new(check));
+        self
+    }
+
+    /// Adds a function that runs each time the server starts to serve, on any transport. It must not block.
+    #[must_use]
+    pub fn on_start(mut self, hook: impl Fn(&Server) + Send + Sync + 'static) -> Self {
+        self.start_hooks.push(Arc::new(hook));
         self
     }
 
@@ -275,6 +294,8 @@ impl Server {
             methods,
             notified,
             needs,
+            checks,
+            start_hooks,
             capability_edits,
             interceptors,
             detacher,
@@ -309,6 +330,8 @@ impl Server {
             (state.custom, state.settings.extensions) = (custom, extensions);
             state.service = state.service.clone().extend(wire);
             state.settings.needs.extend(needs.into_iter().map(|need| (name.clone(), need)));
+            state.settings.checks.extend(checks);
+            state.settings.start_hooks.extend(start_hooks);
             state.settings.capability_edits.extend(capability_edits);
             state.settings.interceptors.extend(interceptors);
             state.settings.detacher = detacher.or(state.settings.detacher.take());
@@ -322,6 +345,12 @@ impl Server {
         self.changes().publish_notice(&Arc::new(notice));
     }
 }
+
+/// A check of the final server. Returns the fault.
+pub(crate) type ConfigurationCheck = dyn Fn(&StateKeys) -> Option<String> + Send + Sync;
+
+/// A function that runs when the server starts to serve.
+pub(crate) type StartHook = dyn Fn(&Server) + Send + Sync;
 
 /// A change of the declared capabilities.
 pub(crate) type CapabilityEdit = dyn Fn(&mut ServerCapabilities) + Send + Sync;

@@ -53,6 +53,10 @@ pub struct ToolRoute {
     pub(crate) defaults: bool,
     /// Whether neither arguments nor results are validated.
     unvalidated: bool,
+    /// Whether a task of this tool runs again after the end of its process.
+    resumable: bool,
+    /// The arguments of the handler whose data the record of a call does not have.
+    unrecorded: Vec<String>,
     /// Computed when the tool is added.
     pub(crate) ready: Ready,
 }
@@ -85,13 +89,13 @@ where
     let mut description = Description::new(HandlerKind::Tool, &name);
     H::describe(&mut description);
     H::Output::describe(&mut description);
-    let Description { input, output, faults, needs, .. } = description;
+    let Description { input, output, faults, needs, unrecorded, .. } = description;
     let schema = input.as_ref().map_or(&*NOTHING, |typed| &typed.schema);
     let mut tool = Tool::new(name, schema.clone());
     let typed_output = output.is_some();
     tool.output_schema = output;
     let options = RouteOptions::new(next(handler), faults, needs);
-    ToolRoute { typed: input, typed_output, ..ToolRoute::new(tool, options) }
+    ToolRoute { typed: input, typed_output, unrecorded, ..ToolRoute::new(tool, options) }
 }
 
 /// Wraps a handler so that it returns the outcome of a call.
@@ -150,11 +154,12 @@ impl ToolRoute {
     {
         let mut description = Description::new(HandlerKind::Tool, &tool.name);
         H::describe(&mut description);
-        let Description { mut faults, needs, .. } = description;
+        let Description { mut faults, needs, unrecorded, .. } = description;
         if tool.input_schema.get("type").is_none_or(|kind| kind != "object") {
             faults.push(not_an_object(&tool.name));
         }
-        Self::new(tool, RouteOptions::new(next(handler), faults, needs)).agreeing()
+        let options = RouteOptions::new(next(handler), faults, needs);
+        Self { unrecorded, ..Self::new(tool, options) }.agreeing()
     }
 
     fn new(tool: Tool, options: RouteOptions) -> Self {
@@ -167,6 +172,8 @@ impl ToolRoute {
             typed_output: false,
             defaults: false,
             unvalidated: false,
+            resumable: false,
+            unrecorded: Vec::new(),
             ready: Ready::default(),
         }
     }
@@ -333,6 +340,54 @@ impl ToolRoute {
         self
     }
 
+    /// Declares that a task of this tool that was not done when its process ended runs again in another one: from the top, over the
+    /// answers that it has and the values of its [`once`](crate::server::Cx::once) actions. Other tasks fail then.
+    ///
+    /// What the handler does besides, it does again. What it takes from the request has to be in the record of the call: a handler that
+    /// takes an [`Extension`](crate::server::Extension) or the [`HttpHead`](crate::server::HttpHead) is refused by
+    /// [`Server::check`](crate::server::Server::check). The tasks have to be in a store that outlives the process.
+    ///
+    /// ```
+    /// use pintle::server::{Cx, ToolError, tool};
+    ///
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct Size { size: String }
+    ///
+    /// async fn order(cx: Cx) -> Result<String, ToolError> {
+    ///     let size = cx.elicit::<Size>("size", "Which size?").await?.accepted().ok_or("Nothing was ordered.")?;
+    ///     // Done once, also if the process ends here and another one goes on.
+    ///     let number: u32 = cx.once("order", async { 4711 }).await?;
+    ///     Ok(format!("Order {number}: {}", size.size))
+    /// }
+    ///
+    /// let order = tool("order", order).task("optional").resumable();
+    /// ```
+    #[must_use]
+    pub fn resumable(mut self) -> Self {
+        self.resumable = true;
+        self
+    }
+
+    /// Records a fault if the tool cannot be resumed as it is declared to be.
+    fn check_resumable(&mut self) {
+        if !self.resumable {
+            return;
+        }
+        let name = &self.tool.name;
+        let support = self.tool.execution.as_ref().and_then(|execution| execution.task_support.as_ref());
+        if !matches!(support, Some(TaskSupport::Optional | TaskSupport::Required)) {
+            self.options
+                .faults
+                .push(format!("the tool `{name}` is resumable, but never a task: declare it with `task`"));
+        }
+        self.options.faults.extend(self.unrecorded.iter().map(|argument| {
+            format!(
+                "the tool `{name}` is resumable, but takes `{argument}`, which is not recorded: take it from the arguments or \
+                 from `State<S>`, or do not declare the tool as resumable"
+            )
+        }));
+    }
+
     /// Sets further traits of the tool.
     #[must_use]
     pub fn traits(mut self, traits: ToolTraits) -> Self {
@@ -373,6 +428,7 @@ impl ToolRoute {
                 "`{name}` is not a tool's name: use 1 to 128 letters, digits, `_`, `-` and `.`"
             ));
         }
+        self.check_resumable();
         let made = match &self.typed {
             // As the type has them: then so is what is made of them.
             Some(typed)
@@ -425,6 +481,10 @@ fn legal(name: &str) -> bool {
 impl CalledTool for ToolRoute {
     fn name(&self) -> &str {
         &self.tool.name
+    }
+
+    fn is_resumable(&self) -> bool {
+        self.resumable
     }
 
     fn has_output_schema(&self) -> bool {

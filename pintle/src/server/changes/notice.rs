@@ -2,6 +2,8 @@ use std::{fmt, sync::Arc};
 
 use serde_json::Value;
 
+use crate::server::Principal;
+
 /// A notification that an extension sends to its listeners.
 ///
 /// It goes to the subscriptions whose filter has `member`, and to the sessions that declared the extension and are
@@ -13,9 +15,11 @@ pub struct Notice {
     pub(crate) params: Value,
     pub(crate) key: Option<String>,
     fits: Option<Arc<Fits>>,
+    visible: Option<Arc<Visible>>,
 }
 
 type Fits = dyn Fn(&Value) -> bool + Send + Sync;
+type Visible = dyn Fn(Principal<'_>) -> bool + Send + Sync;
 
 impl Notice {
     /// Creates a notification for the listeners whose filter has `member`. Params that are not an object are sent as `{"value": …}`.
@@ -24,7 +28,7 @@ impl Notice {
             Value::Object(params) => Value::Object(params),
             other => serde_json::json!({ "value": other }),
         };
-        Self { member: member.into(), method: method.into(), params, key: None, fits: None }
+        Self { member: member.into(), method: method.into(), params, key: None, fits: None, visible: None }
     }
 
     /// Restricts the notification to listeners that are granted a matching value: what a subscription's filter has as `member`, or what the
@@ -42,11 +46,29 @@ impl Notice {
         self
     }
 
+    /// Restricts the notification to the listeners of some callers, whatever they were granted.
+    ///
+    /// ```
+    /// use pintle::server::{Notice, Principal};
+    ///
+    /// let notice = Notice::new("mail", "notifications/mail/new", 3).visible_to(|caller| caller == Principal::Named("ann"));
+    /// ```
+    #[must_use]
+    pub fn visible_to(mut self, visible: impl Fn(Principal<'_>) -> bool + Send + Sync + 'static) -> Self {
+        self.visible = Some(Arc::new(visible));
+        self
+    }
+
     /// Sets the key. Among pending notices with the same key, only the latest is sent.
     #[must_use]
     pub fn key(mut self, key: impl Into<String>) -> Self {
         self.key = Some(key.into());
         self
+    }
+
+    /// Returns whether the listeners of a caller may receive it.
+    pub(crate) fn is_visible_to(&self, caller: Principal<'_>) -> bool {
+        self.visible.as_ref().is_none_or(|visible| visible(caller))
     }
 
     /// Returns whether a listener that was granted this receives it.

@@ -5,7 +5,7 @@ use pintle_proto::{Peer, server::Listener};
 use pintle_types::RawObject;
 use serde_json::Value;
 
-use crate::server::{Notice, Scope, snapshot::Snapshot};
+use crate::server::{Notice, Principal, Scope, snapshot::Snapshot};
 
 /// A listener, and what decides which notifications its client is sent.
 pub(crate) struct Recipient<'a> {
@@ -48,6 +48,7 @@ impl Recipient<'_> {
             Some(_) => notice.is_for(self.listener.grants(&notice.member)),
             None => notice.is_for(self.granted(notice).as_ref()),
         };
+        let wanted = wanted && notice.is_visible_to(Principal::of(self.principal, self.extensions));
         let params = RawObject::from_serialize(&notice.params).ok();
         wanted.then(|| self.listener.notification(&notice.method, params.as_ref()))
     }

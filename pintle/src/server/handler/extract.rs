@@ -26,6 +26,8 @@ pub struct Description<'a> {
     pub(crate) output: Option<Arc<JsonObject>>,
     pub(crate) faults: Vec<String>,
     pub(crate) needs: Vec<Need>,
+    /// The arguments whose data the record of a call does not have.
+    pub(crate) unrecorded: Vec<String>,
 }
 
 /// The kind of entry that a handler belongs to.
@@ -61,7 +63,23 @@ pub(crate) struct Need {
 
 impl<'a> Description<'a> {
     pub(crate) fn new(kind: HandlerKind, name: &'a str) -> Self {
-        Self { kind, name, input: None, output: None, faults: Vec::new(), needs: Vec::new() }
+        Self {
+            kind,
+            name,
+            input: None,
+            output: None,
+            faults: Vec::new(),
+            needs: Vec::new(),
+            unrecorded: Vec::new(),
+        }
+    }
+
+    /// Declares that an argument takes data of the request that the record of a call does not have, so that the handler cannot run
+    /// again in another process: see [`ToolRoute::resumable`](crate::server::ToolRoute::resumable). `argument` names it for people.
+    ///
+    /// [`Extension`] and [`HttpHead`] do. A [`FromCall`] of your own that reads [`Cx::extensions`] or [`Cx::http`] has to.
+    pub fn unrecorded(&mut self, argument: impl Into<String>) {
+        self.unrecorded.push(argument.into());
     }
 
     /// Sets the input schema to that of this type, which has to be an object.
@@ -271,6 +289,10 @@ impl<S: Clone + Send + Sync + 'static> FromCall for State<S> {
 pub struct Extension<T>(pub T);
 
 impl<T: Clone + Send + Sync + 'static> FromCall for Extension<T> {
+    fn describe(description: &mut Description<'_>) {
+        description.unrecorded(format!("Extension<{}>", type_name::<T>()));
+    }
+
     fn from_call(cx: &Cx) -> Result<Self, Outcome> {
         cx.extensions().get::<T>().cloned().map(Self).ok_or_else(|| {
             tracing::error!(
@@ -284,12 +306,20 @@ impl<T: Clone + Send + Sync + 'static> FromCall for Extension<T> {
 
 /// An extension of the request, or `None` if it has none of this type.
 impl<T: Clone + Send + Sync + 'static> FromCall for Option<Extension<T>> {
+    fn describe(description: &mut Description<'_>) {
+        Extension::<T>::describe(description);
+    }
+
     fn from_call(cx: &Cx) -> Result<Self, Outcome> {
         Ok(cx.extensions().get::<T>().cloned().map(Extension))
     }
 }
 
 impl FromCall for HttpHead {
+    fn describe(description: &mut Description<'_>) {
+        description.unrecorded("HttpHead");
+    }
+
     fn from_call(cx: &Cx) -> Result<Self, Outcome> {
         cx.http().cloned().ok_or_else(|| {
             Outcome::Failed(RpcError::internal("this needs an HTTP request: call it over HTTP"))
@@ -299,6 +329,10 @@ impl FromCall for HttpHead {
 
 /// The head of the HTTP request, or `None` if the call came over another transport.
 impl FromCall for Option<HttpHead> {
+    fn describe(description: &mut Description<'_>) {
+        HttpHead::describe(description);
+    }
+
     fn from_call(cx: &Cx) -> Result<Self, Outcome> {
         Ok(cx.http().cloned())
     }

@@ -73,7 +73,7 @@ impl HttpSettings {
             choice: Choice::One(server.clone()),
             looks: false,
             path: None,
-            seals_alone: snapshot.settings.seals_alone,
+            seals_alone: snapshot.settings.keys.is_random(),
             guard: Guard::loopback(),
             principal: None,
             body_limits: BodyLimits::default(),

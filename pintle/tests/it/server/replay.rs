@@ -254,7 +254,7 @@ async fn an_act_that_was_cut_short_is_not_begun_again() {
     raw.request("tools/call", answered(&state, 4.into())).await;
     let answer = raw.recv().await;
     assert_eq!(answer["result"]["isError"], true);
-    assert!(text(&answer).starts_with("the outcome of `act` is unknown"), "{answer}");
+    assert!(text(&answer).starts_with("outcome unknown: `act`"), "{answer}");
     assert_eq!(acts.load(Ordering::SeqCst), 1);
 }
 

@@ -4,5 +4,6 @@
 mod client;
 #[cfg(feature = "http-server")]
 mod ownership;
+mod restart;
 mod same_tool;
 mod wire;

@@ -2,11 +2,19 @@
 
 use std::time::Duration;
 
-use pintle::{Server, server::tool, tasks::Tasks};
+use pintle::{
+    Server,
+    server::{Caller, Cx, tool},
+    tasks::Tasks,
+};
 use serde_json::{Value, json};
 
 use super::same_tool::capabilities;
-use crate::support::{eras::R4, http_client::Wire};
+use crate::support::{
+    eras::{Client, R4, R5},
+    http_client::Wire,
+    line_client::Raw,
+};
 
 fn wire() -> Wire {
     let server = Server::new("s", "0").with(Tasks::new()).tool(
@@ -67,4 +75,40 @@ async fn a_task_of_an_anonymous_session_belongs_to_it() {
     let listed = |reply: Value| reply["result"]["tasks"].as_array().unwrap().len();
     assert_eq!(listed(one.call(3, "tasks/list", json!({})).await.json().await), 1);
     assert_eq!(listed(other.call(3, "tasks/list", json!({})).await.json().await), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_is_notified_of_the_tasks_of_others() {
+    let server = Server::new("s", "0").with(Tasks::new()).tool(
+        tool("sleep", |cx: Cx| async move {
+            for step in 1..=3 {
+                tokio::time::sleep(Duration::from_secs(5)).await;
+                cx.progress(f64::from(step), None).await;
+            }
+            "slept"
+        })
+        .task("required"),
+    );
+    let open = async |caller: Caller| Client::over(Raw::known(&server, caller), R5, capabilities()).await;
+    let callers = || [Caller::local(), Caller::new().principal("ann"), Caller::new()];
+    for (at, caller) in callers().into_iter().enumerate() {
+        let mut owner = open(caller).await;
+        let created = owner.call("tools/call", json!({"name": "sleep"})).await;
+        let filter = json!({"notifications": {"taskIds": [created["result"]["taskId"]]}});
+        let mut listeners = Vec::new();
+        for caller in callers() {
+            let mut listener = open(caller).await;
+            listener.send("subscriptions/listen", filter.clone()).await;
+            assert_eq!(listener.hear().await["method"], "notifications/subscriptions/acknowledged");
+            listeners.push(listener);
+        }
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        for (other, listener) in listeners.iter_mut().enumerate() {
+            // The reply to another request comes after all that was sent before.
+            listener.call("tools/list", json!({})).await;
+            let notified = listener.heard().iter().any(|heard| heard["method"] == "notifications/tasks");
+            // Nothing tells one anonymous caller from another.
+            assert_eq!(notified, at == other && at < 2, "a task of {at}, and a listener of {other}");
+        }
+    }
 }

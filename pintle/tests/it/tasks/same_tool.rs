@@ -25,7 +25,7 @@ struct Name {
 }
 
 /// The tool.
-async fn order(cx: Cx, State(acts): State<Acts>) -> Result<String, ToolError> {
+pub(super) async fn order(cx: Cx, State(acts): State<Acts>) -> Result<String, ToolError> {
     let first = cx.elicit::<Name>("first", "What?").await?.accepted().ok_or("declined")?;
     cx.progress_with(1.0, 2.0, "half way").await;
     let number = cx.once("act", async { acts.0.fetch_add(1, Ordering::SeqCst) + 1 }).await?;

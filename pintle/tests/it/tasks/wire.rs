@@ -218,11 +218,11 @@ async fn a_task_expires_and_its_handler_with_it() {
 #[tokio::test(start_paused = true)]
 async fn the_number_and_the_bytes_of_tasks_are_bounded() {
     let mut quota = TaskQuota::default();
-    (quota.account_tasks, quota.account_bytes) = (2, 1_000);
+    (quota.account_tasks, quota.account_bytes) = (2, 2_000);
     let tasks = Tasks::new().quota(quota);
     let server = Server::new("s", "0")
         .with(tasks)
-        .tool(tool("long", || async { "x".repeat(2_000) }).task("required"))
+        .tool(tool("long", || async { "x".repeat(4_000) }).task("required"))
         .tool(tool("short", || async { "x" }).task("required"));
     let mut client = Client::open(&server, R5, capabilities()).await;
     let task = start(&mut client, "long").await;

@@ -102,6 +102,13 @@ pub struct DetachRequest {
     always: bool,
 }
 
+impl DetachRequest {
+    /// Creates the request to detach a call whatever its handler does.
+    pub(crate) fn always(adopt: impl FnOnce(DetachedCall) -> BoxedHandler + Send + 'static) -> Self {
+        Self { adopt: Box::new(adopt), always: true }
+    }
+}
+
 impl ToolStart {
     /// Detaches the call from its request. `adopt` gets it, and returns the outcome of the request, for example that a task was
     /// created.

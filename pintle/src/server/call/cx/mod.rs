@@ -4,6 +4,7 @@ mod edited;
 mod notifications;
 mod once;
 pub(crate) mod outgoing;
+mod recorded;
 #[cfg(feature = "client")]
 mod relayed;
 pub(in crate::server) mod span;

@@ -7,7 +7,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::value::to_raw_value;
 
 use super::Cx;
-use crate::server::call::random;
+use crate::server::call::{random, sink::CallSink};
 
 impl Cx {
     /// Runs an action at most once per call, however often the handler runs, and returns its value.
@@ -18,10 +18,11 @@ impl Cx {
     ///
     /// Limits: a client that repeats its first request starts a new call, which runs the action again. An action whose future
     /// was dropped before it completed, because the call was cancelled or the handler dropped it, may have had an effect or
-    /// not: it is not run again, and later uses of the key return an error. Nothing is known of an action that was running
-    /// when the process ended, or that ran in another process that does not share the
-    /// [`ReplayGuard`](crate::server::ReplayGuard). Where that matters, send [`call_key`](Self::call_key) to the other system
-    /// as an idempotency key.
+    /// not: it is not run again, and later uses of the key return an error. The task of a
+    /// [resumable](crate::server::ToolRoute::resumable) tool records that an action is started, and its value, so the same holds if
+    /// its process ends. Nothing is known of an action of another call that was running when the process ended, or that ran in another
+    /// process that does not share the [`ReplayGuard`](crate::server::ReplayGuard). Where that matters, send
+    /// [`call_key`](Self::call_key) to the other system as an idempotency key.
     ///
     /// ```
     /// use pintle::server::{Cx, ToolError};
@@ -48,7 +49,7 @@ impl Cx {
     /// # Errors
     ///
     /// Returns an error if the value cannot be serialized, if the kept value is not a `T`, if an earlier run of the action was
-    /// dropped, or if the call is over.
+    /// dropped, if the action cannot be recorded, or if the call is over.
     pub async fn once<T, Fut>(&self, key: &str, act: Fut) -> Result<T, serde_json::Error>
     where
         T: Serialize + DeserializeOwned,
@@ -64,16 +65,25 @@ impl Cx {
                 Once::Acting => ended.await,
                 Once::Unknown => {
                     return refuse(format!(
-                        "the outcome of `{key}` is unknown: it was begun before, and its run was dropped; find out \
-                         what came of it before it is done again"
+                        "outcome unknown: `{key}` was started before, and its run ended without a value; find out what came \
+                         of it before you start it again"
                     ));
                 }
                 Once::Over => return refuse(format!("the call is over: do `{key}` before it ends")),
             }
         }
-        let mut acting = Acting { cx: self, key, value: None };
+        let mut acting = Acting { cx: self, key, is_begun: false, value: None };
+        // What is recorded as started is never started again.
+        if let Err(reason) = self.checkpoint().await {
+            return refuse(format!("`{key}` was not started, because that could not be recorded: {reason}"));
+        }
+        acting.is_begun = true;
         let value = act.await;
         acting.value = Some(to_raw_value(&value)?);
+        drop(acting);
+        if let Err(reason) = self.checkpoint().await {
+            tracing::error!(reason, "the value of an action could not be recorded");
+        }
         Ok(value)
     }
 
@@ -105,6 +115,16 @@ impl Cx {
     }
 }
 
+impl Cx {
+    /// Waits until the call is recorded, if it goes on after its response and somebody records it.
+    async fn checkpoint(&self) -> Result<(), String> {
+        match self.sink() {
+            CallSink::Detached(events) => events.checkpoint().await,
+            _ => Ok(()),
+        }
+    }
+}
+
 #[expect(clippy::expect_used, reason = "a key that others may have too would let acts go undone")]
 fn make_key() -> String {
     use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
@@ -116,6 +136,8 @@ fn make_key() -> String {
 struct Acting<'a> {
     cx: &'a Cx,
     key: &'a str,
+    /// Whether the action may have had an effect.
+    is_begun: bool,
     value: Option<Box<serde_json::value::RawValue>>,
 }
 
@@ -124,7 +146,8 @@ impl Drop for Acting<'_> {
         let call = self.cx.call();
         match self.value.take() {
             Some(value) => call.remember(self.key, value),
-            None => call.lose(self.key),
+            None if self.is_begun => call.lose(self.key),
+            None => call.undo_once(self.key),
         }
         self.cx.0.over.notify_waiters();
         // The end of the round may wait for this.
