@@ -15,6 +15,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("pintle-host", &["pintle"]),
     ("pintle-redis", &["pintle"]),
     ("pintle-otel", &["pintle"]),
+    ("pintle-sqlite", &["pintle"]),
     ("pintle-cli", &["pintle", "pintle-host", "pintle-oauth"]),
 ];
 
