@@ -20,7 +20,7 @@ pub use id::RequestId;
 pub use json::JsonObject;
 pub use malformed::{Malformed, MalformedKind};
 pub use message::{Message, Notification, Request, Response};
-pub use meta::{Meta, MetaError, MetaKeyError, TraceContext, TraceParent, TraceParentError, keys};
+pub use meta::{Meta, MetaError, MetaKeyError, MetaValue, TraceContext, TraceParent, TraceParentError, keys};
 pub use plain_error::plain_error;
 pub use raw::{RawObject, RawObjectBuilder};
 pub use serde_json::value::RawValue;

@@ -6,6 +6,9 @@ struct ReadmePage;
 #[doc = include_str!("../../docs/README.md")]
 struct GuidePage;
 
+#[doc = include_str!("../../docs/apps.md")]
+struct AppsPage;
+
 #[doc = include_str!("../../docs/asking.md")]
 struct AskingPage;
 
@@ -86,6 +89,9 @@ struct ResourcesPage;
 
 #[doc = include_str!("../../docs/running.md")]
 struct RunningPage;
+
+#[doc = include_str!("../../docs/skills.md")]
+struct SkillsPage;
 
 #[doc = include_str!("../../docs/tasks.md")]
 struct TasksPage;

@@ -88,6 +88,8 @@
 #[cfg(feature = "macros")]
 #[doc(hidden)]
 pub mod __private;
+#[cfg(any(feature = "client", feature = "server"))]
+pub mod apps;
 #[cfg(feature = "client")]
 pub mod client;
 #[cfg(any(feature = "client", feature = "server"))]
@@ -105,6 +107,7 @@ mod excerpt;
     feature = "http-server",
     feature = "logging",
     feature = "macros",
+    feature = "skills",
     feature = "stdio"
 ))]
 mod guide;
@@ -123,6 +126,8 @@ pub mod schema;
 mod sealed;
 #[cfg(feature = "server")]
 pub mod server;
+#[cfg(feature = "skills")]
+pub mod skills;
 #[cfg(any(feature = "client", feature = "server"))]
 mod suggestion;
 #[cfg(feature = "client")]

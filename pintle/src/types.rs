@@ -3,7 +3,7 @@
 //! They are defined in the crate `pintle-types`, which also has the parser for those who write a gateway or a registry.
 
 pub use pintle_types::{
-    ErrorCode, JsonObject, Message, Meta, MetaError, MetaKeyError, Notification, RawObject, RawValue,
-    Request, RequestId, Response, RpcError, TraceContext, TraceParent, TraceParentError, keys, method,
-    schema,
+    ErrorCode, JsonObject, Message, Meta, MetaError, MetaKeyError, MetaValue, Notification, RawObject,
+    RawValue, Request, RequestId, Response, RpcError, TraceContext, TraceParent, TraceParentError, keys,
+    method, schema,
 };

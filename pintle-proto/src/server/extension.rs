@@ -35,6 +35,8 @@ pub struct Extension {
     pub grant: Option<Arc<dyn Grant>>,
     /// The methods whose requests mirror a member of their params in the `Mcp-Name` header, with that member.
     pub names: Vec<(String, String)>,
+    /// Whether the extension is available to clients that do not declare it.
+    pub open: bool,
     /// Whether the extension is not available in sessions.
     pub stateless_only: bool,
     /// The revisions that the extension is available in. Empty means all.
@@ -59,10 +61,11 @@ impl Extension {
         Self { name: name.into(), ..Self::default() }
     }
 
-    /// Returns whether this client declared the extension, in a revision that can have it.
+    /// Returns whether this client declared the extension, or need not, in a revision that can have it.
     pub fn is_declared(&self, peer: &Peer) -> bool {
         let declared = peer.capabilities.extensions.as_ref();
-        self.is_for(peer.revision) && declared.is_some_and(|known| known.contains_key(&self.name))
+        let is_known = self.open || declared.is_some_and(|known| known.contains_key(&self.name));
+        is_known && self.is_for(peer.revision)
     }
 
     fn is_for(&self, revision: Revision) -> bool {

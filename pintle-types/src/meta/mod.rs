@@ -1,5 +1,6 @@
 mod key;
 mod trace;
+mod value;
 
 use std::{fmt, sync::Arc};
 
@@ -13,6 +14,7 @@ use crate::{
 
 pub use key::{MetaKeyError, keys};
 pub use trace::{TraceContext, TraceParent, TraceParentError};
+pub use value::MetaValue;
 
 /// The `_meta` of a message or of a part of it: metadata by key.
 ///

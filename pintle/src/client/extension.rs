@@ -2,12 +2,12 @@
 
 use std::{fmt, future::Future, sync::Arc};
 
-use pintle_types::{JsonObject, RawObject, RpcError};
+use pintle_types::{JsonObject, RawObject, RpcError, method};
 use serde::{Serialize, de::DeserializeOwned};
 use tower_layer::Layer;
 
 use super::{
-    Client, Connection, Cx, Next, Question, Unresolved,
+    Client, Connection, Cx, Next, Question, Report, Unresolved,
     connection::{Prepare, ResultArm, SessionArm},
 };
 use crate::{Result, error::BoxError};
@@ -108,6 +108,30 @@ impl ClientInstallation {
         self
     }
 
+    /// Adds a handler of a notification that servers send, as [`Client::on_notification`] does.
+    pub fn on_notification<P: DeserializeOwned>(
+        mut self,
+        name: impl Into<Box<str>>,
+        handle: impl Fn(Report<P>) + Send + Sync + 'static,
+    ) -> Self {
+        self.client = self.client.on_notification(name, handle);
+        self
+    }
+
+    /// Declares the member of the params that requests of `method` repeat in the `Mcp-Name` header, for servers that
+    /// [require it](crate::server::Installation::named_by).
+    pub fn named_by(mut self, method: impl Into<Box<str>>, member: impl Into<Box<str>>) -> Self {
+        let method = method.into();
+        if self.client.settings.names.contains_key(&method) || method::find(&method).is_some() {
+            let fault =
+                format!("the name of `{method}` in the header `Mcp-Name` is defined already; define it once");
+            self.client.settings.fault = Some(fault);
+        } else {
+            self.client.settings.names.insert(method, member.into());
+        }
+        self
+    }
+
     /// Puts a `tower` layer around every message, as [`Client::layer`] does.
     pub fn layer<L>(mut self, layer: &L) -> Self
     where
@@ -122,9 +146,45 @@ impl ClientInstallation {
 }
 
 impl Client {
+    /// Sets a handler of a notification that the protocol does not define. It is called in order with other callbacks, and must not
+    /// wait. Params that are no `P` are logged and ignored. [`Connection::changes`] returns such notifications too.
+    ///
+    /// A second handler of the same notification is an error of [`connect`](Self::connect).
+    ///
+    /// ```
+    /// use pintle::{Client, client::Report};
+    ///
+    /// #[derive(serde::Deserialize)]
+    /// struct Tick { turns: u32 }
+    ///
+    /// let client = Client::new("demo", "0.1.0")
+    ///     .on_notification("notifications/clock/tick", |tick: Report<Tick>| println!("{} turns", tick.turns));
+    /// ```
+    pub fn on_notification<P: DeserializeOwned>(
+        mut self,
+        name: impl Into<Box<str>>,
+        handle: impl Fn(Report<P>) + Send + Sync + 'static,
+    ) -> Self {
+        let name = name.into();
+        if self.settings.notified.contains_key(&name) || method::find(&name).is_some() {
+            let fault = format!(
+                "the notification `{name}` is handled already, or is one of the protocol; handle it in one function"
+            );
+            self.settings.fault = Some(fault);
+            return self;
+        }
+        let method = name.clone();
+        let call = move |report: Report<RawObject>| match report.params.decode() {
+            Ok(params) => handle(Report::new(report.connection, params)),
+            Err(error) => tracing::debug!(%error, method = &*method, "a notification that does not fit"),
+        };
+        self.settings.notified.insert(name, Arc::new(call));
+        self
+    }
+
     /// Adds an extension, and declares it to every server.
     ///
-    /// An extension or a result type that is added twice is an error of [`connect`](Self::connect), and then nothing of the second is
+    /// An extension, a method, a notification or a result type that is added twice is an error of [`connect`](Self::connect), and then nothing of the second is
     /// added.
     pub fn with(self, extension: impl ClientExtension) -> Self {
         let (before, name, settings) = (self.clone(), extension.name().to_owned(), extension.settings());
@@ -134,6 +194,9 @@ impl Client {
             true => Some(format!("an extension named `{name}` is already registered; add it once")),
             false => result_types.iter().find_map(|new| before.taken(new)),
         };
+        // A method or a notification that is taken.
+        let own = (before.settings.fault != client.settings.fault).then(|| client.settings.fault.clone());
+        let fault = fault.or_else(|| own.flatten().map(|fault| format!("the extension `{name}`: {fault}")));
         if let Some(fault) = fault {
             let mut before = before;
             before.settings.fault = Some(fault);

@@ -28,7 +28,7 @@ use crate::{
         catalogue::{
             Catalogue,
             custom::CustomMethod,
-            extension::{CapabilityEdit, ConfigurationCheck, StartHook},
+            extension::{CapabilityEdit, CatalogueCheck, ConfigurationCheck, StartHook},
         },
         gate::registry::Gates,
         handler::state_map::StateMap,
@@ -104,6 +104,8 @@ pub(crate) struct ServerSettings {
     pub(crate) interceptors: Vec<Arc<Interceptor>>,
     /// The extension that takes over calls whose handlers detach them.
     pub(crate) detacher: Option<Arc<Detacher>>,
+    /// The checks of the catalogue that extensions have added.
+    pub(crate) catalogue_checks: Vec<Arc<CatalogueCheck>>,
     /// The functions around requests to clients. The last is the outermost.
     pub(crate) outgoing: Vec<Arc<AroundOutgoing>>,
     pub(crate) experimental: JsonObject,
@@ -140,6 +142,7 @@ impl Default for ServerSettings {
             capability_edits: Vec::new(),
             interceptors: Vec::new(),
             detacher: None,
+            catalogue_checks: Vec::new(),
             outgoing: Vec::new(),
             experimental: JsonObject::new(),
             expected: Expected::default(),
@@ -190,7 +193,19 @@ impl Snapshot {
         faults.extend(self.offered().faults());
         faults.extend(self.unmet_needs());
         faults.extend(self.settings.checks.iter().filter_map(|check| check(&self.settings.keys)));
+        faults.extend(self.failed_checks());
         (!faults.is_empty()).then(|| faults.join("\n").into())
+    }
+
+    /// Returns what the checks of extensions find.
+    fn failed_checks(&self) -> Vec<String> {
+        if self.settings.catalogue_checks.is_empty() {
+            return Vec::new();
+        }
+        let tools: Vec<_> = self.catalogue.tools.iter().map(|route| route.definition().clone()).collect();
+        let resources: Vec<_> =
+            self.catalogue.resources.iter().map(|route| route.definition().clone()).collect();
+        self.settings.catalogue_checks.iter().flat_map(|check| check(&tools, &resources)).collect()
     }
 
     /// Returns what extensions need and the server does not have.

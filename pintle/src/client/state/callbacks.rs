@@ -6,7 +6,7 @@ use std::{
 };
 
 use pintle_proto::client::Change;
-use pintle_types::{RawObject, schema::LoggingMessageParams};
+use pintle_types::{Notification, RawObject, schema::LoggingMessageParams};
 use tokio::sync::{Notify, watch};
 
 use super::{
@@ -28,6 +28,8 @@ pub(in crate::client) enum CallbackEvent {
     Log(RawObject),
     Noise(Box<str>),
     Change(Change),
+    /// A notification that a handler is registered for.
+    Notification(Notification),
     /// A notification that goes through the layers of the client.
     Layered(Box<Cx>),
 }
@@ -67,6 +69,7 @@ impl CallbackQueue {
     ) -> Option<Arc<Self>> {
         let callbacks =
             settings.on_log.is_some() || settings.on_noise.is_some() || settings.on_change.is_some();
+        let callbacks = callbacks || !settings.notified.is_empty();
         if !callbacks && settings.layers.is_none() {
             return None;
         }
@@ -180,6 +183,10 @@ impl CallbackEvent {
             Self::Noise(line) => line.len(),
             Self::Change(Change::Resource(uri)) => uri.len(),
             Self::Change(_) => 0,
+            Self::Notification(notification) => {
+                let params = notification.params.as_ref().map_or(0, |params| params.as_str().len());
+                notification.method.len() + params
+            }
             Self::Layered(cx) => cx.method().len() + cx.params().as_str().len(),
         }
     }
@@ -199,6 +206,11 @@ pub(super) fn call(settings: &ClientSettings, name: Option<&Arc<str>>, notice: C
         }
         CallbackEvent::Change(change) => {
             settings.on_change.iter().for_each(|call| call(Report::new(name.cloned(), change.clone())));
+        }
+        CallbackEvent::Notification(Notification { method, params, .. }) => {
+            if let Some(call) = settings.notified.get(&*method) {
+                call(Report::new(name.cloned(), params.unwrap_or_default()));
+            }
         }
         // Without layers there is none.
         CallbackEvent::Layered(_) => {}

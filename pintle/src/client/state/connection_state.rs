@@ -6,10 +6,10 @@ use std::{
     time::Duration,
 };
 
-use http::{Extensions, HeaderMap};
+use http::{Extensions, HeaderMap, HeaderValue};
 use pintle_proto::{
     client::{Cache, Change, Opened, Verdict},
-    http::{BadAnnotation, BadArgument, HeaderParams, Streams},
+    http::{BadAnnotation, BadArgument, HeaderParams, MCP_NAME, Streams, encode_value, name_in},
 };
 use pintle_types::{
     Meta, RawObject, RawValue, method,
@@ -271,8 +271,11 @@ impl ConnectionState {
         params: &RawObject,
         foreign: Option<&HeaderMap>,
     ) -> Result<HeaderMap, BadArgument> {
-        if method != method::TOOLS_CALL || !self.facts().mirrors {
+        if !self.facts().mirrors {
             return Ok(HeaderMap::new());
+        }
+        if method != method::TOOLS_CALL {
+            return Ok(self.named(method, params));
         }
         let mut headers = foreign.cloned().unwrap_or_default();
         if lock(&self.tools).is_empty() {
@@ -286,6 +289,13 @@ impl ConnectionState {
             known.mirror(arguments.as_deref(), &mut headers)?;
         }
         Ok(headers)
+    }
+
+    /// Returns the header with the name that a request of an extension has in its params.
+    fn named(&self, method: &str, params: &RawObject) -> HeaderMap {
+        let name = self.settings.names.get(method).and_then(|member| name_in(params, member));
+        let value = name.and_then(|name| HeaderValue::from_str(&encode_value(&name)).ok());
+        value.map(|value| (MCP_NAME.clone(), value)).into_iter().collect()
     }
 
     /// Parses the `_meta` of a result. Most servers repeat it literally, so the last one is cached (see `bench/LEDGER.md`).

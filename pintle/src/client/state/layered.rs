@@ -117,14 +117,24 @@ impl ConnectionState {
 
     /// Delivers a notification that the application handles, through the layers if there are any.
     pub(in crate::client) fn deliver(&self, notification: Notification) {
+        let is_handled = self.settings.notified.contains_key(&*notification.method);
         if self.settings.layers.is_none() {
-            return self.hub.push(&Event::Notification(notification));
+            self.hub.push(&Event::Notification(notification.clone()));
+            if is_handled {
+                self.notify(CallbackEvent::Notification(notification));
+            }
+            return;
         }
         let Notification { method, params, .. } = notification;
         let (hub, name): (Arc<_>, _) = (self.hub.clone(), method.clone());
+        let (settings, connection) = (self.settings.clone(), self.name.clone());
         let cx = self.notification_cx(method, params.unwrap_or_default(), move |params| {
             let params = Some(params).filter(|params| !params.is_empty());
-            hub.push(&Event::Notification(Notification::new(name.clone(), params)));
+            let notification = Notification::new(name.clone(), params);
+            hub.push(&Event::Notification(notification.clone()));
+            if is_handled {
+                call(&settings, connection.as_ref(), CallbackEvent::Notification(notification));
+            }
         });
         self.notify(CallbackEvent::Layered(Box::new(cx)));
     }

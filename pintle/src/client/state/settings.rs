@@ -1,4 +1,4 @@
-use std::{fmt, sync::Arc};
+use std::{collections::HashMap, fmt, sync::Arc};
 
 use pintle_proto::{
     Limits, Revision,
@@ -53,6 +53,10 @@ pub(in crate::client) struct ClientSettings {
     pub(in crate::client) remembered: Option<Verdict>,
     pub(in crate::client) extensions: JsonObject,
     pub(in crate::client) result_types: Vec<Box<str>>,
+    /// The handlers of notifications that the protocol does not define, by method.
+    pub(in crate::client) notified: HashMap<Box<str>, Callback<RawObject>>,
+    /// The members of params that requests repeat in the `Mcp-Name` header, by method.
+    pub(in crate::client) names: HashMap<Box<str>, Box<str>>,
     /// Entries and bytes.
     pub(in crate::client) cache: Option<(usize, usize)>,
     pub(in crate::client) reconnects: u32,
@@ -85,6 +89,8 @@ impl ClientSettings {
             remembered: None,
             extensions: JsonObject::new(),
             result_types: Vec::new(),
+            notified: HashMap::new(),
+            names: HashMap::new(),
             cache: Some((256, 16 << 20)),
             reconnects: 3,
             retries: 0,

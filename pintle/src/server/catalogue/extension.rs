@@ -6,18 +6,22 @@ use pintle_proto::{
 };
 use pintle_types::{
     JsonObject, Notification,
-    schema::{ResultType, ServerCapabilities, SubscriptionFilter, Tool},
+    schema::{Resource, ResultType, ServerCapabilities, SubscriptionFilter, Tool},
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::custom::{CustomMethod, OnNotification, check_method};
+use super::{
+    custom::{CustomMethod, OnNotification, check_method},
+    source::AnySource,
+};
 use crate::{
     Error, Result,
     server::{
-        Cx, HandlerError, Next, Notice, RequestError, Server, StateKeys, ToolStart,
+        CatalogueEdits, Cx, HandlerError, Next, Notice, RequestError, ResourceSource, Route, Server,
+        StateKeys, ToolStart,
         call::cx::detached::{Detacher, Interceptor},
     },
 };
@@ -80,6 +84,9 @@ pub struct Installation {
     interceptors: Vec<Arc<Interceptor>>,
     detacher: Option<Arc<Detacher>>,
     layers: Vec<Box<dyn FnOnce(Next) -> Next + Send>>,
+    routes: CatalogueEdits,
+    sources: Vec<Arc<dyn AnySource>>,
+    catalogue_checks: Vec<Arc<CatalogueCheck>>,
 }
 
 impl Installation {
@@ -96,6 +103,9 @@ impl Installation {
             interceptors: Vec::new(),
             detacher: None,
             layers: Vec::new(),
+            routes: CatalogueEdits::new(),
+            sources: Vec::new(),
+            catalogue_checks: Vec::new(),
         };
         extension.install(empty)
     }
@@ -203,6 +213,42 @@ impl Installation {
         self
     }
 
+    /// Adds a tool, a prompt, a resource or a resource template.
+    ///
+    /// A name that is already registered is an error, and then nothing of the extension is added.
+    #[must_use]
+    pub fn route(mut self, route: impl Into<Route>) -> Self {
+        self.routes = self.routes.add(route);
+        self
+    }
+
+    /// Adds a source of resources, as [`Server::source`] does.
+    #[must_use]
+    pub fn source(mut self, source: impl ResourceSource) -> Self {
+        self.sources.push(Arc::new(source));
+        self
+    }
+
+    /// Adds a check of the final server: of all its tools and resources, whoever added them. It returns what is wrong, which
+    /// [`Server::check`] reports, and with which `serve` refuses to start.
+    ///
+    /// Tools and resources of providers and sources are not among them.
+    #[must_use]
+    pub fn check_catalogue(
+        mut self,
+        check: impl Fn(&[Tool], &[Resource]) -> Vec<String> + Send + Sync + 'static,
+    ) -> Self {
+        self.catalogue_checks.push(Arc::new(check));
+        self
+    }
+
+    /// Offers the extension to clients that do not declare it too.
+    #[must_use]
+    pub fn for_all_clients(mut self) -> Self {
+        self.wire.open = true;
+        self
+    }
+
     /// Restricts the extension to these revisions. It does not exist for clients of others.
     #[must_use]
     pub fn revisions(mut self, revisions: impl IntoIterator<Item = Revision>) -> Self {
@@ -300,6 +346,9 @@ impl Server {
             interceptors,
             detacher,
             layers,
+            mut routes,
+            sources,
+            catalogue_checks,
         } = installation;
         let name = wire.name.clone();
         if !is_extension_name(&name) {
@@ -307,6 +356,7 @@ impl Server {
                 "`{name}` is not an extension's name: use a domain of yours turned round, as in `com.example/name`"
             )));
         }
+        routes.prepare()?;
         self.change(|state| {
             let mut extensions = state.settings.extensions.clone();
             declare(&mut extensions, "extension", name.clone(), Value::Object(settings))?;
@@ -326,7 +376,12 @@ impl Server {
                     "`{name}` takes over detached calls, and so does another extension; add one of them"
                 )));
             }
+            let mut catalogue = state.catalogue.clone();
+            routes.apply(&mut catalogue)?;
+            sources.into_iter().for_each(|source| catalogue.sources.push(source));
             self.add_notification_handlers(notified)?;
+            state.catalogue = catalogue;
+            state.settings.catalogue_checks.extend(catalogue_checks);
             (state.custom, state.settings.extensions) = (custom, extensions);
             state.service = state.service.clone().extend(wire);
             state.settings.needs.extend(needs.into_iter().map(|need| (name.clone(), need)));
@@ -351,6 +406,9 @@ pub(crate) type ConfigurationCheck = dyn Fn(&StateKeys) -> Option<String> + Send
 
 /// A function that runs when the server starts to serve.
 pub(crate) type StartHook = dyn Fn(&Server) + Send + Sync;
+
+/// A check of the final tools and resources. It returns what is wrong.
+pub(crate) type CatalogueCheck = dyn Fn(&[Tool], &[Resource]) -> Vec<String> + Send + Sync;
 
 /// A change of the declared capabilities.
 pub(crate) type CapabilityEdit = dyn Fn(&mut ServerCapabilities) + Send + Sync;

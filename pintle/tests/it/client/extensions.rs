@@ -2,7 +2,7 @@
 
 use pintle::{
     Client, Server,
-    client::{CallStart, ClientExtension, ClientInstallation, Mode, Unresolved},
+    client::{CallStart, ClientExtension, ClientInstallation, Mode, Report, Unresolved},
     server::{Cx, Installation, IntoToolResult, Outcome, ProtocolExtension, tool},
     types::{JsonObject, RawObject, RpcError, schema::CallToolResult},
 };
@@ -96,4 +96,116 @@ async fn what_two_extensions_have_is_refused_with_both_names() {
         let error = client.connect(server().in_process().unwrap()).await.unwrap_err().to_string();
         assert_eq!(error, reason);
     }
+}
+
+/// A clock that the client is notified of, whose requests name it in the head.
+struct Clock;
+
+#[derive(serde::Deserialize, serde::Serialize)]
+struct Wind {
+    clock: String,
+    turns: u32,
+}
+
+impl ProtocolExtension for Clock {
+    fn name(&self) -> &str {
+        "com.example/clock"
+    }
+
+    fn install(self, clock: Installation) -> Installation {
+        clock.listens("clockTicks").named_by("clock/wind", "clock").method(
+            "clock/wind",
+            |cx: Cx, wind: Wind| async move {
+                let params = json!({"turns": wind.turns, "later": {"unknown": true}});
+                cx.server().tell(pintle::server::Notice::new(
+                    "clockTicks",
+                    "notifications/clock/tick",
+                    params,
+                ));
+                Ok::<_, RpcError>(json!({ "wound": wind.turns }))
+            },
+        )
+    }
+}
+
+#[derive(serde::Deserialize)]
+struct Tick {
+    turns: u32,
+}
+
+struct Ticks {
+    seen: tokio::sync::mpsc::UnboundedSender<u32>,
+    named: bool,
+}
+
+impl ClientExtension for Ticks {
+    fn name(&self) -> &str {
+        "com.example/clock"
+    }
+
+    fn install(self, clock: ClientInstallation) -> ClientInstallation {
+        let clock = clock.on_notification("notifications/clock/tick", move |tick: Report<Tick>| {
+            let _ = self.seen.send(tick.turns);
+        });
+        if self.named { clock.named_by("clock/wind", "clock") } else { clock }
+    }
+}
+
+#[tokio::test]
+async fn a_notification_of_an_extension_has_a_handler_in_both_eras_with_layers_and_without() {
+    for (mode, layered) in
+        [(Mode::Legacy, false), (Mode::Legacy, true), (Mode::Modern, false), (Mode::Modern, true)]
+    {
+        let (seen, mut ticks) = tokio::sync::mpsc::unbounded_channel();
+        let mut client = Client::new("c", "0").mode(mode).with(Ticks { seen, named: false });
+        if layered {
+            client = client.layer(&pintle::client::around(|cx, next: pintle::client::Next| next.run(cx)));
+        }
+        let server = Server::new("s", "0").with(Clock);
+        let connection = client.connect(server.in_process().unwrap()).await.unwrap();
+        connection.subscribe_extension("clockTicks", true).await.unwrap();
+        let wind = Wind { clock: "hall".to_owned(), turns: 3 };
+        let _: serde_json::Value = connection.request("clock/wind", wind).await.unwrap();
+        assert_eq!(ticks.recv().await, Some(3));
+        connection.close().await;
+    }
+}
+
+/// A server that requires `Mcp-Name` for a method of an extension gets it from a client that knows the member.
+#[cfg(all(feature = "http-client", feature = "http-server"))]
+#[tokio::test]
+async fn a_request_of_an_extension_repeats_its_name_in_the_head() {
+    let server = Server::new("s", "0").with(Clock);
+    let serving = server.serve_http("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", serving.address());
+    for named in [false, true] {
+        let (seen, _ticks) = tokio::sync::mpsc::unbounded_channel();
+        let client = Client::new("c", "0").mode(Mode::Modern).with(Ticks { seen, named });
+        let connection = client.connect(pintle::client::http::Http::new(&*url).unwrap()).await.unwrap();
+        for clock in ["hall", "Küche"] {
+            let wind = Wind { clock: clock.to_owned(), turns: 3 };
+            let wound: pintle::Result<serde_json::Value> = connection.request("clock/wind", wind).await;
+            match named {
+                true => assert_eq!(wound.unwrap()["wound"], 3),
+                false => assert!(wound.unwrap_err().to_string().contains("`Mcp-Name` header is missing")),
+            }
+        }
+        connection.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_handler_that_is_taken_is_refused_with_the_name_of_the_extension() {
+    let (seen, _ticks) = tokio::sync::mpsc::unbounded_channel();
+    let client = Client::new("c", "0")
+        .on_notification("notifications/clock/tick", |_: Report<Tick>| {})
+        .with(Ticks { seen, named: true });
+    let refused = client.connect(server().in_process().unwrap()).await.unwrap_err().to_string();
+    assert!(
+        refused.contains("com.example/clock") && refused.contains("notifications/clock/tick"),
+        "{refused}"
+    );
+    let protocol = Client::new("c", "0").on_notification("notifications/progress", |_: Report<Tick>| {});
+    let refused = protocol.connect(server().in_process().unwrap()).await.unwrap_err().to_string();
+    assert!(refused.contains("one of the protocol"), "{refused}");
 }

@@ -177,3 +177,28 @@ async fn a_relay_beside_others_passes_no_custom_methods() {
         assert_eq!(capabilities(&front, R5).await.get("extensions"), None);
     }
 }
+
+/// What a client declares reaches the server behind: unknown names, names with two slashes and nested settings too.
+#[tokio::test(start_paused = true)]
+async fn the_extensions_that_a_client_declares_pass_through_a_bridge() {
+    let declared = json!({
+        "com.example/unknown": {"a": {"b": [1, null, {"c": 1.5}]}},
+        "io.modelcontextprotocol/auth/dpop": {},
+    });
+    for upstream in [R4, R5] {
+        let behind = Server::new("s", "1").tool(tool("declared", |cx: Cx| async move {
+            serde_json::to_string(&cx.peer().capabilities.extensions).unwrap_or_default()
+        }));
+        let front = bridge(&behind, upstream).await;
+        for downstream in ALL {
+            let capabilities = json!({ "extensions": declared });
+            let mut client = Client::open(&front, downstream, capabilities).await;
+            let called = client.call("tools/call", json!({"name": "declared", "arguments": {}})).await;
+            let text = called["result"]["content"][0]["text"].as_str().unwrap_or_default();
+            let found: Value = serde_json::from_str(text).unwrap_or_default();
+            for (name, settings) in declared.as_object().unwrap() {
+                assert_eq!(found[name], *settings, "{downstream} to {upstream}: {called}");
+            }
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! Skills: what a server offers, and what a client accepts.
+
+mod folder;
+mod reader;

@@ -1,0 +1,154 @@
+//! What a client accepts of a server that does not send what it listed.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use pintle::{
+    Client, Connection, Server,
+    server::{Cx, resource},
+    skills::{SkillEntry, SkillError, SkillLimits, SkillReader, Skills},
+    types::RpcError,
+};
+use serde_json::{Value, json};
+
+const URI: &str = "skill://pdf/SKILL.md";
+const TEXT: &str = "---\nname: pdf\ndescription: Reads PDF.\nversion: 1.0\n---\n\nRead it.\n";
+
+/// A server that lists `skills`, and whose `SKILL.md` is `text`. Reads are counted.
+async fn connect(skills: Value, text: &'static str) -> (Connection, Arc<AtomicUsize>) {
+    let reads = Arc::new(AtomicUsize::new(0));
+    let counted = reads.clone();
+    let server = Server::new("s", "1")
+        .extension("io.modelcontextprotocol/skills", json!({}))
+        .method("skills/list", move |_: Cx, _: Value| {
+            let listed = json!({ "skills": skills });
+            async { Ok::<_, RpcError>(listed) }
+        })
+        .method("skills/get", |_: Cx, _: Value| async {
+            let other = json!({"skill": {"uri": "skill://other/SKILL.md", "frontmatter": {}, "resources": "dynamic"}});
+            Ok::<_, RpcError>(other)
+        })
+        .resource(resource(URI, "pdf", move || {
+            counted.fetch_add(1, Ordering::SeqCst);
+            async move { text }
+        }))
+        .resource(resource("skill://pdf/more.md", "more", || async { "more" }));
+    let connection = Client::new("c", "1").connect(server.in_process().unwrap()).await.unwrap();
+    (connection, reads)
+}
+
+/// The honest entry of [`TEXT`].
+async fn honest() -> Value {
+    let server =
+        Server::new("s", "1").with(Skills::from_files("skill://", [("pdf/SKILL.md", TEXT)]).unwrap());
+    let connection = Client::new("c", "1").connect(server.in_process().unwrap()).await.unwrap();
+    let listed = SkillReader::new(&connection).unwrap().list().await.unwrap();
+    serde_json::to_value(&listed[0]).unwrap()
+}
+
+async fn first(reader: &SkillReader) -> SkillEntry {
+    reader.list().await.unwrap().remove(0)
+}
+
+#[tokio::test]
+async fn a_skill_that_is_what_was_listed_is_loaded_and_only_when_it_is_wanted() {
+    let (connection, reads) = connect(json!([honest().await]), TEXT).await;
+    let reader = SkillReader::new(&connection).unwrap();
+    let entry = first(&reader).await;
+    assert_eq!(reads.load(Ordering::SeqCst), 0);
+    let skill = reader.load(&entry).await.unwrap();
+    assert_eq!((skill.instructions(), skill.text()), ("Read it.\n", TEXT));
+    assert_eq!(reads.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn a_digest_a_size_or_a_front_matter_that_does_not_match_is_an_error() {
+    let entry = honest().await;
+    let edited = |pointer: &str, value: Value| {
+        let mut entry = entry.clone();
+        *entry.pointer_mut(pointer).unwrap() = value;
+        entry
+    };
+    let zeros = format!("sha256:{}", "0".repeat(64));
+    let upper = entry["resources"][0]["digest"].as_str().unwrap().to_uppercase();
+    for (listed, text, reason) in [
+        (edited("/resources/0/digest", json!(zeros)), TEXT, "digest"),
+        (edited("/resources/0/digest", json!(upper)), TEXT, "digest"),
+        (edited("/resources/0/size", json!(1)), TEXT, "bytes"),
+        // The digest is right, and the list lied.
+        (edited("/frontmatter/description", json!("Harmless.")), TEXT, "`description`"),
+        (edited("/frontmatter/version", json!("1.0")), TEXT, "`version`"),
+        (edited("/frontmatter/name", json!("forms")), TEXT, "name"),
+        (edited("/resources", json!([])), TEXT, "own `SKILL.md`"),
+        (edited("/resources", json!(null)), TEXT, "neither"),
+        (edited("/uri", json!("skill://pdf/other.md")), TEXT, "SKILL.md"),
+        (entry.clone(), "---\nname: pdf\ndescription: Reads PDF.\nversion: 1.0\n---\n\nRead me.\n", "digest"),
+    ] {
+        let (connection, _) = connect(json!([listed]), text).await;
+        let reader = SkillReader::new(&connection).unwrap();
+        let refused = reader.load(&first(&reader).await).await.unwrap_err();
+        assert!(matches!(refused, SkillError::Unverified { .. }), "{reason}: {refused}");
+        assert!(refused.to_string().contains(reason), "{reason}: {refused}");
+    }
+    // A number is the same number however it is written.
+    let (connection, _) = connect(json!([edited("/frontmatter/version", json!(1))]), TEXT).await;
+    let reader = SkillReader::new(&connection).unwrap();
+    reader.load(&first(&reader).await).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_file_that_is_not_listed_is_not_requested() {
+    let (connection, reads) = connect(json!([honest().await]), TEXT).await;
+    let reader = SkillReader::new(&connection).unwrap();
+    let entry = first(&reader).await;
+    let refused = reader.read(&entry, "skill://pdf/more.md").await.unwrap_err();
+    assert!(refused.to_string().contains("does not list"), "{refused}");
+    assert_eq!(reads.load(Ordering::SeqCst), 0);
+    assert!(matches!(reader.directory("skill://pdf").await, Err(SkillError::Unsupported { .. })));
+    let other = reader.get(URI).await.unwrap_err();
+    assert!(other.to_string().contains("skill://other"), "{other}");
+}
+
+#[tokio::test]
+async fn generated_files_are_read_only_if_the_host_allows_it() {
+    let mut entry = honest().await;
+    entry["resources"] = json!("dynamic");
+    let (connection, _) = connect(json!([entry]), TEXT).await;
+    let reader = SkillReader::new(&connection).unwrap();
+    let entry = first(&reader).await;
+    assert_eq!(entry.fingerprint(), None);
+    assert!(matches!(reader.load(&entry).await, Err(SkillError::Dynamic { .. })));
+    let reader = reader.allow_dynamic();
+    assert_eq!(reader.load(&entry).await.unwrap().instructions(), "Read it.\n");
+    assert_eq!(reader.read(&entry, "skill://pdf/more.md").await.unwrap(), b"more");
+    // What a skill causes to be read stays in its directory.
+    for uri in ["skill://pdf2/more.md", "skill://pdf/../x.md", "note://secret"] {
+        assert!(matches!(reader.read(&entry, uri).await, Err(SkillError::Unverified { .. })), "{uri}");
+    }
+}
+
+#[tokio::test]
+async fn lists_and_skills_are_bounded() {
+    let entry = honest().await;
+    let (connection, _) = connect(json!(vec![entry; 5]), TEXT).await;
+    let reader = SkillReader::new(&connection).unwrap();
+    let mut limits = SkillLimits::default();
+    (limits.skills, limits.bytes) = (4, 10);
+    let small = reader.clone().limits(limits);
+    assert!(matches!(small.list().await, Err(SkillError::TooLarge { .. })));
+    assert!(matches!(small.load(&first(&reader).await).await, Err(SkillError::TooLarge { .. })));
+
+    // A list without an end.
+    let server = Server::new("s", "1")
+        .extension("io.modelcontextprotocol/skills", json!({}))
+        .method("skills/list", |_: Cx, _: Value| async {
+            Ok::<_, RpcError>(json!({"skills": [], "nextCursor": "again"}))
+        });
+    let connection = Client::new("c", "1").connect(server.in_process().unwrap()).await.unwrap();
+    let endless = SkillReader::new(&connection).unwrap().list().await;
+    assert!(matches!(endless, Err(SkillError::TooLarge { .. })), "{endless:?}");
+    let none = Client::new("c", "1").connect(Server::new("s", "1").in_process().unwrap()).await.unwrap();
+    assert!(matches!(SkillReader::new(&none), Err(SkillError::Unsupported { .. })));
+}
