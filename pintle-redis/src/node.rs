@@ -222,8 +222,9 @@ impl Reader {
             sleep(RETRY).await;
             match self.connection.has_lost_changes(&self.changes).await {
                 Ok(true) => {
-                    self.queue.push(NodeEvent::Gap);
                     self.changes = self.connection.newest_change().await.unwrap_or_else(|_| "0-0".to_owned());
+                    // After the position is known, or a change in between would be neither in the gap nor read.
+                    self.queue.push(NodeEvent::Gap);
                 }
                 Ok(false) => {}
                 Err(error) => tracing::debug!(%error, "it is not known whether changes were lost"),

@@ -8,7 +8,7 @@ use http_body::Body as _;
 use pintle::client::http::{Requests, ResponseStream};
 use pintle_proto::sse::{Decoder, Event};
 use serde_json::Value;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 /// The time after which a request counts as never answered.
 pub(super) const LIMIT: Duration = Duration::from_secs(20);
@@ -64,6 +64,8 @@ pub(super) async fn send(requests: &Requests, request: Request<Bytes>) -> Result
 impl Incoming {
     /// Returns the next part, after waiting for up to `limit`.
     pub(super) async fn next(&mut self, limit: Duration) -> Received {
+        // Comments that keep a stream alive do not extend it.
+        let deadline = Instant::now() + limit;
         loop {
             if let Some(event) = self.events.pop_front() {
                 match serde_json::from_str(&event.data) {
@@ -74,7 +76,7 @@ impl Incoming {
                     },
                 }
             }
-            let piece = timeout(limit, poll_fn(|task| Pin::new(&mut self.body).poll_frame(task))).await;
+            let piece = timeout_at(deadline, poll_fn(|task| Pin::new(&mut self.body).poll_frame(task))).await;
             let piece = match piece {
                 Err(_) => return Received::Silence,
                 Ok(Some(Err(_))) => return Received::Cut,
