@@ -3,6 +3,7 @@
 
 mod bridge;
 mod command;
+mod gateway;
 mod peers;
 
 use std::path::Path;
@@ -50,6 +51,9 @@ pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
     if args == ["--bridge"] {
         return bridge::command();
     }
+    if args == ["--gateway"] {
+        return gateway::command();
+    }
     if args == ["--command"] {
         return command::command();
     }
@@ -69,7 +73,10 @@ fn run(args: &[String]) -> Result<&'static BenchRun, Failure> {
         [] => Ok(&ALL),
         [quick] if quick == "--quick" => Ok(&QUICK),
         _ => Err(Failure::new(
-            format!("`{}` is not `--quick`, `--peers`, `--bridge` or `--command`", args.join(" ")),
+            format!(
+                "`{}` is not `--quick`, `--peers`, `--bridge`, `--gateway` or `--command`",
+                args.join(" ")
+            ),
             REPEAT,
         )),
     }
@@ -123,7 +130,7 @@ mod tests {
         assert_eq!(written(&["--quick"]), Ok(false));
         assert_eq!(
             written(&["--fast"]),
-            Err("`--fast` is not `--quick`, `--peers`, `--bridge` or `--command`".to_owned())
+            Err("`--fast` is not `--quick`, `--peers`, `--bridge`, `--gateway` or `--command`".to_owned())
         );
     }
 
