@@ -495,3 +495,16 @@ async fn tools_of_definitions_are_replaced_in_one_step() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_task_has_a_result_and_a_status() {
+    let lines = printed("tasks", [""; 0]).await;
+    assert_eq!(
+        lines.lines().collect::<Vec<_>>(),
+        [
+            "Delivery 4711: carrot cake to Harbour 1",
+            "a task that is under way",
+            "Delivery 4711: cheesecake to Harbour 1",
+        ]
+    );
+}
