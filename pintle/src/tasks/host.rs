@@ -7,7 +7,7 @@ use std::{
     pin::{Pin, pin},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU64},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     task::Poll,
     time::Duration,
@@ -101,7 +101,11 @@ impl TaskHost {
     /// Returns whether a caller with this principal may be notified of a task.
     pub(super) fn may_watch(&self, id: &str, principal: Option<&str>) -> bool {
         let task = self.running().get(id).cloned();
-        task.is_some_and(|task| task.read(|record| may_watch(&record.owner, principal)))
+        task.is_some_and(|task| {
+            let may_watch = task.read(|record| may_watch(&record.owner, principal));
+            task.is_watched.fetch_or(may_watch, Ordering::AcqRel);
+            may_watch
+        })
     }
 
     /// Returns the record of a task of this caller.
@@ -246,6 +250,10 @@ impl TaskHost {
             let status = task.read(|record| wire::session_task(record, self.poll));
             // The client polls as well.
             let _ = session.notify(method::NOTIFICATIONS_TASKS_STATUS, &status);
+            return;
+        }
+        // Every connection is told of a notice, so there is none that nobody wants.
+        if !task.is_watched.load(Ordering::Acquire) {
             return;
         }
         let (id, owner, params) = task.read(|record| {

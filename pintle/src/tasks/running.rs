@@ -2,7 +2,7 @@
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicBool},
 };
 
 use pintle_proto::inputs::AskError;
@@ -23,6 +23,8 @@ pub(super) struct RunningTask {
     requested: Notify,
     /// The number of changes.
     changes: watch::Sender<u64>,
+    /// Whether a subscription was granted the task.
+    pub(super) is_watched: AtomicBool,
     /// The session that the task was created in.
     pub(super) session: Option<SessionHandle>,
 }
@@ -65,7 +67,13 @@ impl RunningTask {
             requests: VecDeque::new(),
             is_closed: false,
         };
-        Self { state: Mutex::new(state), requested: Notify::new(), changes: watch::Sender::new(0), session }
+        Self {
+            state: Mutex::new(state),
+            requested: Notify::new(),
+            changes: watch::Sender::new(0),
+            is_watched: AtomicBool::new(false),
+            session,
+        }
     }
 
     /// Returns the record as it is now.

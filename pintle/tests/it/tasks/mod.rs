@@ -2,6 +2,7 @@
 
 #[cfg(feature = "client")]
 mod client;
+mod many;
 #[cfg(feature = "http-server")]
 mod ownership;
 mod restart;
