@@ -126,7 +126,7 @@ pub mod schema;
 mod sealed;
 #[cfg(feature = "server")]
 pub mod server;
-#[cfg(feature = "skills")]
+#[cfg(all(feature = "skills", any(feature = "client", feature = "server")))]
 pub mod skills;
 #[cfg(any(feature = "client", feature = "server"))]
 mod suggestion;

@@ -40,6 +40,7 @@ pub enum SkillError {
 }
 
 impl SkillError {
+    #[cfg(feature = "server")]
     pub(super) fn invalid(file: impl Into<String>, reason: impl Into<String>) -> Self {
         Self::Invalid { file: file.into(), reason: reason.into() }
     }

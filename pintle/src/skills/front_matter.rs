@@ -17,7 +17,7 @@ const MAX_DEPTH: usize = 32;
 pub(super) struct FrontMatter<'a> {
     pub(super) members: JsonObject,
     /// The text after it.
-    #[cfg_attr(not(feature = "client"), expect(dead_code, reason = "only clients read it"))]
+    #[cfg_attr(not(feature = "client"), allow(dead_code, reason = "only clients read it"))]
     pub(super) body: &'a str,
 }
 

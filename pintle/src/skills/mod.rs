@@ -48,6 +48,7 @@ pub const EXTENSION: &str = "io.modelcontextprotocol/skills";
 /// The name of the file that makes a directory a skill.
 const SKILL_FILE: &str = "SKILL.md";
 /// The media type of directories.
+#[cfg(feature = "server")]
 const DIRECTORY_TYPE: &str = "inode/directory";
 /// The limit of files of one skill that every host supports.
 const MAX_FILES: usize = 512;
