@@ -1,4 +1,5 @@
 use std::{
+    any::Any,
     borrow::Cow,
     collections::BTreeMap,
     fmt,
@@ -59,6 +60,8 @@ pub(super) struct CallInner {
     pub(super) ticket: Option<Ticket>,
     pub(super) batch: Option<BatchId>,
     pub(super) done: Mutex<Option<f64>>,
+    /// A value that is dropped with the call.
+    pub(super) held: Mutex<Option<Box<dyn Any + Send>>>,
     pub(super) origin: Origin,
 }
 
@@ -414,6 +417,7 @@ impl Call {
             ticket: None,
             batch: None,
             done: Mutex::default(),
+            held: Mutex::default(),
             origin: Origin::Request,
         }))
     }

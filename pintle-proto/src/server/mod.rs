@@ -360,6 +360,7 @@ impl Engine {
                     ticket: Some(ticket),
                     batch,
                     done: Mutex::default(),
+                    held: Mutex::default(),
                     origin: Origin::Request,
                 }))
             }
@@ -377,7 +378,8 @@ impl Engine {
         let entered = match &step {
             stateless::StatelessAction::Reply(..) => Ok(None),
             stateless::StatelessAction::Run(_)
-                if !service.defers() || request.method != method::SUBSCRIPTIONS_LISTEN =>
+                if request.method != method::SUBSCRIPTIONS_LISTEN
+                    || !service.defers_method(&request.method) =>
             {
                 self.in_flight.enter(&request.id, bounds.in_flight).map(Some)
             }
@@ -562,6 +564,7 @@ impl stateless::StatelessAction {
                 ticket,
                 batch: None,
                 done: Mutex::default(),
+                held: Mutex::default(),
                 origin: Origin::Request,
             })
         };

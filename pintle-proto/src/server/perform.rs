@@ -1,6 +1,9 @@
 //! Requests that the engine carries out itself, after a driver has seen them as calls.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    any::Any,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use pintle_types::{Notification, RawObject, RequestId, RpcError, method};
 
@@ -96,6 +99,7 @@ impl Call {
             ticket: None,
             batch: None,
             done: Mutex::default(),
+            held: Mutex::default(),
             origin: Origin::Notification { known },
         })
     }
@@ -124,6 +128,14 @@ impl Call {
                     | method::SERVER_DISCOVER
                     | method::SUBSCRIPTIONS_LISTEN
             )
+    }
+
+    /// Keeps a value until the last clone of the call is dropped, such as the means of a subscription. A second value replaces the
+    /// first.
+    pub fn hold(&self, value: impl Any + Send) {
+        let before =
+            self.inner().held.lock().unwrap_or_else(PoisonError::into_inner).replace(Box::new(value));
+        drop(before);
     }
 
     /// Returns whether later messages of a connection depend on the effect of this request, so that they have to wait for

@@ -49,6 +49,8 @@ pub struct Service {
     budget: Arc<Budget>,
     /// Whether requests that the engine carries out are returned as calls first.
     defers: bool,
+    /// Whether those for subscriptions are.
+    defers_subscriptions: bool,
     /// The observer of the resources that listeners watch. Most services have none.
     watch_observer: Option<Arc<dyn WatchObserver>>,
 }
@@ -113,6 +115,7 @@ impl Service {
             lowered: Arc::default(),
             budget: Arc::default(),
             defers: false,
+            defers_subscriptions: false,
             watch_observer: None,
         }
     }
@@ -124,9 +127,24 @@ impl Service {
         self.defers = deferred;
     }
 
+    /// Sets whether the requests for subscriptions are returned as calls, as [`set_deferred`](Self::set_deferred) does for all that
+    /// need no handler: a driver may have to subscribe elsewhere before one is acknowledged.
+    pub fn set_deferred_subscriptions(&mut self, deferred: bool) {
+        self.defers_subscriptions = deferred;
+    }
+
     /// Returns whether requests that need no handler are returned as calls.
     pub(super) fn defers(&self) -> bool {
         self.defers
+    }
+
+    /// Returns whether a request that needs no handler is returned as a call.
+    pub(super) fn defers_method(&self, method: &str) -> bool {
+        let subscribes = matches!(
+            method,
+            method::RESOURCES_SUBSCRIBE | method::RESOURCES_UNSUBSCRIBE | method::SUBSCRIPTIONS_LISTEN
+        );
+        self.defers || self.defers_subscriptions && subscribes
     }
 
     /// Replaces the server's name, title and version.

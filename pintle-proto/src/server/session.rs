@@ -297,7 +297,7 @@ impl ServerSession {
             return Err(RpcError::method_not_found(method));
         }
         super::raise_params(revision, method, params)?;
-        if !service.defers() && self.carry_out(service, method, params.as_ref())? {
+        if !service.defers_method(method) && self.carry_out(service, method, params.as_ref())? {
             return Ok(SessionAction::Reply(RawObject::empty()));
         }
         let params = params.take().unwrap_or_default();

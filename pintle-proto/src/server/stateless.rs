@@ -123,7 +123,9 @@ pub(super) fn admit(
     let start = StatelessCall { peer, progress, inputs };
     let Some(params) = &request.params else { return Ok(StatelessAction::Run(start)) };
     match &*request.method {
-        method::SERVER_DISCOVER | method::SUBSCRIPTIONS_LISTEN if service.defers() => {
+        method @ (method::SERVER_DISCOVER | method::SUBSCRIPTIONS_LISTEN)
+            if service.defers_method(method) =>
+        {
             Ok(StatelessAction::Run(start))
         }
         method::SERVER_DISCOVER => Ok(StatelessAction::Reply(

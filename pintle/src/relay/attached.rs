@@ -11,7 +11,7 @@ use pintle_proto::server::CacheHint;
 use crate::{
     client::Change,
     lock::lock,
-    server::{ListKind, ProviderChanges},
+    server::{Audience, ChangeLink as _, ListKind, ProviderChanges},
 };
 
 /// The servers that a relay is a part of.
@@ -37,13 +37,15 @@ impl AttachedServers {
     pub(super) fn publish_all(&self, changes: &[Change]) {
         let servers = lock(&self.servers).clone();
         for (server, change) in servers.iter().flat_map(|server| changes.iter().map(move |it| (server, it))) {
-            match change {
-                Change::Tools => server.tools_changed(),
-                Change::Prompts => server.prompts_changed(),
-                Change::Resources => server.resources_changed(),
-                Change::Resource(uri) => server.resource_updated(uri),
-                _ => {}
-            }
+            server.publish(change);
+        }
+    }
+
+    /// Notifies the selected clients of all servers.
+    pub(super) fn publish_to(&self, changes: &[Change], audience: &Audience<'_>) {
+        let servers = lock(&self.servers).clone();
+        for (server, change) in servers.iter().flat_map(|server| changes.iter().map(move |it| (server, it))) {
+            server.publish_to(change, audience);
         }
     }
 }

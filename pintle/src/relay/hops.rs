@@ -41,7 +41,7 @@ impl RelayIdentity {
 
 /// Adds a relay to those that a request has passed. `params` are those that it sends for the call.
 pub(super) fn pass(relay: &Relay, cx: &Cx, params: &RawObject) -> Result<RawObject, RpcError> {
-    let identity = &relay.inner.identity;
+    let identity = relay.inner.upstream.identity();
     let id = identity.id()?;
     let meta: Option<RawObject> = cx.params().decode_member("_meta").ok().flatten();
     let passed = meta.as_ref().map(|meta| meta.decode_member::<Vec<Box<str>>>(META)).transpose();

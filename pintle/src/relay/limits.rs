@@ -80,6 +80,19 @@ impl LinkUsage {
         lock(&self.uses).over
     }
 
+    /// Whether there is a use.
+    pub(super) fn is_used(&self) -> bool {
+        lock(&self.uses).open > 0
+    }
+
+    /// Marks a connection that is not used as over. Returns whether it was.
+    pub(super) fn retire(&self) -> bool {
+        let mut uses = lock(&self.uses);
+        let is_retired = uses.open == 0 && !uses.over;
+        uses.over |= is_retired;
+        is_retired
+    }
+
     /// Counts a use, until the value is dropped. The connection may be [over](Self::is_over) already.
     pub(super) fn begin(self: &Arc<Self>) -> LinkUse {
         lock(&self.uses).open += 1;

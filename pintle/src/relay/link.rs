@@ -7,7 +7,7 @@ use std::{
 };
 
 use pintle_types::{
-    Notification, RpcError,
+    RpcError,
     schema::{ClientCapabilities, InputRequest, LoggingLevel},
 };
 use serde_json::json;
@@ -15,18 +15,21 @@ use tokio::{
     runtime::Handle,
     sync::{mpsc, watch},
     task::AbortHandle,
-    time::{sleep, timeout},
+    time::{Instant, sleep, timeout, timeout_at},
 };
 
 use super::{
     catalogue::LinkCatalogue,
     limits::{LinkLimits, LinkUsage, LinkUse},
+    listeners::LinkListener,
     log_levels::{LevelGuard, LogLevels},
     meta::without_meta,
+    upstream::backend_name,
     upstream_call::{OpenQuestion, sending_to},
+    watched::{WatchRequest, WatchTask, WatchedResources},
 };
 use crate::{
-    Client, Connection, Result,
+    Client, Connection, Error, Result,
     client::{Event, RawHandler, RawQuestion},
     lock::lock,
     question_key,
@@ -36,18 +39,26 @@ use crate::{
 /// How long a call waits for the server to read the cancellation of another one.
 const MAX_SETTLE_WAIT: Duration = Duration::from_secs(10);
 
+/// How long a client waits until the server behind has answered its subscription.
+pub(super) const MAX_SUBSCRIBE_WAIT: Duration = Duration::from_secs(5);
+
 /// A connection to the server behind a relay.
 #[derive(Debug)]
 pub(super) struct RelayLink {
     pub(super) connection: Connection,
     log_levels: Arc<LogLevels>,
     calls: Arc<LinkCalls>,
-    pub(super) catalogue: LinkCatalogue,
+    /// The lists that it has read, which may outlive it.
+    pub(super) catalogue: Arc<LinkCatalogue>,
     /// The task that forwards changes. It keeps the connection open.
     forwarding: Mutex<Option<AbortHandle>>,
     usage: Arc<LinkUsage>,
     /// The task that closes the connection in time.
     limiting: Mutex<Option<AbortHandle>>,
+    /// The resources that are watched over it, if it is not the first one.
+    pub(super) watched: WatchedResources,
+    /// A use, as long as resources are watched.
+    watching: Mutex<Option<LinkUse>>,
 }
 
 impl RelayLink {
@@ -71,28 +82,105 @@ impl RelayLink {
 
     fn over(connection: Connection, calls: Arc<LinkCalls>) -> Self {
         let (log_levels, forwarding, limiting) = (Arc::default(), Mutex::default(), Mutex::default());
-        let (catalogue, usage) = (LinkCatalogue::default(), LinkUsage::new());
-        Self { connection, log_levels, calls, catalogue, forwarding, usage, limiting }
+        let (catalogue, usage) = (Arc::default(), LinkUsage::new());
+        let (watched, watching) = (WatchedResources::default(), Mutex::default());
+        Self { connection, log_levels, calls, catalogue, forwarding, usage, limiting, watched, watching }
     }
 
-    /// Forwards changes of the server to a session, until this is dropped.
-    pub(super) fn forward_changes(self: &Arc<Self>, session: SessionHandle) {
-        let (connection, link) = (self.connection.clone(), Arc::downgrade(self));
+    /// Forwards changes of the server to those that depend on this connection, until this is dropped. Returns when the server
+    /// reports them.
+    pub(super) async fn forward_changes(self: &Arc<Self>, listener: LinkListener) {
+        let link = Arc::downgrade(self);
+        let Ok(mut changes) = self.connection.changes().await else { return };
         let task = tokio::spawn(async move {
-            let Ok(mut changes) = connection.changes().await else { return };
             while let Some(event) = changes.next().await {
                 let Some(link) = link.upgrade() else { return };
-                for change in link.catalogue.note(&event) {
-                    session.publish(change);
-                }
-                if let Event::Notification(Notification { method, params, .. }) = event
-                    && let Err(error) = session.notify(&method, &params.unwrap_or_default())
-                {
-                    tracing::debug!(%error, "a client did not get a notification of the server behind a relay");
+                listener.publish(link.catalogue.note(&event));
+                if let Event::Notification(notification) = event {
+                    listener.notify(notification);
                 }
             }
         });
         *lock(&self.forwarding) = Some(task.abort_handle());
+    }
+
+    /// Watches a resource. [`WatchedResources::settled`] tells when the server has answered.
+    pub(super) fn watch(self: &Arc<Self>, uri: &str) {
+        self.watched.insert(uri);
+        self.send_subscriptions();
+    }
+
+    /// Watches a resource no longer.
+    pub(super) fn unwatch(self: &Arc<Self>, uri: &str) {
+        self.watched.remove(uri);
+        self.send_subscriptions();
+    }
+
+    /// Watches resources, and waits a bounded time until the server has answered. Returns those that it refused.
+    pub(super) async fn watch_all(self: &Arc<Self>, uris: &[impl AsRef<str>]) -> Vec<(String, RpcError)> {
+        uris.iter().for_each(|uri| self.watch(uri.as_ref()));
+        let late = Instant::now() + MAX_SUBSCRIBE_WAIT;
+        let mut refused = Vec::new();
+        for uri in uris.iter().map(AsRef::as_ref) {
+            let settled = timeout_at(late, self.watched.settled(uri)).await;
+            if let Err(error) = settled.unwrap_or_else(|_| Err(no_subscription(&self.connection))) {
+                refused.push((uri.to_owned(), error));
+            }
+        }
+        refused
+    }
+
+    /// Watches what was watched over the connection before this one. Returns it.
+    pub(super) fn watch_again(self: &Arc<Self>, before: &Self) -> Vec<Box<str>> {
+        self.watched.inherit(&before.watched);
+        self.send_subscriptions();
+        self.watched.all()
+    }
+
+    /// Sends the subscriptions that are wanted to the server, one after the other.
+    fn send_subscriptions(self: &Arc<Self>) {
+        {
+            let mut watching = lock(&self.watching);
+            match self.watched.is_empty() {
+                true => *watching = None,
+                false => drop(watching.get_or_insert_with(|| self.usage.begin())),
+            }
+        }
+        if self.watched.begin() == WatchTask::NotNeeded {
+            return;
+        }
+        let Ok(runtime) = Handle::try_current() else { return self.watched.end() };
+        let link = Arc::downgrade(self);
+        runtime.spawn(async move {
+            loop {
+                let Some(link) = link.upgrade() else { return };
+                let Some(request) = link.watched.next() else { return };
+                let refused = send_subscription(&link.connection, &request).await;
+                link.watched.answered(&request, refused);
+            }
+        });
+    }
+
+    /// Whether a call or a subscription uses the connection.
+    pub(super) fn is_used(&self) -> bool {
+        self.usage.is_used()
+    }
+
+    /// Closes the connection, if it is not used. Returns whether it does.
+    pub(super) fn retire(&self) -> bool {
+        let is_retired = self.usage.retire();
+        if is_retired {
+            self.close();
+        }
+        is_retired
+    }
+
+    /// Closes the connection.
+    pub(super) fn close(&self) {
+        if let Ok(runtime) = Handle::try_current() {
+            let connection = self.connection.clone();
+            runtime.spawn(async move { connection.close().await });
+        }
     }
 
     /// Counts a use of the connection, until the value is dropped.
@@ -186,6 +274,31 @@ impl Drop for RelayLink {
     }
 }
 
+/// Sends a subscription, or the end of one. Returns the error if it was refused.
+pub(super) async fn send_subscription(connection: &Connection, request: &WatchRequest) -> Option<RpcError> {
+    let answered = match request.subscribes {
+        true => connection.subscribe(&*request.uri).await,
+        false => connection.unsubscribe(&*request.uri).await,
+    };
+    let error = answered.err()?;
+    tracing::debug!(%error, "the server behind a relay refused a subscription");
+    Some(match error {
+        Error::Rpc(error) => error,
+        error => RpcError::internal(format!(
+            "`{}`, the server behind this one, did not answer: {error}; subscribe again later",
+            backend_name(connection)
+        )),
+    })
+}
+
+/// Returns the error of a subscription that was not answered.
+pub(super) fn no_subscription(connection: &Connection) -> RpcError {
+    RpcError::internal(format!(
+        "`{}`, the server behind this one, did not answer the subscription within {MAX_SUBSCRIBE_WAIT:?}; subscribe again later",
+        backend_name(connection)
+    ))
+}
+
 /// Opens a connection of a client to the server behind.
 pub(super) type OpenConnection =
     dyn Fn(Client) -> std::pin::Pin<Box<dyn Future<Output = Result<Connection>> + Send>> + Send + Sync;
@@ -229,7 +342,7 @@ async fn ask_session(
     let RawQuestion { method, params, .. } = question;
     let request = InputRequest::new(method, &without_meta(params, &[question_key::META]));
     let request = request.map_err(|error| RpcError::internal(error.to_string()))?;
-    session.forward_request(request).await.map_err(|error| RpcError::internal(error.to_string()))
+    session.forward_request(request).await
 }
 
 /// A call that is open on a link, until this is dropped.

@@ -22,6 +22,7 @@ mod forward;
 mod hops;
 mod limits;
 mod link;
+mod listeners;
 mod log_levels;
 mod meta;
 mod parked;
@@ -29,11 +30,17 @@ mod pool;
 mod provider;
 mod question;
 mod slot;
+mod subscription;
 mod upstream;
 mod upstream_call;
 mod watched;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    collections::HashSet,
+    fmt,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use pintle_types::schema::Implementation;
 
@@ -43,9 +50,8 @@ use crate::{
     server::{Cx, Outcome, Server},
 };
 
-use attached::{AttachedServers, ListHints};
+use attached::ListHints;
 use catalogue::LinkCatalogue;
-use hops::RelayIdentity;
 use parked::ParkedCalls;
 use upstream::{LinkOptions, LinkSharing, Upstream, backend_name};
 use watched::WatchedResources;
@@ -83,11 +89,12 @@ struct RelayOptions {
 }
 
 struct Inner {
-    identity: RelayIdentity,
     upstream: Upstream,
     parked: ParkedCalls,
-    attached: AttachedServers,
+    /// The resources that are watched over the first connection.
     watched: WatchedResources,
+    /// Everything that clients watch.
+    reported: Mutex<HashSet<Box<str>>>,
     hints: ListHints,
     /// The lists that any connection has seen last.
     known: LinkCatalogue,
@@ -133,11 +140,10 @@ impl Relay {
 
     fn over(upstream: Upstream) -> Self {
         let inner = Inner {
-            identity: RelayIdentity::default(),
             upstream,
             parked: ParkedCalls::default(),
-            attached: AttachedServers::default(),
             watched: WatchedResources::default(),
+            reported: Mutex::default(),
             hints: ListHints::default(),
             known: LinkCatalogue::default(),
         };

@@ -1,19 +1,22 @@
 use std::{
+    collections::VecDeque,
     ops::Deref,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::Duration,
 };
 
-use pintle_types::RpcError;
+use pintle_types::{RpcError, schema::ClientCapabilities};
 use tokio::{
     sync::Notify,
     time::{Instant, sleep, timeout_at},
 };
 
 use super::{
+    catalogue::LinkCatalogue,
     limits::{LinkLimits, LinkUse},
     link::RelayLink,
 };
+use crate::server::OwnedPrincipal;
 
 /// The limit of connections of one relay for clients without a session.
 const MAX_LINKS: usize = 64;
@@ -26,21 +29,24 @@ const IDLE: Duration = Duration::from_secs(300);
 /// The delay, in milliseconds, after which a client is asked to call again.
 pub(super) const RETRY_AFTER_MS: u64 = 1000;
 
-/// The principal that a connection is open for.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) enum LinkPrincipal {
-    Local,
-    Named(Box<str>),
-    /// All anonymous clients, if they may share.
-    Anonymous,
-}
-
 /// On whose behalf a connection is open.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct LinkKey {
-    pub(super) principal: LinkPrincipal,
+    /// The principal. All anonymous clients are one, if they may share.
+    pub(super) principal: OwnedPrincipal,
     /// The declared capabilities, as JSON.
     pub(super) capabilities: Box<str>,
+}
+
+impl LinkKey {
+    pub(super) fn new(
+        principal: OwnedPrincipal,
+        capabilities: &ClientCapabilities,
+    ) -> Result<Self, RpcError> {
+        let printed = serde_json::to_string(capabilities);
+        let capabilities = printed.map_err(|error| RpcError::internal(error.to_string()))?.into();
+        Ok(Self { principal, capabilities })
+    }
 }
 
 /// The connections of a relay to a server with sessions, for clients without one.
@@ -60,10 +66,27 @@ struct PoolState {
 #[derive(Debug, Default)]
 struct Links {
     open: Vec<PooledLink>,
+    /// The lists of the newest connection of each principal, also of one that has ended. The oldest comes first.
+    last: VecDeque<(OwnedPrincipal, Arc<LinkCatalogue>)>,
     /// The number of connections that are being opened, and of those that are not kept.
     reserved: usize,
     waiting: usize,
     sweeping: bool,
+}
+
+impl Links {
+    /// Keeps the lists of a new connection of a principal, which takes over those of the one before.
+    fn remember(&mut self, principal: &OwnedPrincipal, link: &RelayLink) {
+        if let Some(at) = self.last.iter().position(|(known, _)| known == principal)
+            && let Some((_, before)) = self.last.remove(at)
+        {
+            link.catalogue.inherit(&before);
+        }
+        if self.last.len() >= MAX_LINKS {
+            self.last.pop_front();
+        }
+        self.last.push_back((principal.clone(), link.catalogue.clone()));
+    }
 }
 
 #[derive(Debug)]
@@ -110,6 +133,11 @@ impl Lease {
     /// Records that a call over the connection was cancelled.
     pub(super) fn cancelled(&self) {
         self.link.cancelled();
+    }
+
+    /// Returns the connection, which may be leased to others too.
+    pub(super) fn link(&self) -> Arc<RelayLink> {
+        self.link.clone()
     }
 
     /// Returns the connection for a part of what it was leased for.
@@ -162,7 +190,7 @@ impl LinkPool {
         open: impl FnOnce() -> Fut,
     ) -> Result<Lease, RpcError>
     where
-        Fut: Future<Output = Result<RelayLink, RpcError>>,
+        Fut: Future<Output = Result<Arc<RelayLink>, RpcError>>,
     {
         let reservation = match self.find(key.as_ref(), exclusive) {
             LeaseAttempt::Leased(lease) => return Ok(lease),
@@ -179,7 +207,7 @@ impl LinkPool {
                 LeaseAttempt::Full => return Err(full()),
             },
         };
-        let link = Arc::new(open().await?);
+        let link = open().await?;
         let mut reservation = reservation;
         let Some(key) = key else {
             // The place stays reserved until it is released.
@@ -189,6 +217,7 @@ impl LinkPool {
         // Messages of a call arrive on its stream.
         let exclusive = exclusive && !link.connection.has_streams();
         let mut links = self.lock();
+        links.remember(&key.principal, &link);
         links.open.push(PooledLink { key, link: link.clone(), uses: 1, exclusive, released: Instant::now() });
         links.reserved -= 1;
         reservation.0 = None;
@@ -197,6 +226,29 @@ impl LinkPool {
         }
         drop(links);
         Ok(Lease::new(link, Some((self.clone(), AfterUse::Pooled))))
+    }
+
+    /// Returns an open connection of this key, in use or not, for what nobody is asked for.
+    pub(super) fn peek(&self, key: &LinkKey) -> Option<Arc<RelayLink>> {
+        let links = self.lock();
+        links
+            .open
+            .iter()
+            .find(|open| open.key == *key && !open.link.is_closed())
+            .map(|open| open.link.clone())
+    }
+
+    /// Returns the lists that were read last on behalf of a principal, if they are known still.
+    pub(super) fn last_catalogue(&self, principal: &OwnedPrincipal) -> Option<Arc<LinkCatalogue>> {
+        let links = self.lock();
+        links.last.iter().find(|(known, _)| known == principal).map(|(_, catalogue)| catalogue.clone())
+    }
+
+    /// Returns the open connections of a principal.
+    pub(super) fn of_principal(&self, principal: &OwnedPrincipal) -> Vec<Arc<RelayLink>> {
+        let links = self.lock();
+        let of_principal = links.open.iter().filter(|open| open.key.principal == *principal);
+        of_principal.filter(|open| !open.link.is_closed()).map(|open| open.link.clone()).collect()
     }
 
     /// Waits until a connection is released.
@@ -244,7 +296,9 @@ impl LinkPool {
         if links.open.len() + links.reserved >= MAX_LINKS {
             // An unused one of somebody else makes room.
             let unused = links.open.iter().enumerate().filter(|(_, open)| open.uses == 0);
-            let Some((oldest, _)) = unused.min_by_key(|(_, open)| open.released) else {
+            // One that is only listened to comes after those that are not.
+            let Some((oldest, _)) = unused.min_by_key(|(_, open)| (open.link.is_used(), open.released))
+            else {
                 return LeaseAttempt::Full;
             };
             closed = Some(links.open.swap_remove(oldest));
@@ -287,7 +341,7 @@ async fn sweep(pool: Weak<PoolState>) {
         let mut links = pool.lock();
         let (idle, open): (Vec<_>, Vec<_>) = std::mem::take(&mut links.open)
             .into_iter()
-            .partition(|open| open.uses == 0 && open.released.elapsed() >= IDLE);
+            .partition(|open| open.uses == 0 && !open.link.is_used() && open.released.elapsed() >= IDLE);
         links.open = open;
         let done = links.open.is_empty();
         links.sweeping = !done;

@@ -1,10 +1,6 @@
 //! A relay as a part of a server: its lists, its changes, and the entries that calls name.
 
-use std::{
-    borrow::Cow,
-    sync::{Arc, Weak},
-    time::Duration,
-};
+use std::{borrow::Cow, sync::Arc};
 
 use pintle_proto::{
     Peer,
@@ -12,26 +8,24 @@ use pintle_proto::{
 };
 use pintle_types::{
     ErrorCode, Notification, RawObject, RpcError, method,
-    schema::{CacheScope, ClientCapabilities, ListParams, ServerCapabilities},
+    schema::{CacheScope, ClientCapabilities, ListParams, ServerCapabilities, Tool},
 };
-use tokio::runtime::Handle;
 
 use super::{
-    Inner, Relay,
+    Relay,
     attempts::Attempts,
     catalogue::{ChangeMark, KnownList, lists_of},
     forward::{failed, upstream_capabilities, upstream_params},
     hops,
     pool::Lease,
     upstream_call::{CallProgress, UpstreamCall, UpstreamRequest},
-    watched::WatchTask,
 };
 use crate::{
-    client::Event,
+    lock::lock,
     question_key,
     server::{
-        Cx, ListKind, PageRequest, ProvidedEntry, Provider, ProviderChanges, ProviderPage, RequestError,
-        Scope, SessionHandle, Target,
+        Cx, ListKind, PageRequest, ProvidedEntry, Provider, ProviderChanges, ProviderPage,
+        ProviderSubscription, RequestError, Scope, SessionHandle, Target,
     },
 };
 
@@ -39,10 +33,6 @@ use crate::{
 const MAX_LIST_BYTES: usize = 16 << 20;
 /// The limit of its pages.
 const MAX_PAGES: usize = 1000;
-
-/// The delay before a connection that was lost is opened again without a call. It doubles with each attempt.
-const RECONNECT_DELAY: Duration = Duration::from_secs(1);
-const MAX_RECONNECT_DELAY: Duration = Duration::from_secs(60);
 
 impl Provider for Relay {
     fn name(&self) -> Cow<'_, str> {
@@ -100,7 +90,8 @@ impl Provider for Relay {
         // Gates judge by what any connection has read.
         let known = known.or_else(|| self.inner.known.describe(target));
         // Its server notifies those that watch it.
-        let is_watched = || matches!(target, Target::Resource(uri) if self.inner.watched.contains(uri));
+        let is_watched =
+            || matches!(target, Target::Resource(uri) if lock(&self.inner.reported).contains(&**uri));
         known.or_else(|| is_watched().then(ProvidedEntry::unlisted))
     }
 
@@ -131,14 +122,32 @@ impl Provider for Relay {
         self.inner.upstream.primary().catalogue.last(list).map(|list| list.keys()).unwrap_or_default()
     }
 
+    fn known_tools(&self) -> Vec<Tool> {
+        let known = self.inner.known.last(ListKind::Tools);
+        known.iter().flat_map(|list| &list.entries).filter_map(|entry| entry.decode().ok()).collect()
+    }
+
     fn watch(&self, uri: &str) {
-        self.inner.watched.insert(uri);
-        self.subscribe();
+        lock(&self.inner.reported).insert(uri.into());
+        // Other connections watch what their clients subscribe to.
+        if self.inner.upstream.is_shared(self.options.links.sharing) {
+            self.inner.watched.insert(uri);
+            self.send_subscriptions();
+        }
     }
 
     fn unwatch(&self, uri: &str) {
+        lock(&self.inner.reported).remove(uri);
         self.inner.watched.remove(uri);
-        self.subscribe();
+        self.send_subscriptions();
+    }
+
+    async fn subscribe(&self, cx: Cx, uris: Vec<String>) -> Result<ProviderSubscription, RequestError> {
+        Ok(self.subscribe_for(&cx, uris).await?)
+    }
+
+    async fn unsubscribe(&self, cx: Cx, uri: String) {
+        self.unsubscribe_for(&cx, &uri);
     }
 
     async fn notified(
@@ -172,7 +181,7 @@ impl Provider for Relay {
     }
 
     fn attach(&self, changes: ProviderChanges) {
-        self.inner.attached.add(changes);
+        self.inner.upstream.attached().add(changes);
         self.listen();
     }
 }
@@ -298,9 +307,8 @@ impl Relay {
     /// Returns an entry of the lists that were read last, over the connection of a client or any other.
     fn last_known(&self, cx: &Cx, target: &Target<'_>) -> Option<ProvidedEntry> {
         let upstream = &self.inner.upstream;
-        let of_client = upstream
-            .last_link(cx, self.options.links.sharing)
-            .and_then(|link| link.catalogue.describe(target));
+        let of_client = upstream.last_catalogue(cx, self.options.links.sharing);
+        let of_client = of_client.and_then(|catalogue| catalogue.describe(target));
         of_client.or_else(|| self.inner.known.describe(target))
     }
 
@@ -334,87 +342,7 @@ impl Relay {
 
     /// Returns the list that was read last over the connection of a client.
     fn last_list(&self, cx: &Cx, list: ListKind) -> Option<Arc<KnownList>> {
-        self.inner.upstream.last_link(cx, self.options.links.sharing)?.catalogue.last(list)
-    }
-
-    /// Subscribes to the resources of the server behind that clients watch by now, and unsubscribes from others.
-    fn subscribe(&self) {
-        if let Ok(runtime) = Handle::try_current()
-            && self.inner.watched.begin() == WatchTask::Needed
-        {
-            runtime.spawn(send_subscriptions(Arc::downgrade(&self.inner)));
-        }
-    }
-
-    /// Forwards the changes of the server behind, from the first time that this is called within a runtime.
-    fn listen(&self) {
-        if let Ok(runtime) = Handle::try_current()
-            && self.inner.attached.begin()
-        {
-            runtime.spawn(forward_changes(Arc::downgrade(&self.inner)));
-        }
-    }
-}
-
-/// Forwards the changes of the server behind to all clients, until the relay is dropped.
-async fn forward_changes(relay: Weak<Inner>) {
-    let mut delay = RECONNECT_DELAY;
-    loop {
-        let Some(inner) = relay.upgrade() else { return };
-        let Ok(link) = inner.upstream.live_primary().await else {
-            drop(inner);
-            tokio::time::sleep(delay).await;
-            delay = (delay * 2).min(MAX_RECONNECT_DELAY);
-            continue;
-        };
-        delay = RECONNECT_DELAY;
-        let connection = link.connection.clone();
-        drop(inner);
-        if let Ok(mut changes) = connection.changes().await {
-            drop(connection);
-            if let Some(inner) = relay.upgrade()
-                && inner.watched.begin() == WatchTask::Needed
-            {
-                drop(tokio::spawn(send_subscriptions(relay.clone())));
-            }
-            // Ends when the connection does: then it is opened again.
-            while let Some(event) = changes.next().await {
-                let Some(inner) = relay.upgrade() else { return };
-                let changes = link.catalogue.note(&event);
-                if !inner.identity.is_in_loop() {
-                    inner.attached.publish_all(changes);
-                }
-            }
-        } else {
-            connection.wait().await;
-        }
-        let Some(inner) = relay.upgrade() else { return };
-        if !inner.upstream.can_reopen() {
-            return;
-        }
-        inner.attached.publish_all(link.catalogue.note(&Event::Reopened));
-        inner.watched.reset();
-        drop(inner);
-        tokio::time::sleep(delay).await;
-    }
-}
-
-/// Sends the subscriptions that are wanted to the server behind, one after the other.
-async fn send_subscriptions(relay: Weak<Inner>) {
-    loop {
-        let Some(inner) = relay.upgrade() else { return };
-        let Ok(link) = inner.upstream.live_primary().await else { return inner.watched.end() };
-        let Some(request) = inner.watched.next() else { return };
-        drop(inner);
-        let answered = match request.subscribes {
-            true => link.connection.subscribe(&*request.uri).await,
-            false => link.connection.unsubscribe(&*request.uri).await,
-        };
-        if let Err(error) = &answered {
-            tracing::debug!(%error, "the server behind a relay refused a subscription");
-        }
-        let Some(inner) = relay.upgrade() else { return };
-        inner.watched.answered(&request, answered.is_ok());
+        self.inner.upstream.last_catalogue(cx, self.options.links.sharing)?.last(list)
     }
 }
 

@@ -5,25 +5,29 @@ use std::{
     io,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
 use pintle_types::{RpcError, schema::ClientCapabilities};
-use tokio::time::Instant;
+use tokio::{sync::watch, time::Instant};
 
 use super::{
+    attached::AttachedServers,
+    catalogue::LinkCatalogue,
+    hops::RelayIdentity,
     limits::LinkLimits,
     link::{OpenConnection, RelayLink},
-    pool::{Lease, LinkKey, LinkPool, LinkPrincipal, RETRY_AFTER_MS},
+    listeners::{LinkListener, OpenSessions, PrimaryListener, PrincipalListeners, TaskGuard},
+    pool::{Lease, LinkKey, LinkPool, RETRY_AFTER_MS},
     slot::LinkSlot,
 };
 use crate::{
     Client, Connection, Error, Result,
     client::{Change, Connector},
     lock::lock,
-    server::{Cx, Principal, SessionHandle},
+    server::{Cx, InboxOwner, OwnedPrincipal, SessionHandle},
     timeouts::rounded,
 };
 
@@ -37,7 +41,16 @@ pub(super) struct Upstream {
     first: Arc<RelayLink>,
     /// Opens connections for single clients; `None` if all share the first one.
     own: Option<OwnLinks>,
+    /// The connections of sessions, by session.
+    sessions: OpenSessions,
     outage: Mutex<Option<Outage>>,
+    /// Sent when the first connection was opened again.
+    primary_opened: watch::Sender<()>,
+    /// The number of subscriptions that depend on the first connection, although others do not.
+    primary_listeners: Arc<AtomicUsize>,
+    listeners: Arc<PrincipalListeners>,
+    attached: Arc<AttachedServers>,
+    identity: Arc<RelayIdentity>,
 }
 
 /// A time in which the server behind cannot be reached.
@@ -50,6 +63,14 @@ impl Outage {
     fn begin() -> Self {
         Self { since: Instant::now(), attempts: 0 }
     }
+}
+
+/// Whether a call has a connection for itself.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Exclusive {
+    /// If its client can be asked, and the connection is a pipe.
+    IfAsked,
+    No,
 }
 
 /// The limit of attempts to lease a connection that is not being closed.
@@ -86,10 +107,18 @@ pub(super) enum LinkSharing {
 
 /// The connections of the relays that a session has used, by relay.
 #[derive(Default)]
-struct SessionLinks(Mutex<HashMap<u64, Arc<LinkSlot>>>);
+struct SessionLinks(Mutex<HashMap<u64, Arc<SessionSlot>>>);
+
+/// The connection of a session.
+#[derive(Default)]
+pub(super) struct SessionSlot {
+    pub(super) link: LinkSlot,
+    /// The task that opens it again, as long as the session watches something.
+    pub(super) keeper: Mutex<Option<TaskGuard>>,
+}
 
 impl SessionLinks {
-    fn slot(&self, relay: u64) -> Arc<LinkSlot> {
+    fn slot(&self, relay: u64) -> Arc<SessionSlot> {
         lock(&self.0).entry(relay).or_default().clone()
     }
 }
@@ -118,7 +147,71 @@ impl Upstream {
         static LAST: AtomicU64 = AtomicU64::new(0);
         let id = LAST.fetch_add(1, Ordering::Relaxed);
         let first = Arc::new(RelayLink::new(connection));
-        Self { id, primary: LinkSlot::open(first.clone()), first, own, outage: Mutex::default() }
+        Self {
+            id,
+            primary: LinkSlot::open(first.clone()),
+            first,
+            own,
+            sessions: OpenSessions::default(),
+            outage: Mutex::default(),
+            primary_opened: watch::Sender::new(()),
+            primary_listeners: Arc::default(),
+            listeners: Arc::default(),
+            attached: Arc::default(),
+            identity: Arc::default(),
+        }
+    }
+
+    pub(super) fn attached(&self) -> &Arc<AttachedServers> {
+        &self.attached
+    }
+
+    pub(super) fn identity(&self) -> &Arc<RelayIdentity> {
+        &self.identity
+    }
+
+    pub(super) fn listeners(&self) -> &Arc<PrincipalListeners> {
+        &self.listeners
+    }
+
+    /// Whether all clients share the first connection.
+    pub(super) fn is_shared(&self, sharing: LinkSharing) -> bool {
+        self.own.is_none()
+            || sharing == LinkSharing::Everybody
+            || self.primary().connection.revision().is_stateless()
+    }
+
+    /// Whether the first connection is opened again when it has ended. One that nobody depends on is opened when it is needed.
+    pub(super) fn keeps_primary(&self, sharing: LinkSharing) -> bool {
+        self.is_shared(sharing) || self.primary_listeners.load(Ordering::Acquire) > 0
+    }
+
+    /// Returns a signal that the first connection was opened again.
+    pub(super) fn primary_opened(&self) -> watch::Receiver<()> {
+        self.primary_opened.subscribe()
+    }
+
+    /// Has the first connection kept open for a subscription, until the value is dropped.
+    pub(super) async fn listen_to_primary(&self) -> Result<PrimaryListener, RpcError> {
+        let listener = PrimaryListener::new(self.primary_listeners.clone());
+        let link = self.live_primary().await?;
+        Ok(listener.using(link.begin_use()))
+    }
+
+    /// Returns who is notified of changes that the first connection reports: those who have no other one.
+    pub(super) fn primary_audience(&self) -> impl Fn(&InboxOwner) -> bool + Send + Sync + use<> {
+        let (sessions, listeners) = (self.sessions.open(), self.listeners.principals());
+        move |owner| {
+            owner.session.is_some_and(|session| !sessions.contains(&session))
+                || owner.subscriber.as_ref().is_some_and(|subscriber| !listeners.contains(subscriber))
+        }
+    }
+
+    /// Closes the very first connection, from which the facts of the server are known, if nobody uses it: clients have their own.
+    fn retire_first(&self) {
+        if self.primary_listeners.load(Ordering::Acquire) == 0 && !self.first.is_closed() {
+            self.first.retire();
+        }
     }
 
     /// Whether connections that have ended can be opened again.
@@ -140,6 +233,7 @@ impl Upstream {
             if let Some(before) = before {
                 link.catalogue.inherit(&before.catalogue);
             }
+            self.primary_opened.send_replace(());
             Ok::<_, RpcError>(link)
         };
         self.primary.get(open).await
@@ -152,15 +246,18 @@ impl Upstream {
         capabilities: &ClientCapabilities,
         options: LinkOptions,
     ) -> Result<Lease, RpcError> {
-        let is_shared =
-            options.sharing == LinkSharing::Everybody || self.primary().connection.revision().is_stateless();
+        let is_shared = self.is_shared(options.sharing);
         let mut attempts = 0;
         loop {
             let (lease, limits) = match self.own.as_ref().filter(|_| !is_shared) {
                 Some(own) => {
                     let lease = match cx.session() {
                         Some(session) => self.of_session(own, &session, capabilities).await?,
-                        None => self.of_principal(own, cx, capabilities, options.sharing).await?,
+                        None => {
+                            let principal = sharing_principal(cx, options.sharing);
+                            let key = principal.map(|it| LinkKey::new(it, capabilities)).transpose()?;
+                            self.of_principal(own, key, capabilities, Exclusive::IfAsked).await?
+                        }
                     };
                     (lease, options.limits)
                 }
@@ -179,16 +276,58 @@ impl Upstream {
         }
     }
 
-    /// Returns the connection for lists. Clients without a session share the first one: nothing in a list is theirs.
+    /// Returns the connection for lists: that of the calls of a client, so that both agree. Anonymous clients that share nothing
+    /// have the first one for it.
     pub(super) async fn lease_for_lists(
         &self,
         cx: &Cx,
         capabilities: &ClientCapabilities,
         options: LinkOptions,
     ) -> Result<Lease, RpcError> {
-        match cx.session() {
-            Some(_) => self.lease(cx, capabilities, options).await,
-            None => Ok(Lease::shared(self.live_primary().await?)),
+        let own = self.own.as_ref().filter(|_| !self.is_shared(options.sharing));
+        match (own, sharing_principal(cx, options.sharing)) {
+            _ if cx.session().is_some() => self.lease(cx, capabilities, options).await,
+            (Some(own), Some(principal)) => {
+                let link = self.pooled(own, principal, capabilities).await?;
+                Ok(Lease::shared(link).limited(options.limits))
+            }
+            (Some(_), None) => Ok(Lease::shared(self.live_primary().await?).limited(options.limits)),
+            (None, _) => Ok(Lease::shared(self.live_primary().await?)),
+        }
+    }
+
+    /// Returns a connection of a principal, for changes that it reports.
+    pub(super) async fn lease_for_listening(
+        &self,
+        principal: &OwnedPrincipal,
+        capabilities: &ClientCapabilities,
+        options: LinkOptions,
+    ) -> Result<Lease, RpcError> {
+        let Some(own) = &self.own else { return Ok(Lease::shared(self.live_primary().await?)) };
+        let open = own.pool.of_principal(principal).into_iter().next();
+        let link = match open {
+            Some(link) => link,
+            None => self.pooled(own, principal.clone(), capabilities).await?,
+        };
+        Ok(Lease::shared(link).limited(options.limits))
+    }
+
+    /// Returns the open connections of a principal.
+    pub(super) fn links_of(&self, principal: &OwnedPrincipal) -> Vec<Arc<RelayLink>> {
+        self.own.as_ref().map(|own| own.pool.of_principal(principal)).unwrap_or_default()
+    }
+
+    /// Returns a connection of the pool that may be in use.
+    async fn pooled(
+        &self,
+        own: &OwnLinks,
+        principal: OwnedPrincipal,
+        capabilities: &ClientCapabilities,
+    ) -> Result<Arc<RelayLink>, RpcError> {
+        let key = LinkKey::new(principal, capabilities)?;
+        match own.pool.peek(&key) {
+            Some(link) => Ok(link),
+            None => Ok(self.of_principal(own, Some(key), capabilities, Exclusive::No).await?.link()),
         }
     }
 
@@ -210,18 +349,23 @@ impl Upstream {
         }
     }
 
-    /// Returns the connection that a client has used last, open or not.
-    pub(super) fn last_link(&self, cx: &Cx, sharing: LinkSharing) -> Option<Arc<RelayLink>> {
-        let is_shared =
-            sharing == LinkSharing::Everybody || self.primary().connection.revision().is_stateless();
-        let session = cx.session().filter(|_| self.own.is_some() && !is_shared);
-        let Some(session) = session else { return Some(self.primary()) };
-        session.get::<SessionLinks>()?.slot(self.id).last()
+    /// Returns the lists that were read last on behalf of a client.
+    pub(super) fn last_catalogue(&self, cx: &Cx, sharing: LinkSharing) -> Option<Arc<LinkCatalogue>> {
+        let Some(own) = self.own.as_ref().filter(|_| !self.is_shared(sharing)) else {
+            return Some(self.primary().catalogue.clone());
+        };
+        if let Some(session) = cx.session() {
+            return Some(session.get::<SessionLinks>()?.slot(self.id).link.last()?.catalogue.clone());
+        }
+        match sharing_principal(cx, sharing) {
+            Some(principal) => own.pool.last_catalogue(&principal),
+            None => Some(self.primary().catalogue.clone()),
+        }
     }
 
     /// Returns the connection of a session, if it has one that is open.
     pub(super) fn session_link(&self, session: &SessionHandle) -> Option<Arc<RelayLink>> {
-        session.get::<SessionLinks>()?.slot(self.id).last().filter(|link| !link.is_closed())
+        session.get::<SessionLinks>()?.slot(self.id).link.last().filter(|link| !link.is_closed())
     }
 
     /// Returns the connection of a session. It is opened once, and again if it has ended.
@@ -234,42 +378,72 @@ impl Upstream {
         let ended = |error: crate::server::SessionError| RpcError::internal(error.to_string());
         let slot = session.get_or_insert_with(SessionLinks::default).map_err(ended)?.slot(self.id);
         let open = async |before: Option<Arc<RelayLink>>| {
+            self.retire_first();
             let asked = Some(session.clone());
             let link = RelayLink::open(&*own.open, own.client.clone(), capabilities.clone(), asked).await;
             let link = self.record(link.map(Arc::new))?;
-            link.forward_changes(session.clone());
+            link.forward_changes(LinkListener::Session(session.clone())).await;
+            self.sessions.add(session, &link);
             if let Some(before) = before {
                 link.catalogue.inherit(&before.catalogue);
                 // Anything may be different in the new session.
                 [Change::Tools, Change::Prompts, Change::Resources]
                     .iter()
                     .for_each(|change| session.publish(change));
+                for uri in link.watch_again(&before) {
+                    session.publish(&Change::Resource(uri));
+                }
             }
             Ok::<_, RpcError>(link)
         };
-        Ok(Lease::shared(slot.get(open).await?))
+        Ok(Lease::shared(slot.link.get(open).await?))
     }
 
-    /// Returns a connection that only this principal uses.
+    /// Opens the connection of a session again, if it has ended.
+    pub(super) async fn reopen_session(
+        &self,
+        session: &SessionHandle,
+        capabilities: &ClientCapabilities,
+        limits: LinkLimits,
+    ) -> Result<(), RpcError> {
+        let Some(own) = &self.own else { return Ok(()) };
+        drop(self.of_session(own, session, capabilities).await?.limited(limits));
+        Ok(())
+    }
+
+    /// Returns the place of the connection of a session, if it has had one.
+    pub(super) fn session_slot(&self, session: &SessionHandle) -> Option<Arc<SessionSlot>> {
+        Some(session.get::<SessionLinks>()?.slot(self.id))
+    }
+
+    /// Returns a connection that only this principal uses, or, without a key, only one call.
     async fn of_principal(
         &self,
         own: &OwnLinks,
-        cx: &Cx,
+        key: Option<LinkKey>,
         capabilities: &ClientCapabilities,
-        sharing: LinkSharing,
+        exclusive: Exclusive,
     ) -> Result<Lease, RpcError> {
-        let principal = match cx.identity() {
-            Principal::Local => Some(LinkPrincipal::Local),
-            Principal::Named(name) => Some(LinkPrincipal::Named(name.into())),
-            Principal::Anonymous => (sharing == LinkSharing::Anonymous).then_some(LinkPrincipal::Anonymous),
-        };
-        let printed = serde_json::to_string(capabilities);
-        let printed: Box<str> = printed.map_err(|error| RpcError::internal(error.to_string()))?.into();
-        let key = principal.map(|principal| LinkKey { principal, capabilities: printed });
+        let principal = key.as_ref().map(|key| key.principal.clone());
+        let opened = AtomicBool::new(false);
         let open = || async {
-            self.record(RelayLink::open(&*own.open, own.client.clone(), capabilities.clone(), None).await)
+            opened.store(true, Ordering::Relaxed);
+            self.retire_first();
+            let opened = RelayLink::open(&*own.open, own.client.clone(), capabilities.clone(), None).await;
+            let link = self.record(opened.map(Arc::new))?;
+            if let Some(principal) = principal.clone() {
+                let (attached, identity) = (self.attached.clone(), self.identity.clone());
+                link.forward_changes(LinkListener::Subscribers { principal, attached, identity }).await;
+            }
+            Ok(link)
         };
-        own.pool.lease(key, can_be_asked(capabilities), open).await
+        let exclusive = exclusive == Exclusive::IfAsked && can_be_asked(capabilities);
+        let lease = own.pool.lease(key, exclusive, open).await?;
+        // What the principal watches is watched over it from now on: it is in the pool, where later subscriptions find it.
+        if let Some(principal) = principal.filter(|_| opened.load(Ordering::Relaxed)) {
+            lease.link().watch_all(&self.listeners.watched(&principal)).await;
+        }
+        Ok(lease)
     }
 
     /// Whether the server is down for so long that its last lists are not returned any more.
@@ -307,6 +481,12 @@ impl Upstream {
             }
         }
     }
+}
+
+/// Returns the principal that a call without a session shares connections with; `None` if it shares none.
+pub(super) fn sharing_principal(cx: &Cx, sharing: LinkSharing) -> Option<OwnedPrincipal> {
+    let principal = OwnedPrincipal::from(cx.identity());
+    (principal != OwnedPrincipal::Anonymous || sharing == LinkSharing::Anonymous).then_some(principal)
 }
 
 /// Returns the name of the server behind, for messages.

@@ -13,7 +13,7 @@ use super::{link::EnteredCall, log_levels::LevelGuard, pool::Lease};
 use crate::{
     Result,
     client::{CallNotification, Forward, RawHandler, RawQuestion},
-    server::Cx,
+    server::{Cx, ListKind},
 };
 
 /// The capacity of the queue of notifications. A client buffers about as many before it drops some.
@@ -67,7 +67,8 @@ impl UpstreamCall {
         let (ask, questions) = mpsc::channel(QUESTIONS);
         let (notify, notifications) = mpsc::channel(NOTIFICATIONS);
         let UpstreamRequest { method, params, capabilities, logs, cx } = request;
-        let entered = link.enter(ask.clone());
+        // A list asks nothing, and may be requested during a call that does.
+        let entered = ListKind::of_method(&method).is_none().then(|| link.enter(ask.clone()));
         let forward = Forward {
             method: method.into(),
             params,
@@ -83,7 +84,7 @@ impl UpstreamCall {
                 connection.forward(forward, move |notification| drop(notify.try_send(notification)));
             forwarding.await
         });
-        Self { result, notifications, questions, is_done: false, entered: Some(entered), _logs: logs, link }
+        Self { result, notifications, questions, is_done: false, entered, _logs: logs, link }
     }
 
     /// Returns the next event. The result comes after all notifications, and a question after those that were sent before it.

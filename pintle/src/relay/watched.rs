@@ -4,13 +4,19 @@ use std::{
 };
 
 use indexmap::IndexSet;
+use pintle_types::RpcError;
+use tokio::sync::Notify;
 
 /// The resources that clients watch, and the subscriptions to them at the server behind.
 ///
 /// One task at a time sends requests to that server, and takes what to do next from here. A resource that is watched and no longer
 /// watched before its turn needs no request.
 #[derive(Debug, Default)]
-pub(super) struct WatchedResources(Mutex<WatchTable>);
+pub(super) struct WatchedResources {
+    table: Mutex<WatchTable>,
+    /// Notified when a request was answered.
+    answered: Notify,
+}
 
 #[derive(Debug, Default)]
 struct WatchTable {
@@ -24,8 +30,18 @@ struct WatchTable {
 
 #[derive(Debug, Default)]
 struct WatchState {
-    is_wanted: bool,
+    is_watched: bool,
+    /// The number of subscriptions that are not acknowledged yet, or that want it besides.
+    holds: usize,
     is_subscribed: bool,
+    /// Why the last request was refused.
+    refused: Option<RpcError>,
+}
+
+impl WatchState {
+    fn is_wanted(&self) -> bool {
+        self.is_watched || self.holds > 0
+    }
 }
 
 /// A request to be sent.
@@ -44,22 +60,69 @@ pub(super) enum WatchTask {
 }
 
 impl WatchedResources {
-    pub(super) fn contains(&self, uri: &str) -> bool {
-        self.lock().states.get(uri).is_some_and(|state| state.is_wanted)
-    }
-
     /// Adds a resource that a client watches.
     pub(super) fn insert(&self, uri: &str) {
         let mut table = self.lock();
-        table.states.entry(uri.into()).or_default().is_wanted = true;
+        let state = table.states.entry(uri.into()).or_default();
+        state.is_watched = true;
         table.queue(uri);
+    }
+
+    /// Adds a resource until the hold is dropped. Whoever drops it has the requests sent that are needed then.
+    pub(super) fn hold(&self, uri: &str) {
+        let mut table = self.lock();
+        let state = table.states.entry(uri.into()).or_default();
+        state.holds += 1;
+        // It is requested again.
+        state.refused = None;
+        table.queue(uri);
+    }
+
+    /// Ends a [hold](Self::hold).
+    pub(super) fn release(&self, uri: &str) {
+        let mut table = self.lock();
+        if let Some(state) = table.states.get_mut(uri) {
+            state.holds = state.holds.saturating_sub(1);
+        }
+        table.queue(uri);
+    }
+
+    /// Whether no resource is wanted.
+    pub(super) fn is_empty(&self) -> bool {
+        !self.lock().states.values().any(WatchState::is_wanted)
+    }
+
+    /// Returns the resources that are watched.
+    pub(super) fn all(&self) -> Vec<Box<str>> {
+        let table = self.lock();
+        table.states.iter().filter(|(_, state)| state.is_wanted()).map(|(uri, _)| uri.clone()).collect()
+    }
+
+    /// Waits until the server behind has answered the request for a resource.
+    ///
+    /// # Errors
+    ///
+    /// It refused the subscription.
+    pub(super) async fn settled(&self, uri: &str) -> Result<(), RpcError> {
+        loop {
+            let answered = self.answered.notified();
+            tokio::pin!(answered);
+            answered.as_mut().enable();
+            match self.lock().states.get(uri) {
+                Some(state) if state.is_subscribed => return Ok(()),
+                Some(WatchState { refused: Some(error), .. }) => return Err(error.clone()),
+                Some(_) => {}
+                None => return Ok(()),
+            }
+            answered.await;
+        }
     }
 
     /// Removes a resource that no client watches any more.
     pub(super) fn remove(&self, uri: &str) {
         let mut table = self.lock();
         if let Some(state) = table.states.get_mut(uri) {
-            state.is_wanted = false;
+            state.is_watched = false;
         }
         table.queue(uri);
     }
@@ -68,10 +131,26 @@ impl WatchedResources {
     pub(super) fn reset(&self) {
         let mut table = self.lock();
         table.states.retain(|_, state| {
-            state.is_subscribed = false;
-            state.is_wanted
+            (state.is_subscribed, state.refused) = (false, None);
+            state.is_wanted()
         });
         table.pending = table.states.keys().cloned().collect();
+    }
+
+    /// Takes over what is wanted of the connection before this one.
+    pub(super) fn inherit(&self, before: &Self) {
+        let wanted: Vec<_> = {
+            let table = before.lock();
+            let wanted = table.states.iter().filter(|(_, state)| state.is_wanted());
+            wanted.map(|(uri, state)| (uri.clone(), state.is_watched, state.holds)).collect()
+        };
+        let mut table = self.lock();
+        for (uri, is_watched, holds) in wanted {
+            let state = table.states.entry(uri.clone()).or_default();
+            state.is_watched |= is_watched;
+            state.holds += holds;
+            table.queue(&uri);
+        }
     }
 
     /// Returns whether a task is needed. If so, the caller starts one.
@@ -92,22 +171,27 @@ impl WatchedResources {
         table.current.clone_from(&uri);
         table.has_task = uri.is_some();
         let uri = uri?;
-        let subscribes = table.states.get(&uri).is_some_and(|state| state.is_wanted);
+        let subscribes = table.states.get(&uri).is_some_and(WatchState::is_wanted);
         Some(WatchRequest { uri, subscribes })
     }
 
     /// Records that a request was answered. One that was refused is not repeated.
-    pub(super) fn answered(&self, request: &WatchRequest, accepted: bool) {
+    pub(super) fn answered(&self, request: &WatchRequest, refused: Option<RpcError>) {
         let mut table = self.lock();
         table.current = None;
-        let Some(state) = table.states.get_mut(&request.uri) else { return };
-        state.is_subscribed = request.subscribes && accepted;
-        // If it is wanted still, it was refused.
-        if state.is_wanted != request.subscribes {
-            table.queue(&request.uri);
-        } else if !state.is_wanted {
-            table.states.remove(&request.uri);
+        if let Some(state) = table.states.get_mut(&request.uri) {
+            state.is_subscribed = request.subscribes && refused.is_none();
+            state.refused = refused.filter(|_| request.subscribes);
+            let is_wanted = state.is_wanted();
+            // If it is wanted still, it was refused.
+            if is_wanted != request.subscribes {
+                table.queue(&request.uri);
+            } else if !is_wanted {
+                table.states.remove(&request.uri);
+            }
         }
+        drop(table);
+        self.answered.notify_waiters();
     }
 
     /// Ends the task. The requests that are left are sent by the next one.
@@ -116,7 +200,7 @@ impl WatchedResources {
     }
 
     fn lock(&self) -> MutexGuard<'_, WatchTable> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -128,12 +212,16 @@ impl WatchTable {
         if self.current.as_deref() == Some(uri) {
             return;
         }
-        if state.is_wanted != state.is_subscribed {
+        let is_wanted = state.is_wanted();
+        if is_wanted && state.refused.is_some() {
+            return;
+        }
+        if is_wanted != state.is_subscribed {
             self.pending.insert(uri.into());
             return;
         }
         self.pending.swap_remove(uri);
-        if !state.is_wanted {
+        if !is_wanted {
             self.states.remove(uri);
         }
     }
@@ -169,10 +257,9 @@ mod tests {
         assert_eq!(watched.begin(), WatchTask::NotNeeded, "there is one");
         assert_eq!(watched.next(), Some(request("note://1", true)));
         watched.remove("note://1");
-        assert!(!watched.contains("note://1"));
-        watched.answered(&request("note://1", true), true);
+        watched.answered(&request("note://1", true), None);
         assert_eq!(watched.next(), Some(request("note://1", false)));
-        watched.answered(&request("note://1", false), true);
+        watched.answered(&request("note://1", false), None);
         assert_eq!(watched.next(), None);
         assert!(watched.lock().states.is_empty());
         assert_eq!(watched.begin(), WatchTask::NotNeeded);
@@ -184,9 +271,9 @@ mod tests {
         watched.insert("note://1");
         assert_eq!(watched.begin(), WatchTask::Needed);
         assert_eq!(watched.next(), Some(request("note://1", true)));
-        watched.answered(&request("note://1", true), false);
+        watched.answered(&request("note://1", true), Some(RpcError::internal("no")));
         assert_eq!(watched.next(), None);
-        assert!(watched.contains("note://1"));
+        assert!(!watched.is_empty());
         watched.reset();
         assert_eq!(watched.begin(), WatchTask::Needed);
         assert_eq!(watched.next(), Some(request("note://1", true)));

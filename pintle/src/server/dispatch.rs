@@ -29,7 +29,11 @@ use crate::server::{
         source,
     },
     gate::admission::{AccessGrant, Used, admit},
-    provider::{self, entry::ProvidedEntry},
+    provider::{
+        self,
+        entry::ProvidedEntry,
+        subscribing::{self, AcceptedSubscription},
+    },
     subscription,
 };
 
@@ -109,14 +113,30 @@ fn is_of_tasks(name: &str) -> bool {
 
 /// Has the engine carry out a request, which the layers have seen.
 async fn perform(cx: Cx) -> Outcome {
-    let params = match subscription::permit(&cx).await {
+    let permitted = match subscription::permit(&cx).await {
         Ok(params) => params,
         Err(refused) => return refused,
+    };
+    let AcceptedSubscription { params, held } = match subscribing::prepare(&cx, permitted).await {
+        Ok(accepted) => accepted,
+        Err(refused) => {
+            subscribing::end(&cx).await;
+            return refused;
+        }
     };
     let (reply, outcome) = oneshot::channel();
     cx.sink().send(CallEvent::Perform(params, reply)).await;
     let closed = || Outcome::Failed(RpcError::internal("the connection is closing: send the request again"));
-    outcome.await.unwrap_or_else(|_| closed())
+    let outcome = outcome.await.unwrap_or_else(|_| closed());
+    let is_done = !matches!(outcome, Outcome::Failed(_));
+    match cx.method() {
+        // It is kept as long as the subscription is open.
+        method::SUBSCRIPTIONS_LISTEN if is_done => cx.call().hold(held),
+        method::RESOURCES_SUBSCRIBE if !is_done => subscribing::end(&cx).await,
+        method::RESOURCES_UNSUBSCRIBE if is_done => subscribing::end(&cx).await,
+        _ => {}
+    }
+    outcome
 }
 
 /// Returns the innermost part of the layers: the handler of a request or of a notification.
@@ -375,13 +395,36 @@ fn unprovided(cx: &Cx, target: &Target<'_>) -> Outcome {
             Outcome::NotFound { uri: uri.to_string() }
         }
         Target::Tool(name) if cx.method() == method::TOOLS_CALL => {
-            unknown("tool", name, visible(cx, catalogue.tools.iter()))
+            let provided = near_provided(cx, ListKind::Tools, name);
+            unknown("tool", name, visible(cx, catalogue.tools.iter()).chain(provided.as_deref()))
         }
         Target::Prompt(name) if cx.method() == method::PROMPTS_GET => {
-            unknown("prompt", name, visible(cx, catalogue.prompts.iter()))
+            let provided = near_provided(cx, ListKind::Prompts, name);
+            unknown("prompt", name, visible(cx, catalogue.prompts.iter()).chain(provided.as_deref()))
         }
         _ => complete::unknown_reference(),
     }
+}
+
+/// Returns the name of a provided entry that was perhaps meant, as far as names are known without I/O. Hidden ones are left out, and
+/// after a few of them nothing is suggested: each is looked at.
+fn near_provided(cx: &Cx, list: ListKind, name: &str) -> Option<String> {
+    const MAX_HIDDEN: usize = 8;
+    let providers = cx.snapshot().providers.iter().filter(|known| known.offers(list));
+    let mut names: Vec<String> = providers.flat_map(|known| known.provider.names(list)).collect();
+    for _ in 0..MAX_HIDDEN {
+        let near = nearest(name, names.iter().map(String::as_str))?.to_owned();
+        let target = match list {
+            ListKind::Tools => Target::Tool(near.as_str().into()),
+            _ => Target::Prompt(near.as_str().into()),
+        };
+        let described = cx.snapshot().describe_provided(&cx.scope(), &target);
+        if described.is_some_and(|entry| !entry.is_hidden()) {
+            return Some(near);
+        }
+        names.retain(|other| *other != near);
+    }
+    None
 }
 
 /// Returns the names of the routes that the caller sees.

@@ -43,7 +43,7 @@ mod weak;
 
 use std::{
     any::type_name,
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     fmt,
     sync::{
         Arc, Once, OnceLock, PoisonError, RwLock,
@@ -82,6 +82,8 @@ pub use catalogue::source::{PageRequest, ResourcePage, ResourceSource};
 pub use catalogue::template::{TemplateRoute, template};
 pub use catalogue::tool::{ToolRoute, tool};
 pub use changes::notice::Notice;
+#[cfg(feature = "client")]
+pub(crate) use changes::{Audience, ChangeLink, InboxOwner, OwnedPrincipal};
 pub(crate) use clock::now as unix_millis;
 pub use form::{Field, Form, FormError};
 pub use gate::decision::{Access, Decision, Gate};
@@ -101,6 +103,7 @@ pub use provider::mount::Mount;
 pub use provider::page::ProviderPage;
 pub use provider::prefix::Prefix;
 pub use provider::search::ToolSearch;
+pub use provider::subscription::ProviderSubscription;
 pub use provider::transform::{Transform, edit::EntryEdit, pattern::NamePattern, result_limit::ResultLimit};
 pub use provider::{Provider, changes::ProviderChanges};
 pub use rules::rule::{HintMatch, RateLimit, RateScope, Rule, RuleDecision};
@@ -110,7 +113,7 @@ pub use sessions::connection::{ConnectionEvent, Opened};
 pub use sessions::handle::{SessionError, SessionHandle};
 
 use self::{
-    catalogue::{Catalogue, custom::OnNotification, extension::declare, lint},
+    catalogue::{Catalogue, custom::OnNotification, extension::declare},
     changes::ChangeHub,
     form::FormCache,
     gate::registry::Gates,
@@ -472,24 +475,21 @@ impl Server {
     }
 
     /// The tools that a question is about: a [`ToolQuery`](crate::ToolQuery), or a function such as
-    /// `|tool: &Tool| tool.output_schema.is_some()`.
+    /// `|tool: &Tool| tool.output_schema.is_some()`. Those of mounted servers are among them, and those that a relay has listed.
     #[expect(clippy::needless_pass_by_value, reason = "a closure is written where it is used")]
     pub fn tools_where(&self, query: impl ToolPredicate) -> Vec<Tool> {
         let state = self.snapshot();
-        state
-            .catalogue
-            .tools
-            .iter()
-            .map(|route| &route.tool)
-            .filter(|tool| query.matches(tool))
-            .cloned()
-            .collect()
-    }
-
-    /// Returns warnings about valid registrations that could be better: missing descriptions, duplicate tags, missing
-    /// dependencies. Every `serve` method and `http` log them at `warn`, once.
-    pub fn lint(&self) -> Vec<String> {
-        lint::lint(&self.snapshot().catalogue)
+        let own = state.catalogue.tools.iter().map(|route| &route.tool);
+        let mut tools: Vec<Tool> = own.filter(|tool| query.matches(tool)).cloned().collect();
+        if state.providers.is_empty() {
+            return tools;
+        }
+        // Of two with the same name, the first is used.
+        let mut names: HashSet<String> =
+            state.catalogue.tools.iter().map(|it| it.tool.name.clone()).collect();
+        let provided = state.providers.iter().flat_map(|known| known.provider.known_tools());
+        tools.extend(provided.filter(|tool| names.insert(tool.name.clone()) && query.matches(tool)));
+        tools
     }
 
     /// Returns an error that lists everything that is wrong with the registrations, one fault a line. Every `serve` method does

@@ -10,22 +10,28 @@ use pintle_proto::{
     Peer,
     server::{CacheHint, Change, Outcome, WatchObserver},
 };
-use pintle_types::{Notification, RawObject, RpcError, schema::ServerCapabilities};
+use pintle_types::{
+    Notification, RawObject, RpcError,
+    schema::{ServerCapabilities, Tool},
+};
 
 use crate::{
     Error, Result,
     server::{
         ConnectionEvent, Cx, Decision, Entry, ListKind, Mount, Notice, Opened, PageRequest, Prefix,
-        ProvidedEntry, Provider, ProviderChanges, ProviderPage, RequestError, Scope, Server, ServerInner,
-        SessionHandle, Target,
+        ProvidedEntry, Provider, ProviderChanges, ProviderPage, ProviderSubscription, RequestError, Scope,
+        Server, ServerInner, SessionHandle, Target,
         access::required::Required,
         call::{cx::Mounted, run::Start},
-        catalogue::custom::OnNotification,
-        changes::ChangeLink,
+        catalogue::{custom::OnNotification, lint},
+        changes::{Audience, ChangeLink},
         gate::admission::refusal,
         provider::{
-            self, ServerKey, any::AnyProvider, conflicts::Offered, entry::ProvidedRoute,
-            registry::RegisteredProvider,
+            self, ServerKey,
+            any::AnyProvider,
+            conflicts::Offered,
+            entry::ProvidedRoute,
+            registry::{RegisteredProvider, RemovalMark},
         },
         snapshot::Snapshot,
     },
@@ -88,6 +94,7 @@ impl Server {
 
     fn register(&self, provider: impl Provider) -> Result<()> {
         let provider: Arc<dyn AnyProvider> = Arc::new(provider);
+        let link;
         {
             let _adding = ADDING.lock().unwrap_or_else(PoisonError::into_inner);
             if provider.contains(self.key()) {
@@ -97,31 +104,68 @@ impl Server {
                 )));
             }
             let added = RegisteredProvider::new(provider.clone());
-            let observer = Arc::new(ServerLink(Arc::downgrade(&self.0)));
+            link = added.link.clone();
+            let observer = Arc::new(ServerLink::new(self, RemovalMark::default()));
             self.change(|state| {
                 state.providers.push(added.clone());
                 state.service.set_watch_observer(observer);
             });
             self.0.watches.report_to(&added);
         }
-        provider.attach(ProviderChanges::new(Arc::new(ServerLink(Arc::downgrade(&self.0)))));
-        let declared = provider.capabilities();
+        provider.attach(ProviderChanges::new(Arc::new(ServerLink::new(self, link))));
+        self.publish_lists(&provider.capabilities());
+        Ok(())
+    }
+
+    /// Removes a provider, or a mounted server, while the server runs, and notifies clients. Calls that run in it go on. Of several of
+    /// this name, the first is removed. Returns whether there was one.
+    ///
+    /// The name is that of [`Provider::name`]; that of a mount is its namespace.
+    ///
+    /// ```
+    /// use pintle::{Server, server::tool};
+    ///
+    /// let git = Server::new("git", "1.0.0").tool(tool("status", || async { "clean" }));
+    /// let desk = Server::new("desk", "1.0.0").mount("git", git);
+    /// assert_eq!(desk.tools_where(|_: &_| true).len(), 1);
+    /// assert!(desk.remove_provider("git"));
+    /// assert!(desk.tools_where(|_: &_| true).is_empty());
+    /// ```
+    pub fn remove_provider(&self, name: &str) -> bool {
+        let snapshot = self.snapshot();
+        let mut named = snapshot.providers.iter().filter(|known| known.provider.name() == name);
+        let Some(removed) = named.find(|known| known.link.remove()) else { return false };
+        self.change(|state| state.providers.remove(removed));
+        self.0.watches.withdraw_from(removed);
+        self.publish_lists(removed.declared());
+        true
+    }
+
+    /// Notifies clients that the lists have changed of which this declares something.
+    fn publish_lists(&self, declared: &ServerCapabilities) {
         let changed = [
-            declared.tools.map(|_| Change::Tools),
-            declared.prompts.map(|_| Change::Prompts),
-            declared.resources.map(|_| Change::Resources),
+            declared.tools.as_ref().map(|_| Change::Tools),
+            declared.prompts.as_ref().map(|_| Change::Prompts),
+            declared.resources.as_ref().map(|_| Change::Resources),
         ];
         changed.iter().flatten().for_each(|change| self.changes().publish(change));
-        Ok(())
+    }
+
+    /// Returns warnings about valid registrations that could be better: missing descriptions, duplicate tags, missing
+    /// dependencies. Those of mounted servers follow, with their namespace. Every `serve` method and `http` log them at `warn`, once.
+    pub fn lint(&self) -> Vec<String> {
+        let snapshot = self.snapshot();
+        let mut warnings = lint::lint(&snapshot.catalogue);
+        warnings.extend(snapshot.providers.iter().flat_map(|known| known.provider.lint()));
+        warnings
     }
 
     /// Reads again what the providers declare.
     pub(crate) fn refresh_providers(&self) {
         let snapshot = self.snapshot();
-        for (number, known) in snapshot.providers.iter().enumerate() {
+        for known in snapshot.providers.iter() {
             if let Some(refreshed) = known.refreshed() {
-                // Providers are never removed, so the number is that of the same one.
-                self.change(|state| state.providers.replace(number, refreshed));
+                self.change(|state| state.providers.replace(refreshed));
             }
         }
     }
@@ -163,11 +207,22 @@ impl Server {
 }
 
 /// The link of a provider, or of a listener, to its server. It does not keep the server alive.
-struct ServerLink(Weak<ServerInner>);
+struct ServerLink {
+    server: Weak<ServerInner>,
+    mark: RemovalMark,
+}
 
 impl ServerLink {
+    fn new(server: &Server, mark: RemovalMark) -> Self {
+        Self { server: Arc::downgrade(&server.0), mark }
+    }
+
+    /// Returns the server, unless the provider was removed from it.
     fn server(&self) -> Option<Server> {
-        self.0.upgrade().map(Server)
+        if self.mark.is_removed() {
+            return None;
+        }
+        self.server.upgrade().map(Server)
     }
 }
 
@@ -193,7 +248,7 @@ impl WatchObserver for ServerLink {
 
 impl ChangeLink for ServerLink {
     fn is_alive(&self) -> bool {
-        self.0.strong_count() > 0
+        self.server.strong_count() > 0 && !self.mark.is_removed()
     }
 
     fn publish(&self, change: &Change) {
@@ -203,6 +258,12 @@ impl ChangeLink for ServerLink {
             server.log_conflicts();
         }
         server.changes().publish(change);
+    }
+
+    fn publish_to(&self, change: &Change, audience: &Audience<'_>) {
+        if let Some(server) = self.server() {
+            server.changes().publish_to(change, audience);
+        }
     }
 
     fn publish_notice(&self, notice: &Arc<Notice>) {
@@ -312,6 +373,16 @@ impl Provider for Server {
         self.0.watches.unwatch(&self.snapshot().providers, uri);
     }
 
+    async fn subscribe(&self, cx: Cx, uris: Vec<String>) -> Result<ProviderSubscription, RequestError> {
+        let cx = cx.mounted(Mounted::new(self, self.snapshot()));
+        Ok(provider::subscribing::subscribe(&cx, uris).await)
+    }
+
+    async fn unsubscribe(&self, cx: Cx, uri: String) {
+        let cx = cx.mounted(Mounted::new(self, self.snapshot()));
+        provider::subscribing::unsubscribe(&cx, &uri).await;
+    }
+
     fn connection_event(&self, event: ConnectionEvent<'_>) -> Result<(), RpcError> {
         let snapshot = self.snapshot();
         if snapshot.hooks.is_empty() && snapshot.providers.is_empty() {
@@ -345,6 +416,14 @@ impl Provider for Server {
 
     fn is_gated(&self) -> bool {
         self.snapshot().is_gated()
+    }
+
+    fn known_tools(&self) -> Vec<Tool> {
+        self.tools_where(|_: &Tool| true)
+    }
+
+    fn lint(&self) -> Vec<String> {
+        Self::lint(self)
     }
 
     fn contains(&self, server: ServerKey) -> bool {
@@ -396,6 +475,11 @@ impl Snapshot {
             }
             Target::Task(_) => None,
         }
+    }
+
+    /// Returns whether the server itself has an entry.
+    pub(crate) fn has_own(&self, scope: &Scope<'_>, target: &Target<'_>) -> bool {
+        self.describe_own(scope, target).is_some()
     }
 
     fn provided<R: ProvidedRoute>(

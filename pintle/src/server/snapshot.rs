@@ -257,6 +257,7 @@ impl Snapshot {
     pub(crate) fn declare(&mut self) {
         self.service.set_capabilities(self.capabilities());
         self.service.set_deferred(self.defers());
+        self.service.set_deferred_subscriptions(!self.providers.is_empty());
         self.service.set_any_method(self.providers.of_any_method().is_some());
         let instructions = self.providers.instructions(self.settings.instructions.as_deref());
         self.service.set_instructions(instructions);

@@ -12,7 +12,8 @@ use pintle::{
     relay::Relay,
     server::{
         CacheHint, ConnectionEvent, Cx, ListKind, Mount, Outcome, PageRequest, ProvidedEntry, Provider,
-        ProviderChanges, ProviderPage, RequestError, Scope, SessionHandle, Target, Transform,
+        ProviderChanges, ProviderPage, ProviderSubscription, RequestError, Scope, SessionHandle, Target,
+        Transform,
     },
     types::{
         JsonObject, Notification, RpcError,
@@ -356,6 +357,19 @@ impl Provider for Backend {
     fn unwatch(&self, uri: &str) {
         for connected in self.all_connected() {
             connected.unwatch(uri);
+        }
+    }
+
+    async fn subscribe(&self, cx: Cx, uris: Vec<String>) -> Result<ProviderSubscription, RequestError> {
+        match self.connected() {
+            Some(connected) => connected.subscribe(cx, uris).await,
+            None => Ok(ProviderSubscription::new()),
+        }
+    }
+
+    async fn unsubscribe(&self, cx: Cx, uri: String) {
+        if let Some(connected) = self.connected() {
+            connected.unsubscribe(cx, uri).await;
         }
     }
 

@@ -9,7 +9,7 @@ use pintle::{
     proto::Peer,
     server::{
         CacheHint, ConnectionEvent, Cx, ListKind, Outcome, PageRequest, ProvidedEntry, Provider,
-        ProviderChanges, ProviderPage, RequestError, Scope, SessionHandle, Target,
+        ProviderChanges, ProviderPage, ProviderSubscription, RequestError, Scope, SessionHandle, Target,
     },
     types::{
         Notification, RawObject, RpcError,
@@ -286,6 +286,18 @@ impl<P: Provider> Provider for HostNames<P> {
 
     fn unwatch(&self, uri: &str) {
         self.provider.unwatch(uri);
+    }
+
+    fn subscribe(
+        &self,
+        cx: Cx,
+        uris: Vec<String>,
+    ) -> impl Future<Output = Result<ProviderSubscription, RequestError>> + Send {
+        self.provider.subscribe(cx, uris)
+    }
+
+    fn unsubscribe(&self, cx: Cx, uri: String) -> impl Future<Output = ()> + Send {
+        self.provider.unsubscribe(cx, uri)
     }
 
     fn connection_event(&self, event: ConnectionEvent<'_>) -> Result<(), RpcError> {

@@ -9,8 +9,8 @@ use pintle::{
     proto::Peer,
     server::{
         AuditRecord, CacheHint, ConnectionEvent, Cx, ListKind, Outcome, PageRequest, ProvidedEntry, Provider,
-        ProviderChanges, ProviderPage, RequestError, ResultLimit, Rule, RuleDecision, Rules, Scope,
-        SessionHandle, Target, Transform,
+        ProviderChanges, ProviderPage, ProviderSubscription, RequestError, ResultLimit, Rule, RuleDecision,
+        Rules, Scope, SessionHandle, Target, Transform,
     },
     types::{Notification, RpcError, schema::ServerCapabilities},
 };
@@ -229,6 +229,14 @@ impl Provider for VirtualServer {
 
     fn unwatch(&self, uri: &str) {
         self.current().provider.unwatch(uri);
+    }
+
+    async fn subscribe(&self, cx: Cx, uris: Vec<String>) -> Result<ProviderSubscription, RequestError> {
+        self.current().provider.subscribe(cx, uris).await
+    }
+
+    async fn unsubscribe(&self, cx: Cx, uri: String) {
+        self.current().provider.unsubscribe(cx, uri).await;
     }
 
     fn connection_event(&self, event: ConnectionEvent<'_>) -> Result<(), RpcError> {

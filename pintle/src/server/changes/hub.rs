@@ -3,7 +3,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use pintle_proto::server::Change;
 
 use super::notice::Notice;
-use super::{ChangeInbox, ChangeLink};
+use super::{Audience, ChangeInbox, ChangeLink};
 
 /// The inboxes of all that may be notified of changes.
 #[derive(Default)]
@@ -48,6 +48,16 @@ impl ChangeHub {
     pub(crate) fn publish(&self, change: &Change) {
         self.each(|inbox| inbox.add(change));
         self.each_link(|link| link.publish(change));
+    }
+
+    /// Adds a change to the selected inboxes.
+    pub(crate) fn publish_to(&self, change: &Change, audience: &Audience<'_>) {
+        self.each(|inbox| {
+            if inbox.is_in(audience) {
+                inbox.add(change);
+            }
+        });
+        self.each_link(|link| link.publish_to(change, audience));
     }
 
     /// Adds a notification of an extension to every inbox.

@@ -7,7 +7,7 @@ use std::{
 
 use pintle_proto::server::{Change, PendingChanges, Watched};
 
-use super::notice::Notice;
+use super::{Audience, InboxOwner, notice::Notice};
 
 /// The changes that a connection, session or subscription has not read yet, merged ([`PendingChanges`]), and the pending
 /// notifications of extensions.
@@ -27,6 +27,7 @@ struct Inbox {
     /// Whether there will be no more changes.
     closed: bool,
     waker: Option<Waker>,
+    owner: InboxOwner,
 }
 
 /// The changes that were taken from an inbox.
@@ -53,6 +54,16 @@ impl ChangeInbox {
         if added {
             wake(guard);
         }
+    }
+
+    /// Notes on whose behalf changes are collected.
+    pub(crate) fn edit_owner(&self, edit: impl FnOnce(&mut InboxOwner)) {
+        edit(&mut self.lock().owner);
+    }
+
+    /// Returns whether the owner is one of these.
+    pub(super) fn is_in(&self, audience: &Audience<'_>) -> bool {
+        audience(&self.lock().owner)
     }
 
     /// Marks everything as changed: changes may have been missed.

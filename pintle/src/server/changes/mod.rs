@@ -7,6 +7,13 @@ mod hub;
 mod inbox;
 mod link;
 pub(crate) mod notice;
+mod owner;
 mod recipient;
 
-pub(crate) use self::{hub::ChangeHub, inbox::ChangeInbox, link::ChangeLink, recipient::Recipient};
+pub(crate) use self::{
+    hub::ChangeHub,
+    inbox::ChangeInbox,
+    link::ChangeLink,
+    owner::{Audience, InboxOwner, OwnedPrincipal},
+    recipient::Recipient,
+};

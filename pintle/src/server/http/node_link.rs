@@ -34,7 +34,7 @@ use super::{
 };
 use crate::{
     Ended,
-    server::changes::{ChangeLink, notice::Notice},
+    server::changes::{Audience, ChangeLink, notice::Notice},
 };
 
 /// The state of a service in its fleet. It is empty without one.
@@ -130,6 +130,9 @@ impl ChangeLink for PublishLink {
             shared.connect();
         }
     }
+
+    /// Listeners are known in this process only.
+    fn publish_to(&self, _: &Change, _: &Audience<'_>) {}
 
     /// Notifications of extensions stay in this process.
     fn publish_notice(&self, _: &Arc<Notice>) {}

@@ -1,9 +1,15 @@
 use std::{borrow::Cow, future::Future, pin::Pin, sync::Arc};
 
 use pintle_proto::{Peer, server::CacheHint};
-use pintle_types::{Notification, RpcError, schema::ServerCapabilities};
+use pintle_types::{
+    Notification, RpcError,
+    schema::{ServerCapabilities, Tool},
+};
 
-use super::{Provider, ServerKey, changes::ProviderChanges, entry::ProvidedEntry, page::ProviderPage};
+use super::{
+    Provider, ServerKey, changes::ProviderChanges, entry::ProvidedEntry, page::ProviderPage,
+    subscription::ProviderSubscription,
+};
 use crate::server::{
     ConnectionEvent, Cx, ListKind, PageRequest, RequestError, Scope, SessionHandle, Target,
     call::run::HandlerFuture,
@@ -26,6 +32,9 @@ pub(crate) trait AnyProvider: Send + Sync {
     fn attach(&self, changes: ProviderChanges);
     fn watch(&self, uri: &str);
     fn unwatch(&self, uri: &str);
+    fn subscribe(self: Arc<Self>, cx: Cx, uris: Vec<String>)
+    -> ProviderFuture<'static, ProviderSubscription>;
+    fn unsubscribe(self: Arc<Self>, cx: Cx, uri: String) -> Pin<Box<dyn Future<Output = ()> + Send>>;
     fn connection_event(&self, event: ConnectionEvent<'_>) -> Result<(), RpcError>;
     fn notified(
         self: Arc<Self>,
@@ -34,6 +43,8 @@ pub(crate) trait AnyProvider: Send + Sync {
         session: Option<SessionHandle>,
     ) -> Pin<Box<dyn Future<Output = ()> + Send>>;
     fn is_gated(&self) -> bool;
+    fn known_tools(&self) -> Vec<Tool>;
+    fn lint(&self) -> Vec<String>;
     fn contains(&self, server: ServerKey) -> bool;
 }
 
@@ -100,6 +111,18 @@ impl<P: Provider> AnyProvider for P {
         Provider::unwatch(self, uri);
     }
 
+    fn subscribe(
+        self: Arc<Self>,
+        cx: Cx,
+        uris: Vec<String>,
+    ) -> ProviderFuture<'static, ProviderSubscription> {
+        Box::pin(async move { Provider::subscribe(&*self, cx, uris).await })
+    }
+
+    fn unsubscribe(self: Arc<Self>, cx: Cx, uri: String) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(async move { Provider::unsubscribe(&*self, cx, uri).await })
+    }
+
     fn connection_event(&self, event: ConnectionEvent<'_>) -> Result<(), RpcError> {
         Provider::connection_event(self, event)
     }
@@ -115,6 +138,14 @@ impl<P: Provider> AnyProvider for P {
 
     fn is_gated(&self) -> bool {
         Provider::is_gated(self)
+    }
+
+    fn known_tools(&self) -> Vec<Tool> {
+        Provider::known_tools(self)
+    }
+
+    fn lint(&self) -> Vec<String> {
+        Provider::lint(self)
     }
 
     fn contains(&self, server: ServerKey) -> bool {

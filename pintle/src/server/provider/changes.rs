@@ -1,9 +1,12 @@
-use std::{fmt, sync::Arc};
+use std::{borrow::Cow, fmt, sync::Arc};
 
 use pintle_proto::server::Change;
 
 use super::prefix::Prefix;
-use crate::server::{ListKind, Notice, changes::ChangeLink};
+use crate::server::{
+    ListKind, Notice,
+    changes::{Audience, ChangeLink},
+};
 
 /// A handle with which a [`Provider`](crate::server::Provider) reports its changes to the server it was added to. Clients are
 /// notified as of changes of the server itself; several changes are merged into one notification.
@@ -26,6 +29,18 @@ impl ProviderChanges {
         let mut within = self.clone();
         within.prefixes.push(prefix.clone());
         within
+    }
+
+    /// Returns a change of the provider with the names of the server.
+    fn outer<'a>(&self, change: &'a Change) -> Cow<'a, Change> {
+        match change {
+            Change::Resource(uri) if !self.prefixes.is_empty() => {
+                let prefixes = self.prefixes.iter().rev();
+                let uri = prefixes.fold(uri.to_string(), |uri, prefix| prefix.add(ListKind::Resources, &uri));
+                Cow::Owned(Change::Resource(uri.into()))
+            }
+            change => Cow::Borrowed(change),
+        }
     }
 
     /// Notifies clients that the list of tools has changed.
@@ -65,17 +80,11 @@ impl ChangeLink for ProviderChanges {
     }
 
     fn publish(&self, change: &Change) {
-        match change {
-            Change::Resource(uri) => {
-                let uri = self
-                    .prefixes
-                    .iter()
-                    .rev()
-                    .fold(uri.to_string(), |uri, prefix| prefix.add(ListKind::Resources, &uri));
-                self.server.publish(&Change::Resource(uri.into()));
-            }
-            change => self.server.publish(change),
-        }
+        self.server.publish(&self.outer(change));
+    }
+
+    fn publish_to(&self, change: &Change, audience: &Audience<'_>) {
+        self.server.publish_to(&self.outer(change), audience);
     }
 
     fn publish_notice(&self, notice: &Arc<Notice>) {

@@ -11,6 +11,8 @@ pub(crate) mod page;
 pub(crate) mod prefix;
 pub(crate) mod registry;
 pub(crate) mod search;
+pub(crate) mod subscribing;
+pub(crate) mod subscription;
 #[cfg(test)]
 mod tests;
 pub(crate) mod transform;
@@ -26,9 +28,14 @@ use pintle_proto::{
     Peer,
     server::{CacheHint, Outcome},
 };
-use pintle_types::{Notification, RpcError, schema::ServerCapabilities};
+use pintle_types::{
+    Notification, RpcError,
+    schema::{ServerCapabilities, Tool},
+};
 
-use self::{changes::ProviderChanges, entry::ProvidedEntry, page::ProviderPage};
+use self::{
+    changes::ProviderChanges, entry::ProvidedEntry, page::ProviderPage, subscription::ProviderSubscription,
+};
 use crate::server::{ConnectionEvent, Cx, ListKind, PageRequest, RequestError, Scope, SessionHandle, Target};
 
 /// A source of tools, prompts, resources and templates besides the routes of a server: a [`Server`](crate::server::Server) that is mounted, a connection
@@ -183,6 +190,29 @@ pub trait Provider: Send + Sync + 'static {
         let _ = uri;
     }
 
+    /// Prepares a subscription of a client, before it is acknowledged: a `resources/subscribe` of a session, or a
+    /// `subscriptions/listen`, also one to changes of lists only. `uris` are the resources that may be of this provider.
+    ///
+    /// A provider that reports changes to all clients alike need not care. The default accepts everything.
+    ///
+    /// # Errors
+    ///
+    /// None of the resources can be watched.
+    fn subscribe(
+        &self,
+        cx: Cx,
+        uris: Vec<String>,
+    ) -> impl Future<Output = Result<ProviderSubscription, RequestError>> + Send {
+        let _ = (cx, uris);
+        ready(Ok(ProviderSubscription::new()))
+    }
+
+    /// Ends a subscription of a session to a resource that may be of this provider, or one that was not acknowledged after all.
+    fn unsubscribe(&self, cx: Cx, uri: String) -> impl Future<Output = ()> + Send {
+        let _ = (cx, uri);
+        ready(())
+    }
+
     /// Called for connections of the server, as hooks of [`on_open`](crate::server::Server::on_open),
     /// [`on_session`](crate::server::Server::on_session) and [`on_close`](crate::server::Server::on_close) are. It must not
     /// block.
@@ -217,6 +247,18 @@ pub trait Provider: Send + Sync + 'static {
     #[doc(hidden)]
     fn is_gated(&self) -> bool {
         false
+    }
+
+    /// Returns the tools that are known without I/O, for [`Server::tools_where`](crate::server::Server::tools_where).
+    #[doc(hidden)]
+    fn known_tools(&self) -> Vec<Tool> {
+        Vec::new()
+    }
+
+    /// Returns warnings about valid registrations that could be better, for [`Server::lint`](crate::server::Server::lint).
+    #[doc(hidden)]
+    fn lint(&self) -> Vec<String> {
+        Vec::new()
     }
 
     /// Returns whether this provider contains a server, directly or not: a server must not contain itself.
@@ -304,6 +346,18 @@ impl<P: Provider> Provider for Arc<P> {
         (**self).unwatch(uri);
     }
 
+    fn subscribe(
+        &self,
+        cx: Cx,
+        uris: Vec<String>,
+    ) -> impl Future<Output = Result<ProviderSubscription, RequestError>> + Send {
+        (**self).subscribe(cx, uris)
+    }
+
+    fn unsubscribe(&self, cx: Cx, uri: String) -> impl Future<Output = ()> + Send {
+        (**self).unsubscribe(cx, uri)
+    }
+
     fn connection_event(&self, event: ConnectionEvent<'_>) -> Result<(), RpcError> {
         (**self).connection_event(event)
     }
@@ -323,6 +377,14 @@ impl<P: Provider> Provider for Arc<P> {
 
     fn is_gated(&self) -> bool {
         (**self).is_gated()
+    }
+
+    fn known_tools(&self) -> Vec<Tool> {
+        (**self).known_tools()
+    }
+
+    fn lint(&self) -> Vec<String> {
+        (**self).lint()
     }
 
     fn contains(&self, server: ServerKey) -> bool {

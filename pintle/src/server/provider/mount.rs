@@ -6,7 +6,7 @@ use pintle_proto::{
 };
 use pintle_types::{
     Notification, RawObject, RpcError, method,
-    schema::{CacheScope, ServerCapabilities},
+    schema::{CacheScope, ServerCapabilities, Tool},
 };
 use serde_json::{Value, value::to_raw_value};
 
@@ -16,6 +16,7 @@ use super::{
     entry::ProvidedEntry,
     page::{ProviderPage, key},
     prefix::Prefix,
+    subscription::ProviderSubscription,
 };
 use crate::{
     Error,
@@ -264,6 +265,20 @@ impl<P: Provider> Provider for Mount<P> {
         }
     }
 
+    async fn subscribe(&self, cx: Cx, uris: Vec<String>) -> Result<ProviderSubscription, RequestError> {
+        let strip = |uri: &String| self.prefix.strip(ListKind::Resources, uri).map(|uri| uri.to_string());
+        let inner: Vec<_> = uris.iter().filter_map(strip).collect();
+        let subscribed = self.provider.subscribe(cx, inner).await?;
+        Ok(subscribed.renamed(|uri| self.prefix.add(ListKind::Resources, uri)))
+    }
+
+    async fn unsubscribe(&self, cx: Cx, uri: String) {
+        let inner = self.prefix.strip(ListKind::Resources, &uri).map(|uri| uri.to_string());
+        if let Some(inner) = inner {
+            self.provider.unsubscribe(cx, inner).await;
+        }
+    }
+
     fn connection_event(&self, event: ConnectionEvent<'_>) -> Result<(), RpcError> {
         self.provider.connection_event(event)
     }
@@ -283,6 +298,17 @@ impl<P: Provider> Provider for Mount<P> {
 
     fn is_gated(&self) -> bool {
         self.provider.is_gated()
+    }
+
+    fn known_tools(&self) -> Vec<Tool> {
+        let mut tools = self.provider.known_tools();
+        tools.iter_mut().for_each(|tool| tool.name = self.prefix.add(ListKind::Tools, &tool.name));
+        tools
+    }
+
+    fn lint(&self) -> Vec<String> {
+        let name = self.name();
+        self.provider.lint().iter().map(|warning| format!("`{name}`: {warning}")).collect()
     }
 
     fn contains(&self, server: ServerKey) -> bool {

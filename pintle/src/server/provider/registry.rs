@@ -1,21 +1,29 @@
 use std::{
+    borrow::Cow,
     fmt,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
-use pintle_proto::server::CacheHint;
+use pintle_proto::server::{CacheHint, Outcome};
 use pintle_types::{
     JsonObject, RawObject, RpcError,
     schema::{CacheScope, ServerCapabilities},
 };
 
 use super::{
+    Provider,
     any::AnyProvider,
     definitions::DefinitionCache,
     entry::{Definition, ProvidedEntry},
+    page::ProviderPage,
 };
-use crate::server::{ConnectionEvent, Cx, ListKind, RequestError, Scope, Target, catalogue::lists};
+use crate::server::{
+    ConnectionEvent, Cx, ListKind, PageRequest, RequestError, Scope, Target, catalogue::lists,
+};
 
 /// The providers of a server, in their order.
 #[derive(Clone, Default)]
@@ -27,6 +35,48 @@ pub(crate) struct RegisteredProvider {
     pub(crate) provider: Arc<dyn AnyProvider>,
     declared: Arc<DeclaredFacts>,
     definitions: Arc<DefinitionCache>,
+    /// Whether it is still a provider of the server.
+    pub(crate) link: RemovalMark,
+}
+
+/// A mark that a provider was removed from its server. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RemovalMark(Arc<AtomicBool>);
+
+impl RemovalMark {
+    pub(crate) fn is_removed(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+
+    /// Returns whether this removes it.
+    pub(crate) fn remove(&self) -> bool {
+        !self.0.swap(true, Ordering::AcqRel)
+    }
+}
+
+/// The place of a provider that was removed.
+struct RemovedProvider;
+
+impl Provider for RemovedProvider {
+    fn name(&self) -> Cow<'_, str> {
+        "".into()
+    }
+
+    fn capabilities(&self) -> ServerCapabilities {
+        ServerCapabilities::default()
+    }
+
+    async fn list(&self, _: Cx, _: ListKind, _: PageRequest) -> Result<ProviderPage, RequestError> {
+        Ok(ProviderPage::default())
+    }
+
+    fn describe(&self, _: &Scope<'_>, _: &Target<'_>) -> Option<ProvidedEntry> {
+        None
+    }
+
+    async fn handle(&self, cx: Cx) -> Outcome {
+        Outcome::Failed(RpcError::method_not_found(cx.method()))
+    }
 }
 
 /// The facts that a provider declares. They are read outside of the lock of the server, because its code is that of others.
@@ -72,12 +122,24 @@ impl RegisteredProvider {
     /// Reads what a provider declares.
     pub(crate) fn new(provider: Arc<dyn AnyProvider>) -> Self {
         let declared = Arc::new(DeclaredFacts::of(&*provider));
-        Self { provider, declared, definitions: Arc::default() }
+        Self { provider, declared, definitions: Arc::default(), link: RemovalMark::default() }
+    }
+
+    fn removed() -> Self {
+        let removed = Self::new(Arc::new(RemovedProvider));
+        removed.link.remove();
+        removed
+    }
+
+    /// Returns what it has declared.
+    pub(crate) fn declared(&self) -> &ServerCapabilities {
+        &self.declared.capabilities
     }
 
     /// Reads again what the provider declares. Returns it if that is something else now.
     pub(crate) fn refreshed(&self) -> Option<Self> {
-        let refreshed = Self { definitions: self.definitions.clone(), ..Self::new(self.provider.clone()) };
+        let (definitions, link) = (self.definitions.clone(), self.link.clone());
+        let refreshed = Self { definitions, link, ..Self::new(self.provider.clone()) };
         (refreshed.declared != self.declared).then_some(refreshed)
     }
 
@@ -117,14 +179,26 @@ impl From<FindError> for RequestError {
 }
 
 impl Providers {
+    /// Adds a provider: in the place of one that was removed, or as the last one.
     pub(crate) fn push(&mut self, provider: RegisteredProvider) {
-        self.0.push(provider);
+        match self.0.iter_mut().find(|known| known.link.is_removed()) {
+            Some(place) => *place = provider,
+            None => self.0.push(provider),
+        }
     }
 
-    /// Replaces a provider by itself, refreshed.
-    pub(crate) fn replace(&mut self, number: usize, provider: RegisteredProvider) {
-        if let Some(known) = self.0.get_mut(number) {
-            *known = provider;
+    /// Removes a provider. Its place stays, because cursors of lists name the others by number.
+    pub(crate) fn remove(&mut self, removed: &RegisteredProvider) {
+        if let Some(known) = self.0.iter_mut().find(|known| Arc::ptr_eq(&known.provider, &removed.provider)) {
+            *known = RegisteredProvider::removed();
+        }
+    }
+
+    /// Replaces a provider by itself, refreshed, unless it was removed.
+    pub(crate) fn replace(&mut self, refreshed: RegisteredProvider) {
+        if let Some(known) = self.0.iter_mut().find(|known| Arc::ptr_eq(&known.provider, &refreshed.provider))
+        {
+            *known = refreshed;
         }
     }
 

@@ -19,6 +19,7 @@ use super::{
     definitions::DefinitionCache,
     entry::{Definition, ProvidedEntry},
     page::ProviderPage,
+    subscription::ProviderSubscription,
 };
 use crate::server::{
     ConnectionEvent, Cx, ListKind, PageRequest, RequestError, Scope, SessionHandle, Target, catalogue::lists,
@@ -308,6 +309,18 @@ impl<P: Provider> Provider for ToolSearch<P> {
         self.provider.unwatch(uri);
     }
 
+    fn subscribe(
+        &self,
+        cx: Cx,
+        uris: Vec<String>,
+    ) -> impl Future<Output = Result<ProviderSubscription, RequestError>> + Send {
+        self.provider.subscribe(cx, uris)
+    }
+
+    fn unsubscribe(&self, cx: Cx, uri: String) -> impl Future<Output = ()> + Send {
+        self.provider.unsubscribe(cx, uri)
+    }
+
     fn connection_event(&self, event: ConnectionEvent<'_>) -> Result<(), RpcError> {
         self.provider.connection_event(event)
     }
@@ -327,6 +340,14 @@ impl<P: Provider> Provider for ToolSearch<P> {
 
     fn is_gated(&self) -> bool {
         self.provider.is_gated()
+    }
+
+    fn known_tools(&self) -> Vec<Tool> {
+        tools().into()
+    }
+
+    fn lint(&self) -> Vec<String> {
+        self.provider.lint()
     }
 
     fn contains(&self, server: ServerKey) -> bool {

@@ -40,6 +40,12 @@ impl Watches {
         let watched = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         watched.keys().for_each(|uri| added.provider.watch(uri));
     }
+
+    /// Has a provider that was removed watch nothing.
+    pub(crate) fn withdraw_from(&self, removed: &RegisteredProvider) {
+        let watched = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        watched.keys().for_each(|uri| removed.provider.unwatch(uri));
+    }
 }
 
 fn resource_providers(providers: &Providers) -> impl Iterator<Item = &RegisteredProvider> {

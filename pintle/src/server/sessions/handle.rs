@@ -154,29 +154,43 @@ impl SessionHandle {
         self.answer(SessionRequest::Custom(request)).await
     }
 
-    /// Sends a request of another server, outside of any call, and returns its answer.
+    /// Sends a request of another server, outside of any call, and returns its answer. An error of the client is that of the
+    /// answer.
     #[cfg(feature = "client")]
-    pub(crate) async fn forward_request(&self, request: InputRequest) -> Result<RawObject, SessionError> {
-        self.answer(SessionRequest::Custom(request)).await
+    pub(crate) async fn forward_request(
+        &self,
+        request: InputRequest,
+    ) -> Result<RawObject, pintle_types::RpcError> {
+        let failed = |error: &dyn fmt::Display| pintle_types::RpcError::internal(error.to_string());
+        match self.answered(SessionRequest::Custom(request)).await.map_err(|error| failed(&error))? {
+            Ok(answer) => Ok(answer),
+            Err(AskError::Refused(error)) => Err(error),
+            Err(error) => Err(failed(&error)),
+        }
+    }
+
+    /// Sends a request, and waits for its answer as this type.
+    async fn answer<R: DeserializeOwned>(&self, request: SessionRequest) -> Result<R, SessionError> {
+        let failed = |reason: String| SessionError::Failed { reason };
+        let result = self.answered(request).await?.map_err(|error| failed(error.to_string()))?;
+        result.decode().map_err(|error| failed(plain_error(&error)))
     }
 
     /// Sends a request, and waits for its answer.
-    async fn answer<R: DeserializeOwned>(&self, request: SessionRequest) -> Result<R, SessionError> {
+    async fn answered(&self, request: SessionRequest) -> Result<Result<RawObject, AskError>, SessionError> {
         let (sender, answer) = oneshot::channel();
         let limit = self.live()?.server().snapshot().settings.question;
         let span = self.send(request, sender)?;
-        let failed = |reason: String| SessionError::Failed { reason };
         let answered = tokio::time::timeout(limit, answer.instrument(span.clone())).await;
         let answered = answered.map_err(|_| {
             telemetry::fault(&span, "timeout");
-            failed(format!("no answer within {limit:?}"))
+            SessionError::Failed { reason: format!("no answer within {limit:?}") }
         })?;
         let result = answered.map_err(|_| SessionError::Ended)?;
         if let Err(AskError::Refused(error)) = &result {
             telemetry::failed(&span, error);
         }
-        let result = result.map_err(|error| failed(error.to_string()))?;
-        result.decode().map_err(|error| failed(plain_error(&error)))
+        Ok(result)
     }
 
     /// Sends a request. Returns its span.

@@ -17,7 +17,7 @@ use tracing::Span;
 use super::{OVERHEAD, StreamConnection, TURN, changes::OpenSubscription};
 use crate::{
     server::{
-        OnNotification,
+        OnNotification, Principal,
         call::{cx::Cx, sink::CallSink},
         clock::now,
         dispatch,
@@ -165,9 +165,8 @@ impl StreamConnection {
     }
 
     /// Makes later messages wait for a call, if they depend on it.
-    pub(super) fn raise_barrier(&mut self, snapshot: &Snapshot, call: &Call) {
-        if snapshot.defers()
-            && call.precedes_others()
+    pub(super) fn raise_barrier(&mut self, call: &Call) {
+        if call.precedes_others()
             && let Some(ticket) = call.ticket()
         {
             self.barrier.get_or_insert_default().ticket = Some(ticket);
@@ -235,6 +234,8 @@ impl StreamConnection {
         self.send(acknowledgement.into());
         if let Some(ticket) = call.ticket() {
             self.inbox.follow(listener.watched());
+            let subscriber = Principal::of(self.principal.as_deref(), self.context.extensions()).into();
+            self.inbox.edit_owner(|owner| owner.subscriber = Some(subscriber));
             self.listens.insert(ticket, OpenSubscription { call, listener, _span: span });
         }
     }

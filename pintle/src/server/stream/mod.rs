@@ -499,7 +499,7 @@ impl StreamConnection {
 
     /// Starts a call, or queues it if the concurrency limit is reached.
     fn admit(&mut self, snapshot: &Arc<Snapshot>, call: Call, cx: &mut Context<'_>) {
-        self.raise_barrier(snapshot, &call);
+        self.raise_barrier(&call);
         let at_once = self.queue.is_empty() && !self.is_full() && self.active() < snapshot.settings.running;
         if at_once {
             return self.begin(snapshot, call, cx);

@@ -190,6 +190,8 @@ impl StreamConnection {
     pub(super) fn register_session(&self) {
         if let Some(peer) = self.engine.peer() {
             self.live.0.open(peer.clone());
+            let number = self.live.0.facts.number;
+            self.inbox.edit_owner(|owner| owner.session = Some(number));
             let live: Arc<dyn LiveSession> = self.live.0.clone();
             self.server.session_registry().add(&live);
         }

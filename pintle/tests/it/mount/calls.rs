@@ -87,7 +87,7 @@ fn desk(git: &Server) -> Server {
 async fn everything_works_three_levels_deep() {
     each(&desk(&git()), &ALL, json!({}), async |client| {
         assert_eq!(client.tool("code_git_branch").await, "main", "the state is that of the mounted server");
-        assert_eq!(client.tool("own").await, "1");
+        assert_eq!(client.tool("own").await, "2", "its own, and the mounted one");
         let got = client.call("prompts/get", json!({"name": "code_git_review"})).await;
         assert_eq!(got["result"]["messages"][0]["content"]["text"], "Review it.", "{got}");
         let read = client.call("resources/read", json!({"uri": "git://head"})).await;

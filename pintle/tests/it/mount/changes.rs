@@ -48,6 +48,47 @@ async fn tools_that_come_and_go_are_announced_and_used() {
 }
 
 #[tokio::test]
+async fn a_server_that_is_removed_is_gone_for_clients_and_can_come_back() {
+    let git = || Server::new("git", "1").tool(tool("status", || async { "clean" }));
+    let first = git();
+    let desk = Server::new("desk", "1").mount("git", first.clone()).mount("notes", git());
+    each(&desk, &[R4, R5], json!({}), async |client| {
+        client.listen(&[]).await;
+        assert!(desk.remove_provider("git") && !desk.remove_provider("git"));
+        assert_eq!(client.hear().await["method"], "notifications/tools/list_changed");
+        assert_eq!(tools(client).await, ["notes_status"]);
+        let gone = client.call("tools/call", json!({"name": "git_status"})).await;
+        assert_eq!(gone["error"]["message"], "no such tool: `git_status`", "{gone}");
+        // What changes in it is no change of this server any more.
+        first.tools_changed();
+        desk.add_provider(pintle::server::Mount::new("git", git())).unwrap();
+        assert_eq!(client.hear().await["method"], "notifications/tools/list_changed");
+        assert_eq!(client.tool("git_status").await, "clean");
+        assert_eq!(client.heard(), Vec::<Value>::new());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn names_lints_and_queries_include_mounted_servers() {
+    let git = Server::new("git", "1")
+        .tool(tool("status", || async { "clean" }))
+        .tool(tool("statuz", || async { "secret" }).requires(["admin"]).hidden());
+    let desk = Server::new("desk", "1").mount("git", git);
+    let warning = "`git`: the tool `status` has no description";
+    assert!(desk.lint().iter().any(|lint| lint.starts_with(warning)), "{:?}", desk.lint());
+    assert!(desk.tools_where(|tool: &pintle::types::schema::Tool| tool.name == "git_status").len() == 1);
+    let nobody = pintle::server::Caller::new();
+    let raw = crate::support::line_client::Raw::known(&desk, nobody);
+    let mut client = Client::over(raw, R4, json!({})).await;
+    let unknown = client.call("tools/call", json!({"name": "git_statuz2"})).await;
+    assert_eq!(
+        unknown["error"]["message"], "no such tool: `git_statuz2`; did you mean `git_status`?",
+        "a hidden one is not suggested"
+    );
+}
+
+#[tokio::test]
 async fn updates_of_resources_reach_their_subscribers_under_their_outer_uris() {
     let git = Server::new("git", "1")
         .resource(resource("git://head", "head", || async { "abc" }))

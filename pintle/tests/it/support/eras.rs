@@ -201,7 +201,7 @@ impl Client {
         self.heard.drain(..).collect()
     }
 
-    async fn recv(&mut self) -> Value {
+    pub(crate) async fn recv(&mut self) -> Value {
         let message = tokio::time::timeout(Duration::from_secs(20), self.raw.recv()).await;
         message.unwrap_or_else(|_| panic!("nothing came ({})", self.revision))
     }

@@ -197,6 +197,9 @@ impl Session {
             kept: (!transient).then(Box::default),
         };
         session.follow(&mut session.lock());
+        if let Some(kept) = &session.kept {
+            session.inbox.edit_owner(|owner| owner.session = Some(kept.facts.number));
+        }
         session
     }
 

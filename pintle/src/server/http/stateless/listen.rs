@@ -19,7 +19,7 @@ use tokio::time::Sleep;
 
 use super::event;
 use crate::server::{
-    Authenticated, Server,
+    Authenticated, Principal, Server,
     access::peer_address::AddressKey,
     call::context::RequestContext,
     changes::{ChangeInbox, Recipient},
@@ -59,6 +59,8 @@ pub(in crate::server::http) fn answer(cx: &HttpRequestCx, listen: Listen) -> Res
     let permit = SubscriptionPermit::take(cx)?;
     let inbox = server.changes().join();
     inbox.follow(listener.watched());
+    let subscriber = Principal::of(call.principal(), context.left()).into();
+    inbox.edit_owner(|owner| owner.subscriber = Some(subscriber));
     http.0.change_hub.add(&inbox);
     http.0.connect();
     let mut first = Vec::new();

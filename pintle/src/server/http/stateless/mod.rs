@@ -55,7 +55,7 @@ pub(super) fn admit(
     Admitted::Answered(match cx.snapshot.service.admit(request, &arrival) {
         Err((id, error)) => refused(&Refusal::new(admission_status(error.code), error), Some(&id)),
         Ok(Inbound::Call(call)) => match rights::check_call(&cx.snapshot, &cx.context, &call) {
-            Ok(()) if cx.snapshot.defers() && call.is_deferred() => return Admitted::Deferred(call),
+            Ok(()) if call.is_deferred() => return Admitted::Deferred(call),
             Ok(()) => return Admitted::Stateless(call),
             Err(response) => *response,
         },

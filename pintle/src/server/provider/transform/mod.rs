@@ -13,7 +13,7 @@ use pintle_proto::{
 };
 use pintle_types::{
     Notification, RawObject, RawValue, RpcError, method,
-    schema::{CacheScope, Resource, ServerCapabilities},
+    schema::{CacheScope, Resource, ServerCapabilities, Tool},
 };
 use serde_json::value::to_raw_value;
 
@@ -23,6 +23,7 @@ use super::{
     changes::ProviderChanges,
     entry::{Definition, ProvidedEntry},
     page::{ProviderPage, key},
+    subscription::ProviderSubscription,
 };
 use crate::{
     Error,
@@ -443,6 +444,15 @@ impl<P: Provider> Provider for Transform<P> {
         }
     }
 
+    async fn subscribe(&self, cx: Cx, mut uris: Vec<String>) -> Result<ProviderSubscription, RequestError> {
+        uris.retain(|uri| !self.is_removed(ListKind::Resources, uri));
+        self.provider.subscribe(cx, uris).await
+    }
+
+    fn unsubscribe(&self, cx: Cx, uri: String) -> impl Future<Output = ()> + Send {
+        self.provider.unsubscribe(cx, uri)
+    }
+
     fn connection_event(&self, event: ConnectionEvent<'_>) -> Result<(), RpcError> {
         self.provider.connection_event(event)
     }
@@ -462,6 +472,22 @@ impl<P: Provider> Provider for Transform<P> {
 
     fn is_gated(&self) -> bool {
         self.provider.is_gated()
+    }
+
+    fn known_tools(&self) -> Vec<Tool> {
+        let mut tools = self.provider.known_tools();
+        tools.retain_mut(|tool| match self.outer_name(ListKind::Tools, &tool.name) {
+            Some(name) => {
+                tool.name = name.to_owned();
+                true
+            }
+            None => false,
+        });
+        tools
+    }
+
+    fn lint(&self) -> Vec<String> {
+        self.provider.lint()
     }
 
     fn contains(&self, server: ServerKey) -> bool {

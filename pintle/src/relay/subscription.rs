@@ -1,0 +1,335 @@
+//! The changes of the server behind, and the subscriptions to them.
+//!
+//! If all clients share the first connection, it reports the changes to all of them. Otherwise each session is notified of the
+//! changes that its own connection reports, and the clients of a principal without a session of those of its connections. The first
+//! one is for the rest: sessions that have used nothing yet, and anonymous clients that share nothing.
+
+use std::{
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use pintle_types::{RpcError, method, schema::ClientCapabilities};
+use tokio::{
+    runtime::Handle,
+    time::{Instant, sleep, timeout_at},
+};
+
+use super::{
+    Inner, Relay,
+    forward::upstream_capabilities,
+    link::{MAX_SUBSCRIBE_WAIT, no_subscription, send_subscription},
+    listeners::{PrimaryListener, TaskGuard},
+    upstream::{LinkSharing, sharing_principal},
+    watched::WatchTask,
+};
+use crate::{
+    client::{Change, Event},
+    lock::lock,
+    server::{Cx, InboxOwner, OwnedPrincipal, ProviderSubscription, SessionHandle},
+};
+
+/// The delay before a connection that was lost is opened again without a call. It doubles with each attempt.
+const RECONNECT_DELAY: Duration = Duration::from_secs(1);
+const MAX_RECONNECT_DELAY: Duration = Duration::from_secs(60);
+
+/// The changes that are possible when a connection was opened again.
+const ANY_LIST: &[Change] = &[Change::Tools, Change::Prompts, Change::Resources];
+
+impl Relay {
+    /// Prepares a subscription of a client: watches the resources over the connection whose changes it is notified of.
+    pub(super) async fn subscribe_for(
+        &self,
+        cx: &Cx,
+        uris: Vec<String>,
+    ) -> Result<ProviderSubscription, RpcError> {
+        let (upstream, options) = (&self.inner.upstream, self.options.links);
+        if upstream.is_shared(options.sharing) {
+            return self.watch_over_primary(uris, None).await;
+        }
+        let capabilities = upstream_capabilities(self, cx);
+        if let Some(session) = cx.session() {
+            return self.watch_in_session(cx, &session, capabilities, &uris).await;
+        }
+        match sharing_principal(cx, options.sharing) {
+            Some(principal) => self.watch_for_principal(principal, capabilities, uris).await,
+            None => {
+                let listener = upstream.listen_to_primary().await?;
+                self.watch_over_primary(uris, Some(listener)).await
+            }
+        }
+    }
+
+    /// Ends the subscription of a session. Those of other clients end with what they hold.
+    pub(super) fn unsubscribe_for(&self, cx: &Cx, uri: &str) {
+        if let Some(link) = cx.session().and_then(|session| self.inner.upstream.session_link(&session)) {
+            link.unwatch(uri);
+        }
+    }
+
+    /// Watches resources over the first connection.
+    async fn watch_over_primary(
+        &self,
+        uris: Vec<String>,
+        listener: Option<PrimaryListener>,
+    ) -> Result<ProviderSubscription, RpcError> {
+        let mut subscription = ProviderSubscription::new();
+        if !uris.is_empty() {
+            let link = self.inner.upstream.live_primary().await?;
+            let watched = PrimaryWatch::new(self, uris);
+            let late = Instant::now() + MAX_SUBSCRIBE_WAIT;
+            for uri in &watched.uris {
+                let settled = timeout_at(late, self.inner.watched.settled(uri)).await;
+                if let Err(error) = settled.unwrap_or_else(|_| Err(no_subscription(&link.connection))) {
+                    subscription.refuse(uri.as_str(), error);
+                }
+            }
+            subscription.hold(watched);
+        }
+        subscription.hold(listener);
+        Ok(subscription)
+    }
+
+    /// Watches resources over the connection of a session.
+    async fn watch_in_session(
+        &self,
+        cx: &Cx,
+        session: &SessionHandle,
+        capabilities: ClientCapabilities,
+        uris: &[String],
+    ) -> Result<ProviderSubscription, RpcError> {
+        let mut subscription = ProviderSubscription::new();
+        // A `subscriptions/listen` within a session is refused by the server.
+        if cx.method() != method::RESOURCES_SUBSCRIBE {
+            return Ok(subscription);
+        }
+        let lease = self.inner.upstream.lease(cx, &capabilities, self.options.links).await?;
+        let link = lease.link();
+        for (uri, error) in link.watch_all(uris).await {
+            link.unwatch(&uri);
+            subscription.refuse(uri, error);
+        }
+        self.keep_session(session, capabilities);
+        Ok(subscription)
+    }
+
+    /// Opens the connection of a session again when it has ended, as long as the session watches something.
+    fn keep_session(&self, session: &SessionHandle, capabilities: ClientCapabilities) {
+        let Some(slot) = self.inner.upstream.session_slot(session) else { return };
+        let mut keeper = lock(&slot.keeper);
+        if keeper.as_ref().is_some_and(|task| !task.0.is_finished()) {
+            return;
+        }
+        let (relay, place) = (Arc::downgrade(&self.inner), Arc::downgrade(&slot));
+        let (session, limits) = (session.clone(), self.options.links.limits);
+        let task = tokio::spawn(async move {
+            let mut delay = RECONNECT_DELAY;
+            loop {
+                let Some(link) = place.upgrade().and_then(|slot| slot.link.last()) else { return };
+                link.connection.clone().wait().await;
+                if session.is_closed() || link.watched.is_empty() {
+                    return;
+                }
+                drop(link);
+                sleep(delay).await;
+                let Some(inner) = relay.upgrade() else { return };
+                match inner.upstream.reopen_session(&session, &capabilities, limits).await {
+                    Ok(()) => delay = RECONNECT_DELAY,
+                    Err(_) => delay = (delay * 2).min(MAX_RECONNECT_DELAY),
+                }
+            }
+        });
+        *keeper = Some(TaskGuard(task.abort_handle()));
+    }
+
+    /// Watches resources over all connections of a principal, of which there is at least one as long as it listens.
+    async fn watch_for_principal(
+        &self,
+        principal: OwnedPrincipal,
+        capabilities: ClientCapabilities,
+        uris: Vec<String>,
+    ) -> Result<ProviderSubscription, RpcError> {
+        let (mut subscription, options) = (ProviderSubscription::new(), self.options.links);
+        let lease = self.inner.upstream.lease_for_listening(&principal, &capabilities, options).await?;
+        let watch = PrincipalWatch::new(&self.inner, principal.clone(), uris);
+        for link in self.inner.upstream.links_of(&principal) {
+            watch.uris.iter().for_each(|uri| link.watch(uri));
+        }
+        for (uri, error) in lease.link().watch_all(&watch.uris).await {
+            subscription.refuse(uri, error);
+        }
+        let relay = Arc::downgrade(&self.inner);
+        let task = tokio::spawn(async move {
+            let (mut lease, mut delay) = (lease, RECONNECT_DELAY);
+            loop {
+                let connection = lease.connection.clone();
+                connection.wait().await;
+                drop(lease);
+                lease = loop {
+                    sleep(delay).await;
+                    let Some(inner) = relay.upgrade() else { return };
+                    match inner.upstream.lease_for_listening(&principal, &capabilities, options).await {
+                        Ok(lease) => {
+                            delay = RECONNECT_DELAY;
+                            let is_listener =
+                                |owner: &InboxOwner| owner.subscriber.as_ref() == Some(&principal);
+                            inner.upstream.attached().publish_to(ANY_LIST, &is_listener);
+                            break lease;
+                        }
+                        Err(_) => delay = (delay * 2).min(MAX_RECONNECT_DELAY),
+                    }
+                };
+            }
+        });
+        subscription.hold((TaskGuard(task.abort_handle()), watch));
+        Ok(subscription)
+    }
+
+    /// Subscribes to the resources that are watched over the first connection by now, and unsubscribes from others.
+    pub(super) fn send_subscriptions(&self) {
+        send_subscriptions(&self.inner);
+    }
+
+    /// Forwards the changes of the server behind, from the first time that this is called within a runtime.
+    pub(super) fn listen(&self) {
+        if let Ok(runtime) = Handle::try_current()
+            && self.inner.upstream.attached().begin()
+        {
+            runtime.spawn(forward_changes(Arc::downgrade(&self.inner), self.options.links.sharing));
+        }
+    }
+}
+
+/// Resources that are watched over the first connection, until this is dropped.
+struct PrimaryWatch {
+    relay: Weak<Inner>,
+    uris: Vec<String>,
+}
+
+impl PrimaryWatch {
+    fn new(relay: &Relay, uris: Vec<String>) -> Self {
+        uris.iter().for_each(|uri| relay.inner.watched.hold(uri));
+        relay.send_subscriptions();
+        Self { relay: Arc::downgrade(&relay.inner), uris }
+    }
+}
+
+impl Drop for PrimaryWatch {
+    fn drop(&mut self) {
+        let Some(inner) = self.relay.upgrade() else { return };
+        self.uris.iter().for_each(|uri| inner.watched.release(uri));
+        send_subscriptions(&inner);
+    }
+}
+
+/// Resources that are watched over the connections of a principal, until this is dropped.
+struct PrincipalWatch {
+    relay: Weak<Inner>,
+    principal: OwnedPrincipal,
+    uris: Vec<String>,
+}
+
+impl PrincipalWatch {
+    fn new(relay: &Arc<Inner>, principal: OwnedPrincipal, uris: Vec<String>) -> Self {
+        relay.upstream.listeners().add(&principal, &uris);
+        Self { relay: Arc::downgrade(relay), principal, uris }
+    }
+}
+
+impl Drop for PrincipalWatch {
+    fn drop(&mut self) {
+        let Some(inner) = self.relay.upgrade() else { return };
+        let unwatched = inner.upstream.listeners().remove(&self.principal, &self.uris);
+        for link in inner.upstream.links_of(&self.principal) {
+            unwatched.iter().for_each(|uri| link.unwatch(uri));
+        }
+    }
+}
+
+/// Sends the subscriptions of the first connection in a task, unless there is one.
+fn send_subscriptions(inner: &Arc<Inner>) {
+    if let Ok(runtime) = Handle::try_current()
+        && inner.watched.begin() == WatchTask::Needed
+    {
+        let relay = Arc::downgrade(inner);
+        runtime.spawn(async move {
+            loop {
+                let Some(inner) = relay.upgrade() else { return };
+                let Ok(link) = inner.upstream.live_primary().await else { return inner.watched.end() };
+                let Some(request) = inner.watched.next() else { return };
+                drop(inner);
+                let refused = send_subscription(&link.connection, &request).await;
+                let Some(inner) = relay.upgrade() else { return };
+                inner.watched.answered(&request, refused);
+            }
+        });
+    }
+}
+
+/// Forwards the changes that the first connection reports, until the relay is dropped.
+async fn forward_changes(relay: Weak<Inner>, sharing: LinkSharing) {
+    let mut delay = RECONNECT_DELAY;
+    // The first one is open.
+    let mut is_open = true;
+    loop {
+        let Some(inner) = relay.upgrade() else { return };
+        if !is_open && !inner.upstream.keeps_primary(sharing) {
+            let mut opened = inner.upstream.primary_opened();
+            // It may have been opened again before.
+            let is_closed = inner.upstream.primary().is_closed();
+            drop(inner);
+            if is_closed && opened.changed().await.is_err() {
+                return;
+            }
+            is_open = true;
+            continue;
+        }
+        let Ok(link) = inner.upstream.live_primary().await else {
+            drop(inner);
+            sleep(delay).await;
+            delay = (delay * 2).min(MAX_RECONNECT_DELAY);
+            continue;
+        };
+        delay = RECONNECT_DELAY;
+        let connection = link.connection.clone();
+        drop(inner);
+        if let Ok(mut changes) = connection.changes().await {
+            drop(connection);
+            if let Some(inner) = relay.upgrade() {
+                send_subscriptions(&inner);
+            }
+            // Ends when the connection does: then it is opened again.
+            while let Some(event) = changes.next().await {
+                let Some(inner) = relay.upgrade() else { return };
+                publish(&inner, sharing, link.catalogue.note(&event));
+            }
+        } else {
+            connection.wait().await;
+        }
+        let Some(inner) = relay.upgrade() else { return };
+        if !inner.upstream.can_reopen() {
+            return;
+        }
+        is_open = false;
+        let changes = link.catalogue.note(&Event::Reopened);
+        // Nobody depends on one that was closed because it was not needed.
+        if inner.upstream.keeps_primary(sharing) || !link.is_over() {
+            publish(&inner, sharing, changes);
+        }
+        inner.watched.reset();
+        drop(inner);
+        sleep(delay).await;
+    }
+}
+
+/// Publishes changes that the first connection reports to those who depend on it.
+fn publish(inner: &Inner, sharing: LinkSharing, changes: &[Change]) {
+    let upstream = &inner.upstream;
+    if upstream.identity().is_in_loop() || changes.is_empty() {
+        return;
+    }
+    match upstream.is_shared(sharing) {
+        true => upstream.attached().publish_all(changes),
+        false => upstream.attached().publish_to(changes, &upstream.primary_audience()),
+    }
+}

@@ -1,0 +1,31 @@
+use crate::server::Principal;
+
+/// On whose behalf an inbox collects changes.
+#[derive(Debug, Default)]
+pub(crate) struct InboxOwner {
+    /// The number of the session, if there is one.
+    pub(crate) session: Option<u64>,
+    /// The principal of the subscriptions without a session, if there are any.
+    pub(crate) subscriber: Option<OwnedPrincipal>,
+}
+
+/// A selection of inboxes, by their owners.
+pub(crate) type Audience<'a> = dyn Fn(&InboxOwner) -> bool + Send + Sync + 'a;
+
+/// A [`Principal`] to compare with others.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub(crate) enum OwnedPrincipal {
+    Local,
+    Anonymous,
+    Named(Box<str>),
+}
+
+impl From<Principal<'_>> for OwnedPrincipal {
+    fn from(principal: Principal<'_>) -> Self {
+        match principal {
+            Principal::Local => Self::Local,
+            Principal::Anonymous => Self::Anonymous,
+            Principal::Named(name) => Self::Named(name.into()),
+        }
+    }
+}

@@ -1,0 +1,52 @@
+use std::{any::Any, fmt};
+
+use pintle_types::RpcError;
+
+/// The subscription of a client, as far as a [`Provider`](crate::server::Provider) takes part in it: see
+/// [`Provider::subscribe`](crate::server::Provider::subscribe).
+#[derive(Default)]
+pub struct ProviderSubscription {
+    held: Vec<Box<dyn Any + Send>>,
+    refused: Vec<(String, RpcError)>,
+}
+
+impl ProviderSubscription {
+    /// Creates a subscription that needs nothing to be kept.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Keeps a value until the subscription of a client without a session ends. In a session it is dropped when the subscription
+    /// was acknowledged: [`Provider::unsubscribe`](crate::server::Provider::unsubscribe) ends it.
+    pub fn hold(&mut self, value: impl Any + Send) {
+        self.held.push(Box::new(value));
+    }
+
+    /// Refuses one of the resources: it cannot be watched.
+    pub fn refuse(&mut self, uri: impl Into<String>, error: impl Into<RpcError>) {
+        self.refused.push((uri.into(), error.into()));
+    }
+
+    /// Returns the resources that were refused, and why.
+    pub fn refused(&self) -> impl Iterator<Item = (&str, &RpcError)> {
+        self.refused.iter().map(|(uri, error)| (&**uri, error))
+    }
+
+    /// Renames the resources that were refused.
+    pub(crate) fn renamed(mut self, rename: impl Fn(&str) -> String) -> Self {
+        self.refused.iter_mut().for_each(|(uri, _)| *uri = rename(uri));
+        self
+    }
+
+    /// Takes over what another provider keeps. What it refused is up to the caller.
+    pub(crate) fn join(&mut self, other: Self) -> Vec<(String, RpcError)> {
+        self.held.extend(other.held);
+        other.refused
+    }
+}
+
+impl fmt::Debug for ProviderSubscription {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProviderSubscription").field("refused", &self.refused).finish_non_exhaustive()
+    }
+}
