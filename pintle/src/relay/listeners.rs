@@ -32,7 +32,7 @@ impl LinkListener {
             Self::Session(session) => changes.iter().for_each(|change| session.publish(change)),
             Self::Subscribers { principal, attached, identity } => {
                 if !identity.is_in_loop() {
-                    attached.publish_to(changes, &|owner| owner.subscriber.as_ref() == Some(principal));
+                    attached.publish_to(changes, &|owner| owner.subscriber.as_deref() == Some(principal));
                 }
             }
         }

@@ -172,7 +172,7 @@ impl Relay {
                         Ok(lease) => {
                             delay = RECONNECT_DELAY;
                             let is_listener =
-                                |owner: &InboxOwner| owner.subscriber.as_ref() == Some(&principal);
+                                |owner: &InboxOwner| owner.subscriber.as_deref() == Some(&principal);
                             inner.upstream.attached().publish_to(ANY_LIST, &is_listener);
                             break lease;
                         }

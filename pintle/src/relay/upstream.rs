@@ -202,8 +202,8 @@ impl Upstream {
     pub(super) fn primary_audience(&self) -> impl Fn(&InboxOwner) -> bool + Send + Sync + use<> {
         let (sessions, listeners) = (self.sessions.open(), self.listeners.principals());
         move |owner| {
-            owner.session.is_some_and(|session| !sessions.contains(&session))
-                || owner.subscriber.as_ref().is_some_and(|subscriber| !listeners.contains(subscriber))
+            owner.session.is_some_and(|session| !sessions.contains(&session.get()))
+                || owner.subscriber.as_deref().is_some_and(|subscriber| !listeners.contains(subscriber))
         }
     }
 

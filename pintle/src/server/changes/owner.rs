@@ -1,12 +1,14 @@
+use std::num::NonZeroU64;
+
 use crate::server::Principal;
 
 /// On whose behalf an inbox collects changes.
 #[derive(Debug, Default)]
 pub(crate) struct InboxOwner {
     /// The number of the session, if there is one.
-    pub(crate) session: Option<u64>,
-    /// The principal of the subscriptions without a session, if there are any.
-    pub(crate) subscriber: Option<OwnedPrincipal>,
+    pub(crate) session: Option<NonZeroU64>,
+    /// The principal of the subscriptions without a session, if there are any. In a box, because most inboxes are those of sessions.
+    pub(crate) subscriber: Option<Box<OwnedPrincipal>>,
 }
 
 /// A selection of inboxes, by their owners.

@@ -235,7 +235,7 @@ impl StreamConnection {
         if let Some(ticket) = call.ticket() {
             self.inbox.follow(listener.watched());
             let subscriber = Principal::of(self.principal.as_deref(), self.context.extensions()).into();
-            self.inbox.edit_owner(|owner| owner.subscriber = Some(subscriber));
+            self.inbox.edit_owner(|owner| owner.subscriber = Some(Box::new(subscriber)));
             self.listens.insert(ticket, OpenSubscription { call, listener, _span: span });
         }
     }

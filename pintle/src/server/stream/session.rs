@@ -2,6 +2,7 @@
 
 use std::{
     collections::VecDeque,
+    num::NonZeroU64,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -191,7 +192,7 @@ impl StreamConnection {
         if let Some(peer) = self.engine.peer() {
             self.live.0.open(peer.clone());
             let number = self.live.0.facts.number;
-            self.inbox.edit_owner(|owner| owner.session = Some(number));
+            self.inbox.edit_owner(|owner| owner.session = NonZeroU64::new(number));
             let live: Arc<dyn LiveSession> = self.live.0.clone();
             self.server.session_registry().add(&live);
         }

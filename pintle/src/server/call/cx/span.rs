@@ -4,6 +4,7 @@ use pintle_proto::{
     http::MCP_SESSION_ID,
     server::{Body, Call, Outcome},
 };
+use pintle_types::method;
 use tracing::Span;
 
 use super::Cx;
@@ -15,7 +16,10 @@ use crate::{
 /// Creates the span of a call.
 pub(in crate::server::call) fn of_call(cx: &Cx) -> Span {
     let id = cx.call().id();
-    let facts = RequestFacts { id: Some(id), params: Some(cx.params()), ..facts(cx, cx.method()) };
+    // A name that nobody here knows is the client's, and of any length.
+    let is_known = method::find(cx.method()).is_some() || cx.snapshot().custom.contains_key(cx.method());
+    let method = if is_known { cx.method() } else { "_OTHER" };
+    let facts = RequestFacts { id: Some(id), params: Some(cx.params()), ..facts(cx, method) };
     telemetry::span(SpanKind::Server, &facts)
 }
 

@@ -60,7 +60,7 @@ pub(in crate::server::http) fn answer(cx: &HttpRequestCx, listen: Listen) -> Res
     let inbox = server.changes().join();
     inbox.follow(listener.watched());
     let subscriber = Principal::of(call.principal(), context.left()).into();
-    inbox.edit_owner(|owner| owner.subscriber = Some(subscriber));
+    inbox.edit_owner(|owner| owner.subscriber = Some(Box::new(subscriber)));
     http.0.change_hub.add(&inbox);
     http.0.connect();
     let mut first = Vec::new();
