@@ -316,13 +316,13 @@ impl Service {
         }
         let row = method::find(method);
         let capability = row.and_then(|row| row.capability);
-        let lacks = revision.knows(MessageKind::Request, method) == Knows::Lacks;
+        let lacks = || revision.knows(MessageKind::Request, method) == Knows::Lacks;
         let passed_on = match row {
             // Layers see what no handler answers, too.
             None => self.any_method || self.defers,
             Some(_) => self.any_method && capability == Some(Capability::Tasks),
         };
-        if passed_on && !lacks {
+        if passed_on && !lacks() {
             // The rules of an extension of this server come first.
             return !self
                 .extensions
