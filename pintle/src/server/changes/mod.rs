@@ -2,6 +2,7 @@
 //!
 //! A [`ChangeHub`] has one [`ChangeInbox`] for each connection, session and subscription. An inbox merges the changes that come
 //! while nobody reads it; a [`Recipient`] turns them into the notifications that its client wants and may see.
+#![cfg_attr(not(feature = "client"), allow(dead_code, unused_imports, reason = "only relays select inboxes"))]
 
 mod hub;
 mod inbox;
