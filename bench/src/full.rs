@@ -1,4 +1,4 @@
-//! A body that is there, in one piece.
+//! The body of requests and responses.
 
 use std::{
     convert::Infallible,
@@ -9,8 +9,15 @@ use std::{
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
-#[derive(Clone)]
-pub(crate) struct Full(pub(crate) Option<Bytes>);
+/// A body that is there, in one piece.
+#[derive(Clone, Debug)]
+pub struct Full(pub(crate) Option<Bytes>);
+
+impl From<Vec<u8>> for Full {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self(Some(bytes.into()))
+    }
+}
 
 impl Body for Full {
     type Data = Bytes;

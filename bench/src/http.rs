@@ -88,7 +88,8 @@ async fn open(http: &mut Http) -> Option<String> {
     Some(id)
 }
 
-fn post(body: Vec<u8>, headers: &[(&'static str, String)]) -> Option<Request<Full>> {
+/// Returns a request as a client sends it; `None` if a header is none.
+pub fn post(body: Vec<u8>, headers: &[(&'static str, String)]) -> Option<Request<Full>> {
     let mut request = Request::post("/mcp")
         .header("host", "127.0.0.1:8080")
         .header("content-type", "application/json")
@@ -97,7 +98,7 @@ fn post(body: Vec<u8>, headers: &[(&'static str, String)]) -> Option<Request<Ful
     for (name, value) in headers {
         request = request.header(*name, value);
     }
-    request.body(Full(Some(body.into()))).ok()
+    request.body(body.into()).ok()
 }
 
 async fn answered(http: &mut Http, request: Request<Full>) -> usize {

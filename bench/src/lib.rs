@@ -2,12 +2,13 @@
 
 pub mod client;
 pub mod drive;
-mod full;
+pub mod full;
 pub mod http;
 pub mod limit;
 pub mod pair;
 pub mod protocol;
 pub mod served;
 pub mod server;
+pub mod tasks;
 pub mod typed;
 pub mod wire;

@@ -55,7 +55,12 @@ pub(crate) fn calls(times: usize, server: &Server, at_once: usize, call: &[u8]) 
 }
 
 /// Writes, and reads as many lines. How many bytes came.
-async fn exchange(stream: &mut DuplexStream, bytes: &[u8], answers: usize, buffer: &mut [u8]) -> usize {
+pub(crate) async fn exchange(
+    stream: &mut DuplexStream,
+    bytes: &[u8],
+    answers: usize,
+    buffer: &mut [u8],
+) -> usize {
     if stream.write_all(bytes).await.is_err() {
         return 0;
     }

@@ -1,4 +1,4 @@
-//! The requests of a client: those that it sends, and those that it receives.
+//! The messages of a client: those that it sends, and those that it receives.
 
 use opentelemetry::{Context, trace::SpanKind};
 use pintle::{
@@ -11,14 +11,14 @@ use crate::{
     Telemetry, carrier, names,
     operation::{Ending, Operation},
     server::within,
-    telemetry::OperationFacts,
+    telemetry::{OperationFacts, bounded_notification},
 };
 
 /// The context of a call, for the input requests that come with its result.
 #[derive(Clone)]
 struct CallContext(Context);
 
-/// A request that is observed. One that is dropped was cancelled.
+/// A request or a notification that is observed. One that is dropped was cancelled.
 struct ObservedRequest(Option<Operation>);
 
 impl ObservedRequest {
@@ -35,11 +35,8 @@ impl Drop for ObservedRequest {
     }
 }
 
-/// Sends or answers a request in its span.
+/// Sends or answers a message in its span.
 pub(crate) async fn observe_message(telemetry: Telemetry, cx: Cx, next: Next) -> Result<RawObject> {
-    if cx.is_notification() {
-        return next.run(cx).await;
-    }
     let (kind, parent) = match cx.direction() {
         Direction::Out => (SpanKind::Client, Context::current()),
         Direction::In => {
@@ -49,7 +46,10 @@ pub(crate) async fn observe_message(telemetry: Telemetry, cx: Cx, next: Next) ->
     };
     let facts = OperationFacts {
         kind: kind.clone(),
-        method: cx.method(),
+        method: match (cx.is_notification(), cx.direction()) {
+            (true, Direction::In) => bounded_notification(cx.method()),
+            _ => cx.method(),
+        },
         target: cx.target(),
         revision: cx.revision().map(|revision| revision.as_str()),
         request_id: None,
@@ -65,7 +65,7 @@ pub(crate) async fn observe_message(telemetry: Telemetry, cx: Cx, next: Next) ->
     ended
 }
 
-/// Returns a request that carries the context.
+/// Returns a message that carries the context.
 fn carrying(cx: Cx, context: &Context) -> Cx {
     let cx = cx.with(CallContext(context.clone()));
     match carrier::carrying(cx.params(), context) {

@@ -1,4 +1,4 @@
-//! The requests of a server: those that it receives, and those that it sends.
+//! The messages of a server: requests and notifications that it receives, and requests that it sends.
 
 use std::{
     future::{Future, poll_fn},
@@ -17,7 +17,7 @@ use pintle::{
 use crate::{
     Telemetry, carrier, names,
     operation::{Ending, Operation},
-    telemetry::OperationFacts,
+    telemetry::{OperationFacts, bounded_notification},
 };
 
 /// A call that is observed. A call that is dropped was cancelled, or has ended its round with a question.
@@ -45,11 +45,8 @@ impl Drop for ObservedCall {
     }
 }
 
-/// Runs a call in its span.
+/// Runs a call, or handles a notification, in its span.
 pub(crate) async fn observe_call(telemetry: Telemetry, cx: Cx, next: Next) -> Outcome {
-    if cx.is_notification() {
-        return next.run(cx).await;
-    }
     let mut is_detached = cx.is_detached();
     let operation = match is_detached {
         // The work of a task, once more after a restart.
@@ -122,9 +119,10 @@ fn links(context: &Context) -> Vec<Link> {
 fn facts(cx: &Cx, kind: SpanKind) -> OperationFacts<'_> {
     OperationFacts {
         kind,
-        method: cx.method(),
+        method: if cx.is_notification() { bounded_notification(cx.method()) } else { cx.method() },
         target: cx.target(),
-        revision: Some(cx.peer().revision.as_str()),
+        // A notification without a session does not name one.
+        revision: (!cx.is_notification() || cx.session().is_some()).then(|| cx.peer().revision.as_str()),
         request_id: cx.request_id().map(ToString::to_string),
         client_address: cx.peer_address().map(|address| address.ip().to_string()),
         transport: cx.transport(),

@@ -35,7 +35,7 @@ struct Instruments {
     redactor: Redactor,
 }
 
-/// The facts of a request, of either side.
+/// The facts of a request or a notification, of either side.
 pub(crate) struct OperationFacts<'a> {
     pub(crate) kind: SpanKind,
     pub(crate) method: &'a str,
@@ -86,7 +86,7 @@ impl Telemetry {
         Self { links_callers: true, ..self }
     }
 
-    /// Records the requests that a server receives, and those that its calls send to clients.
+    /// Records the requests and notifications that a server receives, and the requests that its calls send to clients.
     #[must_use]
     pub fn observe_server(&self, server: Server) -> Server {
         let (calls, outgoing) = (self.clone(), self.clone());
@@ -95,7 +95,7 @@ impl Telemetry {
             .around_outgoing(move |request, next| observe_outgoing(outgoing.clone(), request, next))
     }
 
-    /// Records the requests that a client sends, and those that it receives from servers.
+    /// Records the requests and notifications that a client sends, and those that it receives from servers.
     pub fn observe_client(&self, client: Client) -> Client {
         let telemetry = self.clone();
         client.layer(&client::around(move |cx, next| observe_message(telemetry.clone(), cx, next)))
@@ -106,7 +106,7 @@ impl Telemetry {
         self.links_callers
     }
 
-    /// Starts the span of a request.
+    /// Starts the span of a request or a notification.
     pub(crate) fn start(&self, facts: OperationFacts<'_>, parent: &Context, links: Vec<Link>) -> Operation {
         let OperationFacts { kind, method, target, revision, request_id, client_address, transport } = facts;
         let method = &*cut(method, MAX_NAME);
@@ -153,6 +153,13 @@ impl Telemetry {
         let span = self.instruments.tracer.build_with_context(builder, parent);
         Operation { context: parent.with_span(span), duration, started: Instant::now(), attributes, name }
     }
+}
+
+/// Returns the name of a notification of a peer as it is recorded: nothing refuses one that nobody knows, and its name is the peer's.
+pub(crate) fn bounded_notification(method: &str) -> &str {
+    let is_known =
+        method_names::find(method).is_some() || method == method_names::tasks_extension::NOTIFICATIONS_TASKS;
+    if is_known { method } else { "_OTHER" }
 }
 
 fn scope() -> InstrumentationScope {

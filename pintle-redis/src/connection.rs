@@ -3,46 +3,47 @@
 use std::{io, sync::Arc, time::Duration};
 
 use pintle::server::StateKeys;
-use redis::{
-    AsyncConnectionConfig, Client, Cmd, ErrorKind, FromRedisValue, Pipeline, RedisError,
-    aio::{ConnectionManager, ConnectionManagerConfig, MultiplexedConnection},
+use redis::{Cmd, FromRedisValue, Pipeline, RedisError};
+
+use crate::{
+    backend::{Backend, BlockingConnection, failed},
+    keys::Keys,
+    options::RedisOptions,
+    sealing,
 };
 
-use crate::{keys::Keys, options::RedisOptions, sealing};
-
-/// A connection that all commands share. It reconnects with a growing delay.
+/// A connection that all commands share, with the names and the encoding of what is stored.
 #[derive(Clone)]
 pub(crate) struct Connection {
-    client: Client,
-    manager: ConnectionManager,
+    backend: Backend,
     pub(crate) keys: Arc<Keys>,
     pub(crate) options: Arc<RedisOptions>,
 }
 
-/// The delays between attempts to connect.
-const MIN_DELAY: Duration = Duration::from_millis(100);
-const MAX_DELAY: Duration = Duration::from_secs(2);
-
 impl Connection {
     pub(crate) async fn open(url: &str, options: RedisOptions) -> io::Result<Self> {
-        let client = Client::open(url).map_err(failed)?;
-        let config = ConnectionManagerConfig::new()
-            .set_min_delay(MIN_DELAY)
-            .set_max_delay(MAX_DELAY)
-            .set_number_of_retries(2)
-            .set_response_timeout(Some(options.timeout))
-            .set_connection_timeout(Some(options.timeout));
-        let manager = client.get_connection_manager_with_config(config).await.map_err(failed)?;
+        if options.prefix.contains(['{', '}']) {
+            let reason = format!(
+                "the prefix `{}` of keys has a brace, which a cluster would take for a hash tag: leave it out",
+                options.prefix
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
+        }
+        let backend = Backend::open(url, &options).await?;
         let keys = Arc::new(Keys::new(options.prefix.clone()));
-        Ok(Self { client, manager, keys, options: Arc::new(options) })
+        Ok(Self { backend, keys, options: Arc::new(options) })
+    }
+
+    /// Returns the same connection, for keys with one more part in their prefix.
+    pub(crate) fn with_prefix(&self, part: &str) -> Self {
+        let prefix = format!("{}:{part}", self.options.prefix);
+        let options = RedisOptions::clone(&self.options).prefix(&prefix);
+        Self { keys: Arc::new(Keys::new(prefix)), options: Arc::new(options), ..self.clone() }
     }
 
     /// Opens a connection for a command that blocks for up to `block`.
-    pub(crate) async fn blocking(&self, block: Duration) -> io::Result<MultiplexedConnection> {
-        let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(self.options.timeout))
-            .set_response_timeout(Some(block + self.options.timeout));
-        self.client.get_multiplexed_async_connection_with_config(&config).await.map_err(failed)
+    pub(crate) async fn blocking(&self, block: Duration) -> io::Result<BlockingConnection> {
+        self.backend.blocking(block, self.options.timeout).await
     }
 
     pub(crate) async fn run<T: FromRedisValue>(&self, command: &Cmd) -> io::Result<T> {
@@ -51,16 +52,16 @@ impl Connection {
 
     /// Runs a command, and returns the error of Redis as it is.
     pub(crate) async fn try_run<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, RedisError> {
-        command.query_async(&mut self.manager.clone()).await
+        command.query_async(&mut self.backend.clone()).await
     }
 
     pub(crate) async fn run_all<T: FromRedisValue>(&self, commands: &Pipeline) -> io::Result<T> {
-        commands.query_async(&mut self.manager.clone()).await.map_err(failed)
+        commands.query_async(&mut self.backend.clone()).await.map_err(failed)
     }
 
     /// Runs a command that has the same effect if it is run twice. It is repeated if the connection was lost.
     pub(crate) async fn run_again<T: FromRedisValue>(&self, commands: &Pipeline) -> io::Result<T> {
-        match commands.query_async(&mut self.manager.clone()).await {
+        match commands.query_async(&mut self.backend.clone()).await {
             Err(error) if error.is_connection_dropped() || error.is_unrecoverable_error() => {
                 self.run_all(commands).await
             }
@@ -97,19 +98,18 @@ impl Connection {
     }
 }
 
+/// The milliseconds of the Unix epoch that end the year 9999: Redis refuses an expiry that overflows.
+const LAST_TIME: u64 = 253_402_300_799_999;
+
+/// Returns the time, in milliseconds of the Unix epoch, until which Redis knows that something was used: it expires at `expires`, and the
+/// clocks of processes differ from that of Redis.
+pub(crate) fn known_until(expires: u64, margin: Duration) -> u64 {
+    expires.saturating_add(milliseconds(margin)).min(LAST_TIME)
+}
+
 /// Returns a duration in the milliseconds of an expiry, which is never zero.
 pub(crate) fn milliseconds(duration: Duration) -> u64 {
     /// A century: Redis refuses an expiry that overflows.
     const MAX: u128 = 100 * 365 * 24 * 3600 * 1000;
     u64::try_from(duration.as_millis().clamp(1, MAX)).unwrap_or(u64::MAX)
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "it stands where an error is given away")]
-pub(crate) fn failed(error: RedisError) -> io::Error {
-    let kind = match error.kind() {
-        ErrorKind::AuthenticationFailed => io::ErrorKind::PermissionDenied,
-        _ if error.is_timeout() => io::ErrorKind::TimedOut,
-        _ => io::ErrorKind::Other,
-    };
-    io::Error::new(kind, format!("Redis failed: {error}"))
 }

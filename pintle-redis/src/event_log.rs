@@ -14,7 +14,8 @@ use redis::{Pipeline, Value};
 
 use crate::{
     Redis,
-    connection::{Connection, failed, milliseconds},
+    backend::failed,
+    connection::{Connection, milliseconds},
 };
 
 /// The id of the entry that ends a stream.
@@ -29,6 +30,20 @@ end
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 redis.call('PEXPIRE', KEYS[2], ARGV[3])
 return 0";
+
+/// Replaces the description of a stream with this newest entry. Returns 0, 1 if another entry is the newest, and 2 if the stream is unknown
+/// or ended.
+const DESCRIBE: &str = r"
+local top = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)
+if #top == 0 or top[1][1] == ARGV[1] then return 2 end
+if top[1][1] ~= ARGV[2] then return 1 end
+redis.call('HSET', KEYS[2], ARGV[3], ARGV[4])
+redis.call('PEXPIRE', KEYS[1], ARGV[5])
+redis.call('PEXPIRE', KEYS[2], ARGV[5])
+return 0";
+
+/// The size of a description that says no more than which process runs which calls.
+const SMALL_OPENING: usize = 256;
 
 /// Ends a stream, after a last event if there is one. Returns 0, 1 if its position is taken, and 2 if the stream is unknown or ended.
 const FINISH: &str = r"
@@ -120,6 +135,29 @@ impl Connection {
         })
     }
 
+    async fn describe(&self, session: &str, newest: EventId, opening: &[u8]) -> io::Result<Appended> {
+        let key = self.keys.stream(session, newest.stream);
+        let top = match newest.place {
+            0 => "0-1".to_owned(),
+            place => format!("{place}-0"),
+        };
+        let mut commands = redis::pipe();
+        self.count(&mut commands, session, opening.len());
+        let describe = commands.cmd("EVAL");
+        describe.arg(DESCRIBE).arg(2).arg(&key).arg(self.keys.openings(session)).arg(END).arg(top);
+        describe.arg(newest.stream).arg(self.encode(&key, opening)?);
+        describe.arg(milliseconds(self.options.open_stream));
+        let (logged, outcome): (u64, i64) = self.run_all(&commands).await?;
+        if logged > self.options.session_bytes {
+            return Err(too_much(self.options.session_bytes));
+        }
+        Ok(match outcome {
+            0 => Appended::Done,
+            1 => Appended::Taken,
+            _ => Appended::Gone,
+        })
+    }
+
     async fn after(&self, session: &str, last: EventId) -> io::Result<Replay> {
         let key = self.keys.stream(session, last.stream);
         let mut commands = redis::pipe();
@@ -172,11 +210,15 @@ impl EventLog for Redis {
         Stored::later(async move {
             let connection = &self.0.connection;
             let key = connection.keys.stream(session, stream);
+            let mut commands = redis::pipe();
+            if opening.len() > SMALL_OPENING {
+                connection.count(&mut commands, session, opening.len());
+            }
             let opening = connection.encode(&key, &opening)?;
-            let mut open = redis::cmd("EVAL");
+            let open = commands.cmd("EVAL");
             open.arg(OPEN).arg(2).arg(&key).arg(connection.keys.openings(session));
             open.arg(stream).arg(opening).arg(milliseconds(connection.options.open_stream));
-            connection.run::<i64>(&open).await.map(drop)
+            connection.run_all::<redis::Value>(&commands).await.map(drop)
         })
     }
 
@@ -186,6 +228,10 @@ impl EventLog for Redis {
 
     fn append_last<'a>(&'a self, session: &'a str, id: EventId, data: Bytes) -> Stored<'a, Appended> {
         Stored::later(async move { self.0.connection.finish(session, id.stream, Some((id, data))).await })
+    }
+
+    fn describe<'a>(&'a self, session: &'a str, newest: EventId, opening: Bytes) -> Stored<'a, Appended> {
+        Stored::later(async move { self.0.connection.describe(session, newest, &opening).await })
     }
 
     fn after<'a>(&'a self, session: &'a str, last: EventId) -> Stored<'a, Replay> {

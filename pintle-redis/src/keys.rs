@@ -1,4 +1,5 @@
-//! The names of keys. All keys of a session have its id as their hash tag.
+//! The names of keys. All keys of a session have its id as their hash tag, so that a cluster has them in one place; so have the keys of all
+//! processes, and those of all tasks.
 
 use std::fmt::Write as _;
 
@@ -17,37 +18,62 @@ impl Keys {
 
     /// The record of a session.
     pub(crate) fn session(&self, session: &str) -> String {
-        format!("{}:s:{{{}}}", self.prefix, escaped(session))
+        format!("{}:s:{{{}}}", self.prefix, tag(session))
     }
 
     /// The processes that have a session.
     pub(crate) fn holders(&self, session: &str) -> String {
-        format!("{}:h:{{{}}}", self.prefix, escaped(session))
+        format!("{}:h:{{{}}}", self.prefix, tag(session))
     }
 
     /// The descriptions of the open streams of a session.
     pub(crate) fn openings(&self, session: &str) -> String {
-        format!("{}:o:{{{}}}", self.prefix, escaped(session))
+        format!("{}:o:{{{}}}", self.prefix, tag(session))
     }
 
     /// The events of a stream.
     pub(crate) fn stream(&self, session: &str, stream: impl std::fmt::Display) -> String {
-        format!("{}:l:{{{}}}:{stream}", self.prefix, escaped(session))
+        format!("{}:l:{{{}}}:{stream}", self.prefix, tag(session))
     }
 
     /// The bytes that the log has taken for a session in a window of time.
     pub(crate) fn logged_bytes(&self, session: &str, window: u64) -> String {
-        format!("{}:b:{{{}}}:{window}", self.prefix, escaped(session))
+        format!("{}:b:{{{}}}:{window}", self.prefix, tag(session))
     }
 
     /// The inbox of a process. It exists while the process does.
     pub(crate) fn inbox(&self, node: NodeId) -> String {
-        format!("{}:in:{node}", self.prefix)
+        format!("{}:{{nodes}}:in:{node}", self.prefix)
     }
 
     /// The log of changes.
     pub(crate) fn changes(&self) -> String {
-        format!("{}:changes", self.prefix)
+        format!("{}:{{nodes}}:changes", self.prefix)
+    }
+
+    /// The processes of the fleet, also those that are gone and that nobody has found yet.
+    pub(crate) fn processes(&self) -> String {
+        format!("{}:{{nodes}}:all", self.prefix)
+    }
+
+    /// A random number. It is another one, or none, if Redis has lost its data.
+    pub(crate) fn epoch(&self) -> String {
+        format!("{}:{{nodes}}:epoch", self.prefix)
+    }
+
+    /// One of the keys of all tasks, which have one hash tag.
+    pub(crate) fn tasks(&self, name: &str) -> String {
+        format!("{}:t:{{tasks}}:{name}", self.prefix)
+    }
+
+    /// The use of a value that is used once.
+    pub(crate) fn nonce(&self, nonce: &[u8; 32]) -> String {
+        format!("{}:n:{}", self.prefix, hex(nonce))
+    }
+
+    /// A bucket of a rate.
+    pub(crate) fn rate(&self, bucket: &str) -> String {
+        format!("{}:r:{bucket}", self.prefix)
     }
 
     /// The use of a call state.
@@ -63,8 +89,13 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     })
 }
 
+/// Returns the hash tag of a session. A tag is never empty: it would not be one.
+fn tag(session: &str) -> String {
+    if session.is_empty() { "%".to_owned() } else { escaped(session) }
+}
+
 /// Escapes the characters that could end the hash tag or look like another key.
-fn escaped(id: &str) -> String {
+pub(crate) fn escaped(id: &str) -> String {
     id.bytes().fold(String::with_capacity(id.len()), |mut text, byte| {
         match byte {
             b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' | b'-' | b'_' => text.push(char::from(byte)),
@@ -72,6 +103,23 @@ fn escaped(id: &str) -> String {
         }
         text
     })
+}
+
+/// Returns the text that was [`escaped`].
+pub(crate) fn unescaped(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        rest = after;
+        if *first != b'%' {
+            bytes.push(*first);
+            continue;
+        }
+        let (digits, after) = rest.split_at_checked(2)?;
+        bytes.push(u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?);
+        rest = after;
+    }
+    String::from_utf8(bytes).ok()
 }
 
 #[cfg(test)]
@@ -85,10 +133,15 @@ mod tests {
         let mut all: Vec<_> = ids.iter().map(|id| keys.session(id)).collect();
         for key in &all {
             assert_eq!((key.matches('{').count(), key.matches('}').count()), (1, 1), "{key}");
+            assert!(!key.contains("{}"), "{key}");
         }
         all.sort();
         all.dedup();
         assert_eq!(all.len(), ids.len());
         assert_eq!(keys.stream("00ff", 3), "p:l:{00ff}:3");
+        for id in ids {
+            assert_eq!(unescaped(&escaped(id)).as_deref(), Some(id));
+        }
+        assert_eq!(unescaped("%3"), None);
     }
 }

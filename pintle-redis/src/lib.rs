@@ -13,19 +13,38 @@
 //! Each request of a client may then reach another process: the balancer needs no affinity. The page `docs/scale.md` of the
 //! repository says what holds when processes or the store fail.
 //!
-//! Redis 6.2 or newer is needed, without modules. Its `maxmemory-policy` has to be `noeviction`. Every key expires. A cluster is not
-//! supported: the inbox of a process and the log of changes are read with one command.
+//! Redis 6.2 or newer is needed, without modules. Its `maxmemory-policy` has to be `noeviction`. Every key expires.
+//!
+//! The address says which Redis it is:
+//!
+//! | address | what |
+//! |---|---|
+//! | `redis://user:password@host:6379/0` | one Redis |
+//! | `redis+cluster://user:password@host:7000,host:7001` | a cluster, with some of its nodes |
+//! | `redis+sentinel://user:password@host:26379,host:26379/NAME/0` | the primary that Sentinels have under `NAME` |
+//!
+//! With `rediss` instead of `redis`, all connections have TLS (feature `tls`).
 
+mod address;
+mod backend;
 mod connection;
 mod event_log;
 #[cfg(doctest)]
 mod guide;
 mod keys;
+mod lease;
+mod message_queue;
 mod node;
+mod nonces;
 mod options;
+mod rates;
+mod reader;
 mod replay_guard;
 mod sealing;
+mod sentinel;
 mod sessions;
+mod task_scripts;
+mod task_store;
 
 use std::{fmt, io, sync::Arc};
 
@@ -39,6 +58,7 @@ use pintle::server::{
 };
 
 pub use options::RedisOptions;
+pub use task_store::RedisTaskStore;
 
 use self::{connection::Connection, node::Node, replay_guard::PendingReleases};
 
@@ -85,6 +105,49 @@ impl Redis {
         connection.check_eviction().await;
         let node = Node::start(&connection).await?;
         Ok(Self(Arc::new(Shared { connection, node, releases: PendingReleases::default() })))
+    }
+
+    /// Returns the store of another service of this process, such as one at another path. It uses the same connection, and shares nothing
+    /// else: its keys have the name in their prefix.
+    ///
+    /// ```no_run
+    /// use pintle::{Server, server::StateKeys};
+    /// use pintle_redis::Redis;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let redis = Redis::connect("redis://127.0.0.1/").await?;
+    /// for name in ["notes", "files"] {
+    ///     let server = Server::new(name, "1.0.0").state_keys(StateKeys::from([7; 32]));
+    ///     let http = server.http()?.at(&format!("/{name}")).shared(redis.service(name).await?);
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if Redis cannot be reached.
+    pub async fn service(&self, name: &str) -> io::Result<Self> {
+        let connection = self.0.connection.with_prefix(&keys::escaped(name));
+        let node = Node::start(&connection).await?;
+        Ok(Self(Arc::new(Shared { connection, node, releases: PendingReleases::default() })))
+    }
+
+    /// Returns the store of tasks, so that any process can be asked for the tasks of all.
+    ///
+    /// ```no_run
+    /// use pintle::{Server, server::StateKeys, tasks::Tasks};
+    /// use pintle_redis::Redis;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let redis = Redis::connect("redis://127.0.0.1/").await?;
+    /// let server = Server::new("notes", "1.0.0")
+    ///     .state_keys(StateKeys::from([7; 32]))
+    ///     .with(Tasks::new().store(redis.tasks()));
+    /// let http = server.http()?.shared(redis);
+    /// # Ok(()) }
+    /// ```
+    pub fn tasks(&self) -> RedisTaskStore {
+        RedisTaskStore::new(self.0.connection.clone())
     }
 }
 

@@ -13,6 +13,8 @@ pub struct RedisOptions {
     pub(crate) ended_stream: Duration,
     pub(crate) stream_events: usize,
     pub(crate) session_bytes: u64,
+    /// The user, which may be empty, and the password.
+    pub(crate) sentinel_login: Option<(String, String)>,
 }
 
 impl Default for RedisOptions {
@@ -26,6 +28,7 @@ impl Default for RedisOptions {
             ended_stream: Duration::from_secs(300),
             stream_events: 1000,
             session_bytes: 32 << 20,
+            sentinel_login: None,
         }
     }
 }
@@ -69,6 +72,13 @@ impl RedisOptions {
     #[must_use]
     pub fn session_bytes(self, bytes: u64) -> Self {
         Self { session_bytes: bytes, ..self }
+    }
+
+    /// Sets the user and the password for Sentinels, if they need them. An empty user is the default one. Those in the address are for
+    /// Redis itself.
+    #[must_use]
+    pub fn sentinel_login(self, user: impl Into<String>, password: impl Into<String>) -> Self {
+        Self { sentinel_login: Some((user.into(), password.into())), ..self }
     }
 
     /// Sets the time for which the events of a stream are kept after its last event and, if it has ended, after its end. The defaults

@@ -18,7 +18,6 @@ local found = redis.call('GET', KEYS[1])
 if not found then return 2 end
 if string.match(found, '^%d+') ~= ARGV[1] then return 1 end
 redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
-redis.call('PEXPIRE', KEYS[2], ARGV[3])
 return 0";
 
 impl Connection {
@@ -54,10 +53,9 @@ impl Sessions for Redis {
     fn get<'a>(&'a self, id: &'a str, idle: Duration) -> Stored<'a, Option<VersionedSession>> {
         Stored::later(async move {
             let connection = &self.0.connection;
-            let (key, idle) = (connection.keys.session(id), milliseconds(idle));
+            let key = connection.keys.session(id);
             let mut commands = redis::pipe();
-            commands.cmd("GETEX").arg(&key).arg("PX").arg(idle);
-            commands.cmd("PEXPIRE").arg(connection.keys.holders(id)).arg(idle).ignore();
+            commands.cmd("GETEX").arg(&key).arg("PX").arg(milliseconds(idle));
             let (found,): (Option<Vec<u8>>,) = connection.run_again(&commands).await?;
             found.map(|value| connection.parse_session(&key, &value)).transpose()
         })
@@ -75,8 +73,7 @@ impl Sessions for Redis {
             let key = connection.keys.session(id);
             let value = connection.session_value(&key, version.saturating_add(1), &session)?;
             let mut replace = redis::cmd("EVAL");
-            replace.arg(REPLACE).arg(2).arg(&key).arg(connection.keys.holders(id));
-            replace.arg(version).arg(value).arg(milliseconds(idle));
+            replace.arg(REPLACE).arg(1).arg(&key).arg(version).arg(value).arg(milliseconds(idle));
             Ok(match connection.run(&replace).await? {
                 0 => Replaced::Done,
                 1 => Replaced::Conflict,

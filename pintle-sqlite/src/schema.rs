@@ -9,13 +9,16 @@ use std::{
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
-/// The format of the tables, in `user_version`.
-const FORMAT: u32 = 1;
-
 /// How long a process waits for another one that writes.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
-const TABLES: &str = "
+/// The statements that bring the tables from one format to the next, from an empty file on. `user_version` has the number of those that
+/// were run.
+///
+/// A change is one more text at the end, which has to leave the tables usable by the statements of the version before: a column with
+/// a default, an index, or a table. So a process that has the file open goes on while a newer one opens it. It is refused when
+/// it opens the file again.
+const FORMATS: &[&str] = &["
     CREATE TABLE task (
         id TEXT PRIMARY KEY NOT NULL,
         owner TEXT NOT NULL,
@@ -34,36 +37,36 @@ const TABLES: &str = "
     CREATE TABLE usage (account TEXT PRIMARY KEY NOT NULL, tasks INTEGER NOT NULL, bytes INTEGER NOT NULL) WITHOUT ROWID;
     INSERT INTO usage VALUES ('', 0, 0);
     CREATE TABLE lease (holder TEXT PRIMARY KEY NOT NULL, until INTEGER NOT NULL) WITHOUT ROWID;
-";
+"];
 
 /// Opens the file, and creates it with its tables if there is none.
 pub(crate) fn open(path: &Path) -> io::Result<Connection> {
     create_private(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags).map_err(|error| failed(&error))?;
-    prepare(&mut connection).map_err(|error| failed(&error))??;
+    prepare(&mut connection, FORMATS).map_err(|error| failed(&error))??;
     Ok(connection)
 }
 
-fn prepare(connection: &mut Connection) -> rusqlite::Result<io::Result<()>> {
+fn prepare(connection: &mut Connection, formats: &[&str]) -> rusqlite::Result<io::Result<()>> {
     connection.busy_timeout(BUSY_TIMEOUT)?;
     set_wal(connection)?;
     // Every commit is on the disk when it returns.
     connection.pragma_update(None, "synchronous", "FULL")?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let format: u32 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    match format {
-        0 => {
-            transaction.execute_batch(TABLES)?;
-            transaction.pragma_update(None, "user_version", FORMAT)?;
-        }
-        FORMAT => {}
-        other => {
-            let message = format!(
-                "the file of tasks has format {other}, and this version reads {FORMAT}: use another file"
-            );
-            return Ok(Err(io::Error::new(io::ErrorKind::InvalidData, message)));
-        }
+    let Some(missing) = usize::try_from(format).ok().and_then(|format| formats.get(format..)) else {
+        let message = format!(
+            "the file of tasks has format {format}, and this version reads up to {}: update this program, or use another file",
+            formats.len()
+        );
+        return Ok(Err(io::Error::new(io::ErrorKind::InvalidData, message)));
+    };
+    for change in missing {
+        transaction.execute_batch(change)?;
+    }
+    if !missing.is_empty() {
+        transaction.pragma_update(None, "user_version", u32::try_from(formats.len()).unwrap_or(u32::MAX))?;
     }
     transaction.commit()?;
     Ok(Ok(()))
@@ -112,4 +115,60 @@ fn create_private(path: &Path) -> io::Result<()> {
 /// Returns an error of SQLite as one of I/O.
 pub(crate) fn failed(error: &rusqlite::Error) -> io::Error {
     io::Error::other(format!("the file of tasks: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The next format, as it may be one day.
+    const NEXT: &str = "ALTER TABLE task ADD COLUMN tool TEXT NOT NULL DEFAULT \'\'";
+
+    fn connect(path: &Path, formats: &[&str]) -> io::Result<Connection> {
+        let mut connection = Connection::open(path).map_err(|error| failed(&error))?;
+        prepare(&mut connection, formats).map_err(|error| failed(&error))??;
+        Ok(connection)
+    }
+
+    fn insert(connection: &Connection, id: &str) -> usize {
+        let text = "INSERT INTO task (id, owner, account, version, expires, holder, unread, bytes, body)
+             VALUES (?1, \'o\', \'o\', 0, 1, NULL, 0, 1, x\'00\')";
+        connection.execute(text, [id]).unwrap()
+    }
+
+    #[test]
+    fn a_file_of_the_format_before_is_brought_to_the_next_while_a_process_of_the_version_before_uses_it() {
+        let path = std::env::temp_dir().join(format!("pintle-sqlite-format-{}", std::process::id()));
+        let next: Vec<&str> = FORMATS.iter().copied().chain([NEXT]).collect();
+        let before = connect(&path, FORMATS).unwrap();
+        insert(&before, "old");
+
+        let after = connect(&path, &next).unwrap();
+        insert(&before, "of the old process");
+        after.execute("UPDATE task SET tool = \'echo\' WHERE id = \'old\'", []).unwrap();
+        let tools: Vec<String> = after
+            .prepare("SELECT tool FROM task ORDER BY id DESC")
+            .unwrap()
+            .query_map([], |row| row.get(0))
+            .unwrap()
+            .collect::<Result<_, _>>()
+            .unwrap();
+        assert_eq!(tools, ["echo", ""]);
+        let owners: u32 = before.query_row("SELECT count(owner) FROM task", [], |row| row.get(0)).unwrap();
+        assert_eq!(owners, 2);
+
+        // The version before does not open it again.
+        let refused = connect(&path, FORMATS).unwrap_err().to_string();
+        let expected = format!(
+            "the file of tasks has format {}, and this version reads up to {}",
+            next.len(),
+            FORMATS.len()
+        );
+        assert!(refused.starts_with(&expected) && refused.ends_with("use another file"), "{refused}");
+        connect(&path, &next).unwrap();
+        drop((before, after));
+        for end in ["", "-wal", "-shm"] {
+            let _ = fs::remove_file(format!("{}{end}", path.display()));
+        }
+    }
 }

@@ -130,7 +130,7 @@ fn has_room(
 /// Adds to what an account, and all of them together, use.
 fn charge(transaction: &Transaction<'_>, account: &str, tasks: i64, bytes: i64) -> rusqlite::Result<()> {
     let mut add = transaction.prepare_cached(
-        "INSERT INTO usage VALUES (?1, ?2, ?3)
+        "INSERT INTO usage (account, tasks, bytes) VALUES (?1, ?2, ?3)
          ON CONFLICT (account) DO UPDATE SET tasks = tasks + excluded.tasks, bytes = bytes + excluded.bytes",
     )?;
     for name in [account, ""] {
@@ -261,7 +261,7 @@ impl TaskStore for SqliteTaskStore {
         let holder = holder.to_owned();
         self.run(move |transaction| {
             let mut renew = transaction.prepare_cached(
-                "INSERT INTO lease VALUES (?1, ?2) ON CONFLICT (holder) DO UPDATE SET until = excluded.until",
+                "INSERT INTO lease (holder, until) VALUES (?1, ?2) ON CONFLICT (holder) DO UPDATE SET until = excluded.until",
             )?;
             renew.execute(params![holder, number(until)])?;
             // Those of processes that have ended, once they have no tasks any more.

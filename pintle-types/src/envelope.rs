@@ -296,4 +296,26 @@ mod tests {
         assert_eq!(params.get("arguments"), Some(r#"{"a": 1}"#));
         assert_eq!(params.without(&[]).as_str(), r#"{"name":"x","arguments":{"a": 1},"_meta":{ }}"#);
     }
+
+    #[test]
+    fn what_follows_an_object_that_was_read_before_is_read() {
+        let meta = format!(r#"{{"client":{{"name":"{}","version":"1"}}}}"#, "x".repeat(100));
+        let message = |meta: &str| {
+            let params = format!(r#"{{"name":"a","_meta":{meta},"arguments":{{"b":1}}}}"#);
+            Message::parse(format!(r#"{{"jsonrpc":"2.0","id":1,"method":"x","params":{params}}}"#).as_bytes())
+        };
+        let first = message(&meta);
+        let Ok(Message::Request(request)) = &first else { panic!("{first:?}") };
+        let params = request.params.as_ref().unwrap();
+        assert_eq!((params.get("_meta"), params.get("arguments")), (Some(&*meta), Some(r#"{"b":1}"#)));
+        assert_eq!(message(&meta), first);
+        let shorter = &meta[..meta.len() - 1];
+        for malformed in [shorter, &format!("{meta}}}"), &format!("{meta} x"), &format!("{meta}{meta}")] {
+            assert!(message(malformed).is_err(), "{malformed}");
+        }
+        for other in [format!(r#"{shorter},"more":1}}"#), format!("{meta} "), meta.replace("1", "2")] {
+            let Ok(Message::Request(request)) = message(&other) else { panic!("{other}") };
+            assert_eq!(request.params.unwrap().get("_meta"), Some(other.trim_end()));
+        }
+    }
 }

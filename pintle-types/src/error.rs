@@ -71,7 +71,31 @@ impl RpcError {
     /// assert_eq!(error.data.unwrap().get(), r#"{"retryAfterMs":1000}"#);
     /// ```
     pub fn overloaded(message: impl Into<Cow<'static, str>>, retry_after_ms: u64) -> Self {
-        Self::new(ErrorCode::OVERLOADED, message).with_data(&OverloadData { retry_after_ms })
+        Self::new(ErrorCode::OVERLOADED, message)
+            .with_data(&OverloadData { retry_after_ms, unavailable: false })
+    }
+
+    /// Creates an error for a receiver that lacks something for now, such as a store that cannot be reached: the sender may try again
+    /// after so many milliseconds.
+    ///
+    /// It has the code of an [overload](Self::overloaded), and clients send such a request again. Over HTTP a server sends it with 503 and
+    /// `Retry-After`.
+    ///
+    /// ```
+    /// use pintle_types::{ErrorCode, RpcError};
+    ///
+    /// let error = RpcError::unavailable("the store cannot be reached now: try again later", 1000);
+    /// assert_eq!(error.code, ErrorCode::OVERLOADED);
+    /// assert!(error.is_unavailable());
+    /// ```
+    pub fn unavailable(message: impl Into<Cow<'static, str>>, retry_after_ms: u64) -> Self {
+        Self::new(ErrorCode::OVERLOADED, message)
+            .with_data(&OverloadData { retry_after_ms, unavailable: true })
+    }
+
+    /// Returns whether the receiver lacks something for now, `data.unavailable`, and the sender has not exceeded a limit.
+    pub fn is_unavailable(&self) -> bool {
+        self.data_as().is_some_and(|data: OverloadData| data.unavailable)
     }
 
     /// Returns the milliseconds after which the request may be repeated, `data.retryAfterMs`, if the error states them.
@@ -102,6 +126,14 @@ impl RpcError {
 #[serde(rename_all = "camelCase")]
 struct OverloadData {
     retry_after_ms: u64,
+    /// Whether no limit is exceeded.
+    #[serde(default, skip_serializing_if = "is_false")]
+    unavailable: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 impl PartialEq for RpcError {

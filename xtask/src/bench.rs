@@ -3,6 +3,7 @@
 
 mod bridge;
 mod command;
+mod fleet;
 mod gateway;
 mod peers;
 
@@ -48,8 +49,13 @@ pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
     if args == ["--peers"] {
         return peers::command();
     }
-    if args == ["--bridge"] {
-        return bridge::command();
+    if let ["--bridge", quick @ ..] = &*args.iter().map(String::as_str).collect::<Vec<_>>()
+        && matches!(quick, [] | ["--quick"])
+    {
+        return bridge::command(if quick.is_empty() { bridge::ALL } else { bridge::QUICK });
+    }
+    if args == ["--fleet"] {
+        return fleet::command();
     }
     if args == ["--gateway"] {
         return gateway::command();
@@ -74,7 +80,7 @@ fn run(args: &[String]) -> Result<&'static BenchRun, Failure> {
         [quick] if quick == "--quick" => Ok(&QUICK),
         _ => Err(Failure::new(
             format!(
-                "`{}` is not `--quick`, `--peers`, `--bridge`, `--gateway` or `--command`",
+                "`{}` is not `--quick`, `--peers`, `--bridge`, `--gateway`, `--fleet` or `--command`",
                 args.join(" ")
             ),
             REPEAT,
@@ -130,7 +136,8 @@ mod tests {
         assert_eq!(written(&["--quick"]), Ok(false));
         assert_eq!(
             written(&["--fast"]),
-            Err("`--fast` is not `--quick`, `--peers`, `--bridge`, `--gateway` or `--command`".to_owned())
+            Err("`--fast` is not `--quick`, `--peers`, `--bridge`, `--gateway`, `--fleet` or `--command`"
+                .to_owned())
         );
     }
 

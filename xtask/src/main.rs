@@ -108,7 +108,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "bench",
-        usage: "[--quick | --peers | --bridge | --command]",
+        usage: "[--quick | --peers | --bridge [--quick] | --command]",
         about: "what a request costs beside a bare server; rewrites the table in bench/README.md",
         run: bench::command,
     },

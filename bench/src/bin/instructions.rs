@@ -4,13 +4,14 @@
 
 use std::{hint::black_box, process::ExitCode};
 
-use bench::{client, http, pair, protocol, protocol::Case, server, typed};
+use bench::{client, http, pair, protocol, protocol::Case, server, tasks, typed};
 
 fn main() -> ExitCode {
     let cases = || {
         protocol::CASES
             .iter()
             .chain(server::CASES)
+            .chain(tasks::CASES)
             .chain(typed::CASES)
             .chain(pair::CASES)
             .chain(http::CASES)

@@ -10,6 +10,10 @@ use crate::{failure::Failure, storage};
 const MAX_BYTES: u64 = 4 << 20;
 const FILE: &str = "logins.json";
 const CREDENTIALS: &str = "credentials.json";
+/// The tokens of the principals of gateways, which are not those of the user.
+const PRINCIPALS: &str = "principals.json";
+/// The limit of logins of principals that are kept, each of one principal to one target.
+const MAX_PRINCIPALS: usize = 5_000;
 
 /// The name that users are shown as the application.
 pub(crate) const APPLICATION: &str = "pintle";
@@ -134,6 +138,11 @@ pub(crate) fn unusable(error: &Error) -> Failure {
 /// Returns the file of tokens.
 pub(crate) fn credentials() -> Result<File, Failure> {
     Ok(File::at(storage::directory()?.join(CREDENTIALS)))
+}
+
+/// Returns the file of the tokens that principals of a gateway have for its targets.
+pub(crate) fn principal_credentials() -> Result<File, Failure> {
+    Ok(File::at(storage::directory()?.join(PRINCIPALS)).max_issuers(MAX_PRINCIPALS))
 }
 
 /// Returns the login whose tokens are for this server: for its URL, or for a part of it that contains the URL.

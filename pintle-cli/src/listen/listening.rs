@@ -47,6 +47,11 @@ impl Listening {
         })
     }
 
+    /// Returns the address as a URL, if only this machine can connect.
+    pub(crate) fn local_url(&self) -> Option<String> {
+        self.is_local.then(|| format!("http://{}", self.address))
+    }
+
     /// Returns whether only this machine can connect, and needs no token.
     pub(crate) fn is_open_to_local(&self) -> bool {
         self.is_local && matches!(self.access, Access::Open)
@@ -58,15 +63,15 @@ impl Listening {
     }
 
     /// Serves a server at `/mcp`, and over HTTP+SSE at `/sse`, until the command is interrupted. Clients that send the token are one principal.
-    pub(crate) async fn serve_server(self, server: &Server) -> Result<(), Failure> {
+    pub(crate) async fn serve_server(self, server: &Server, output: &Output) -> Result<(), Failure> {
         let failed = |error: std::io::Error| Failure::internal(&error);
         let http = server.http().map_err(|error| Failure::internal(&error))?.guard(self.guard);
         let http = http.at(ENDPOINT).two_endpoints(SSE_STREAM, SSE_MESSAGES);
         let serving = match self.access {
-            Access::Open => http.serve(self.listener).map_err(failed)?,
+            Access::Open => reporting(http, output).serve(self.listener).map_err(failed)?,
             access @ (Access::Bearer(_) | Access::Routes) => {
                 let service = BearerService::new(access, http);
-                HttpServer::new(service).serve(self.listener).map_err(failed)?
+                reporting(service, output).serve(self.listener).map_err(failed)?
             }
         };
         serving.wait().await;
@@ -83,22 +88,30 @@ impl Listening {
         self,
         routes: Arc<Routes>,
         beside: Arc<dyn Beside>,
+        output: &Output,
     ) -> Result<HttpServing, Failure> {
         let service = RoutedService { guard: Arc::new(self.guard), access: self.access, routes, beside };
-        HttpServer::new(service).serve(self.listener).map_err(|error| Failure::internal(&error))
+        reporting(service, output).serve(self.listener).map_err(|error| Failure::internal(&error))
     }
 
     /// Answers requests until the command is interrupted. Requests for other hosts, from other web pages and without the token are
     /// refused.
-    pub(crate) async fn serve<F, Fut>(self, answer: F) -> Result<(), Failure>
+    pub(crate) async fn serve<F, Fut>(self, answer: F, output: &Output) -> Result<(), Failure>
     where
         F: Fn(Request<RequestBody>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Response<ServedBody>> + Send + 'static,
     {
         let service = HttpService::new(Arc::new(self.guard), self.access, Arc::new(answer));
         let serving =
-            HttpServer::new(service).serve(self.listener).map_err(|error| Failure::internal(&error))?;
+            reporting(service, output).serve(self.listener).map_err(|error| Failure::internal(&error))?;
         serving.wait().await;
         Ok(())
     }
+}
+
+/// Returns a server for a service, which prints why it accepts no connections.
+fn reporting<S>(service: S, output: &Output) -> HttpServer<S> {
+    let output = output.clone();
+    HttpServer::new(service)
+        .on_accept_error(move |error| output.note(format!("no connection is accepted: {error}")))
 }

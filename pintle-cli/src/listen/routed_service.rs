@@ -28,10 +28,19 @@ pub(super) struct RoutedService {
     pub(super) beside: Arc<dyn Beside>,
 }
 
+/// A page that browsers open, when it is there.
+pub(crate) type BrowserPage = Pin<Box<dyn Future<Output = Response<String>> + Send>>;
+
 /// The pages and the log of a verb, beside its servers.
 pub(crate) trait Beside: Send + Sync {
     /// Returns the page of a path, if there is one.
     fn page(&self, path: &str) -> Option<Page>;
+
+    /// Answers a request for a page that browsers open, which have no token.
+    fn browser_page(&self, request: &Request<RequestBody>) -> Option<BrowserPage> {
+        let _ = request;
+        None
+    }
 
     /// Called for a request that was refused before its message was handled.
     fn refused(&self, path: &str, status: StatusCode, start: Instant);
@@ -107,6 +116,9 @@ impl RoutedService {
         if self.guard.check(&Head::new(request.method(), request.uri(), request.headers())).is_err() {
             let message = "the `Host` or the `Origin` of the request is not allowed: use the URL that was printed, or start this with `--allow-host`";
             return now(refused(&Refusal::forbidden(message.to_owned())));
+        }
+        if let Some(page) = self.beside.browser_page(&request) {
+            return Box::pin(async move { page.await.map(ServedBody::full) });
         }
         let mut page = self.beside.page(request.uri().path());
         if let Some(page) = page.take_if(|page| page.is_open) {

@@ -64,9 +64,15 @@ impl Routes {
     }
 
     /// Serves a server at a path, in place of the one that is there. The first server is also at the two paths of the old transport.
-    pub(crate) fn insert(&self, path: &str, server: &Server) -> Result<(), Failure> {
+    /// `prepare` adds more settings.
+    pub(crate) fn insert(
+        &self,
+        path: &str,
+        server: &Server,
+        prepare: impl FnOnce(Http) -> Http,
+    ) -> Result<(), Failure> {
         let http = server.http().map_err(|error| Failure::internal(&error))?.guard(self.guard.clone());
-        let http = http.at(path);
+        let http = prepare(http.at(path));
         let is_first = self.read().first().is_none_or(|first| &*first.path == path);
         let http = if is_first { http.two_endpoints(SSE_STREAM, SSE_MESSAGES) } else { http };
         let service = match &self.protection {

@@ -15,7 +15,7 @@ impl Endpoint {
         &self,
         target: ResolvedTarget,
         client: Client,
-        auth: Option<impl Auth + Clone>,
+        auth: Option<impl Auth>,
         starts: ProgramStarts,
         output: &Output,
     ) -> Result<Relay, Failure> {
@@ -34,14 +34,13 @@ impl Endpoint {
                 Relay::connect(client, move || ready(start())).await
             }
             ResolvedTarget::Url(url) => {
-                // What cannot be used at all is reported as the other verbs do.
-                drop(self.http(&url)?);
-                let endpoint = self.clone();
-                let open = move || match &auth {
-                    Some(auth) => Ok(endpoint.http(&url)?.auth(auth.clone())),
-                    None => endpoint.http(&url),
+                // What cannot be used at all is reported as the other verbs do. All connections share their sockets.
+                let http = self.http(&url)?;
+                let http = match auth {
+                    Some(auth) => http.auth(auth),
+                    None => http,
                 };
-                Relay::connect(client, move || ready(open().map_err(io_error))).await
+                Relay::connect(client, move || ready(Ok(http.clone()))).await
             }
         };
         opened.map_err(|error| self.explain(&error))

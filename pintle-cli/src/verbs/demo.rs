@@ -53,5 +53,5 @@ pub(super) async fn run(args: DemoArgs, output: &Output) -> Result<(), Failure> 
     };
     let listening = args.listen.listen(&address, "demo").await?;
     listening.announce(ENDPOINT, output)?;
-    listening.serve_server(&server).await
+    listening.serve_server(&server, output).await
 }

@@ -1,13 +1,13 @@
 //! Targets that are no MCP server: each has its message, its exit code, and something to type next.
 
-use std::{fmt::Write as _, net::TcpListener};
+use std::fmt::Write as _;
 
-use crate::support::{Printed, scripted_http::serve, snapshot, typed};
+use crate::support::{Printed, free_address::free_address, scripted_http::serve, snapshot, typed};
 
 #[test]
 fn each_has_its_message_and_its_code() {
     let html = "<html><body>Welcome!</body></html>";
-    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let closed = free_address().to_string();
     let mut found = String::new();
     for (what, address) in [
         ("port closed", closed),

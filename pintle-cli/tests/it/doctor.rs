@@ -1,10 +1,10 @@
 //! Diagnoses of servers that work and of those that do not.
 
-use std::net::TcpListener;
-
 use serde_json::Value;
 
-use crate::support::{HttpServing, Printed, protected::ProtectedServer, scripted_http::serve, typed};
+use crate::support::{
+    HttpServing, Printed, free_address::free_address, protected::ProtectedServer, scripted_http::serve, typed,
+};
 
 /// The steps as `name: status`.
 fn steps(printed: &Printed) -> Vec<String> {
@@ -54,7 +54,7 @@ fn a_server_that_works_passes_every_step() {
 
 #[test]
 fn each_failure_has_something_to_do() {
-    let closed = format!("http://{}/mcp", TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap());
+    let closed = format!("http://{}/mcp", free_address());
     let page = format!("http://{}/mcp", serve("200 OK", "text/html", "<html></html>"));
     let missing = format!("http://{}/mcp", serve("404 Not Found", "text/html", "<html></html>"));
     let broken = format!("http://{}/mcp", serve("500 Internal Server Error", "text/plain", "out of cheese"));

@@ -39,13 +39,25 @@ impl From<&'static str> for ProofError {
     }
 }
 
-/// Checks a proof for a request with this token. Returns the digest of the body, if the client has signed it.
+/// A proof that is valid for its request, and was not used in this process before.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct CheckedProof {
+    /// The digest of the body, if the client has signed it.
+    pub(super) content_digest: Option<String>,
+    /// The value that identifies the proof to other processes, and its expiry.
+    pub(super) nonce: ([u8; 32], u64),
+}
+
+/// The reason why a proof that was used is not accepted.
+pub(super) const USED: &str = "the proof was used before; create one for each request";
+
+/// Checks a proof for a request with this token.
 pub(super) fn check(
     proof: &str,
     token: &str,
     proven: &ProofContext<'_>,
     seen: &Replay,
-) -> Result<Option<String>, ProofError> {
+) -> Result<CheckedProof, ProofError> {
     let signed = Signed::parse(proof).ok_or("the proof is not a JWT")?;
     if signed.header.typ.as_deref() != Some("dpop+jwt") {
         return Err("the proof is not of the type `dpop+jwt`".into());
@@ -81,8 +93,11 @@ pub(super) fn check(
     let jti = text("jti").filter(|jti| !jti.is_empty()).ok_or("the proof has no `jti`")?;
     let used = Used { holder: proven.holder, thumbprint: proven.thumbprint, jti, issued_at: issued };
     match seen.note(&used, proven.now) {
-        Use::First => Ok(text("content_digest").map(str::to_owned)),
-        Use::Again => Err("the proof was used before; create one for each request".into()),
+        Use::First => Ok(CheckedProof {
+            content_digest: text("content_digest").map(str::to_owned),
+            nonce: used.nonce(),
+        }),
+        Use::Again => Err(USED.into()),
         Use::TooMany => Err(ProofError::TooMany),
     }
 }
@@ -130,7 +145,7 @@ mod tests {
         };
         let seen = Replay::default();
         let check = |proof: &str| match check(proof, "t0ken", &proven, &seen) {
-            Ok(digest) => Ok(digest),
+            Ok(proof) => Ok(proof.content_digest),
             Err(ProofError::Wrong(why)) => Err(why.to_owned()),
             Err(ProofError::TooMany) => Err("too many".to_owned()),
         };

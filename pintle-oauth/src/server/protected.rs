@@ -4,7 +4,10 @@ use http::Uri;
 use pintle::{
     Error, Result, Server,
     proto::http::Guard,
-    server::http::{Cors, Http, HttpServing},
+    server::{
+        NonceStore,
+        http::{Cors, Http, HttpServing},
+    },
 };
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, ToSocketAddrs};
@@ -66,6 +69,8 @@ pub struct Protected {
     documentation: Option<String>,
     pub(super) dpop_only: bool,
     pub(super) replay: Arc<Replay>,
+    /// The proofs that other processes have accepted.
+    pub(super) nonces: Option<Arc<dyn NonceStore>>,
     pub(super) keeps_token: bool,
     /// Returns the name of a principal, in place of its key.
     pub(super) names: Option<Arc<PrincipalNames>>,
@@ -100,9 +105,29 @@ impl Protected {
             documentation: None,
             dpop_only: false,
             replay: Arc::default(),
+            nonces: None,
             keeps_token: false,
             names: None,
         })
+    }
+
+    /// Also records the DPoP proofs that were used in a store that several processes share, such as `pintle_redis::Redis`, so that a
+    /// proof is accepted once by all of them. By default each process accepts it once. If the store cannot be reached, requests with a
+    /// proof are refused with 503.
+    ///
+    /// ```
+    /// # use pintle_oauth::server::Protected;
+    /// use pintle::server::MemoryNonceStore;
+    ///
+    /// # fn with(protected: Protected) -> Protected {
+    /// // In production: a store that all processes reach.
+    /// protected.nonce_store(MemoryNonceStore::new())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn nonce_store(mut self, store: impl NonceStore) -> Self {
+        self.nonces = Some(Arc::new(store));
+        self
     }
 
     /// Accepts tokens of another issuer as well. The first verifier that [takes](Verify::takes) a token decides: add one that

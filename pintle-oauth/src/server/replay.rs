@@ -112,15 +112,28 @@ impl Seen {
     }
 }
 
-/// Digests a list of texts with their lengths, so that different lists never collide.
+impl Used<'_> {
+    /// Returns the value that identifies the proof to other processes, and its expiry in seconds of the Unix epoch.
+    pub(super) fn nonce(&self) -> ([u8; 32], u64) {
+        (long_digest_of([self.thumbprint, self.jti]), self.issued_at.saturating_add(WINDOW))
+    }
+}
+
 fn digest_of(texts: [&str; 2]) -> [u8; 16] {
+    let mut key = [0; 16];
+    key.copy_from_slice(&long_digest_of(texts)[..16]);
+    key
+}
+
+/// Digests a list of texts with their lengths, so that different lists never collide.
+fn long_digest_of(texts: [&str; 2]) -> [u8; 32] {
     let mut context = Context::new(&SHA256);
     for text in texts {
         context.update(&(text.len() as u64).to_be_bytes());
         context.update(text.as_bytes());
     }
-    let mut key = [0; 16];
-    key.copy_from_slice(&context.finish().as_ref()[..16]);
+    let mut key = [0; 32];
+    key.copy_from_slice(context.finish().as_ref());
     key
 }
 

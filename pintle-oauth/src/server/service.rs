@@ -31,7 +31,7 @@ use super::{
     challenge::Challenge,
     clock,
     document::Metadata,
-    dpop::{self, ProofContext, ProofError},
+    dpop::{self, CheckedProof, ProofContext, ProofError, USED},
     form,
     principal::Principal,
     protected::Protected,
@@ -220,7 +220,9 @@ impl Gatekeeper {
                 overloaded(StatusCode::SERVICE_UNAVAILABLE, message, 1)
             }
         })?;
-        self.proven(parts, &presented, &principal).map(|digest| (principal, digest))
+        let Some(proof) = self.proven(parts, &presented, &principal)? else { return Ok((principal, None)) };
+        self.first_use(&proof).await?;
+        Ok((principal, proof.content_digest))
     }
 
     async fn verified(&self, token: Token) -> Result<Principal, Rejection> {
@@ -241,7 +243,7 @@ impl Gatekeeper {
         parts: &Parts,
         presented: &Presented<'_>,
         principal: &Principal,
-    ) -> Result<Option<String>, RefusalResponse> {
+    ) -> Result<Option<CheckedProof>, RefusalResponse> {
         let Some(thumbprint) = principal.thumbprint() else {
             return match (presented.with_proof, self.protected.dpop_only) {
                 (false, false) => Ok(None),
@@ -273,10 +275,28 @@ impl Gatekeeper {
             holder,
             now: clock::now(),
         };
-        dpop::check(proof, presented.text, &proven, &self.protected.replay).map_err(|error| match error {
-            ProofError::Wrong(why) => unproven(why),
-            ProofError::TooMany => too_many(),
+        dpop::check(proof, presented.text, &proven, &self.protected.replay).map(Some).map_err(|error| {
+            match error {
+                ProofError::Wrong(why) => unproven(why),
+                ProofError::TooMany => too_many(),
+            }
         })
+    }
+
+    /// Checks that no other process has accepted a proof.
+    async fn first_use(&self, proof: &CheckedProof) -> Result<(), RefusalResponse> {
+        let Some(nonces) = &self.protected.nonces else { return Ok(()) };
+        let (nonce, expires) = &proof.nonce;
+        match nonces.first_use(nonce, *expires).await {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(refused(StatusCode::UNAUTHORIZED, USED.to_owned(), Some(self.unproven(USED)))),
+            Err(error) => {
+                tracing::error!(%error, "whether a DPoP proof was used cannot be found out");
+                let message =
+                    "whether the DPoP proof was used cannot be found out at the moment; try again later";
+                Err(overloaded(StatusCode::SERVICE_UNAVAILABLE, message, 5))
+            }
+        }
     }
 
     fn invalid(&self, why: &str) -> RefusalResponse {
@@ -389,6 +409,7 @@ fn later(mut refused: RefusalResponse, seconds: u16) -> RefusalResponse {
 
 #[cfg(test)]
 mod tests {
+    use pintle::server::{MemoryNonceStore, NonceStore};
     use serde_json::json;
 
     use super::{
@@ -485,6 +506,51 @@ mod tests {
             (429, &"30".parse().unwrap())
         );
         assert!(!refused.headers().contains_key(WWW_AUTHENTICATE), "another token would not help");
+    }
+
+    /// A store that cannot be reached.
+    #[derive(Debug)]
+    struct Unreachable;
+
+    impl NonceStore for Unreachable {
+        fn first_use<'a>(&'a self, _: &'a [u8; 32], _: u64) -> pintle::server::NonceFuture<'a> {
+            Box::pin(async { Err(std::io::Error::other("no")) })
+        }
+    }
+
+    #[tokio::test]
+    async fn processes_that_share_a_store_accept_a_proof_once_and_none_without_it() {
+        let signer = Signer::es256();
+        let (_, thumbprint) = jwk::alone(&signer.jwk("1")).unwrap();
+        let process = || {
+            let thumbprint = thumbprint.clone();
+            let tokens = Checked::new(ISSUER, move |_| {
+                let bound = Principal::new(ISSUER, "ann").bound_to(&thumbprint);
+                async move { Ok(bound) }
+            });
+            Protected::new(RESOURCE, tokens).unwrap()
+        };
+        let proof = |jti: &str| {
+            let claims = json!({
+                "jti": jti, "htm": "POST", "htu": RESOURCE, "iat": clock::now(), "ath": noise::sha256(b"t0ken")
+            });
+            signer.sign(json!({ "typ": "dpop+jwt", "jwk": signer.jwk("1") }), &claims)
+        };
+        let status = async |protected: &Protected, proof: &str| {
+            let request = Request::post("/mcp").header(AUTHORIZATION, "DPoP t0ken").header(PROOF, proof);
+            let (mut parts, ()) = request.body(()).unwrap().into_parts();
+            let admitted = Arc::new(Gatekeeper::new(protected.clone())).admit(&mut parts).await;
+            admitted.map_or_else(|refused| refused.status().as_u16(), |_| 200)
+        };
+        let store = Arc::new(MemoryNonceStore::new());
+        let (one, other) = (process().nonce_store(store.clone()), process().nonce_store(store));
+        let first = proof("1");
+        assert_eq!(status(&one, &first).await, 200);
+        assert_eq!(status(&other, &first).await, 401);
+        assert_eq!(status(&other, &proof("2")).await, 200);
+        // Without a store, each process accepts it once.
+        assert_eq!(status(&process(), &first).await, 200);
+        assert_eq!(status(&process().nonce_store(Unreachable), &proof("3")).await, 503);
     }
 
     #[test]

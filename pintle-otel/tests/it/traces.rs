@@ -84,11 +84,22 @@ async fn a_call_is_one_trace_in_every_revision_on_both_transports() {
 /// A question in a session is a request with two spans of its own; without a session the call is sent again.
 #[tokio::test]
 async fn questions_are_part_of_the_trace_in_both_eras() {
-    for revision in ["2025-06-18", "2025-11-25", "2026-07-28"] {
+    for (revision, http) in [
+        ("2025-06-18", false),
+        ("2025-11-25", false),
+        ("2025-11-25", true),
+        ("2026-07-28", false),
+        ("2026-07-28", true),
+    ] {
         let collected = Collected::new();
         let server = collected.telemetry().observe_server(tables());
         let client = collected.telemetry().observe_client(client(revision));
-        let tables = client.connect(server.in_process().unwrap()).await.unwrap();
+        let serving = server.serve_http("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/mcp", serving.address());
+        let tables = match http {
+            true => client.connect(Http::new(&url).unwrap()).await.unwrap(),
+            false => client.connect(server.in_process().unwrap()).await.unwrap(),
+        };
         let root = call(&collected, &tables, "book").await;
         let sent = collected.only(&SpanKind::Client, CALL);
         assert_eq!(parent(&sent).1, root.span().span_context().span_id());
@@ -104,6 +115,53 @@ async fn questions_are_part_of_the_trace_in_both_eras() {
             let asked = collected.only(&SpanKind::Client, "elicitation/create");
             assert_eq!(parent(&asked), ids(&received[0]), "{revision}");
             assert_eq!(parent(&answered), ids(&asked), "{revision}");
+        }
+        tables.close().await;
+    }
+}
+
+/// A notification of a client is received in the trace that it was sent in; what a server sends has a span where it is received.
+#[tokio::test]
+async fn notifications_have_spans_in_both_directions() {
+    for (revision, http) in [("2025-11-25", false), ("2025-11-25", true), ("2026-07-28", false)] {
+        let collected = Collected::new();
+        let (heard, mut hears) = tokio::sync::mpsc::channel(1);
+        let server = Server::new("tables", "1")
+            .tool(tool("seat", |cx: Cx| async move {
+                cx.progress(0.5, None).await;
+                "seated"
+            }))
+            .on_notification("example.com/waved", move |_, _| {
+                let heard = heard.clone();
+                async move { heard.send(()).await.unwrap() }
+            });
+        let server = collected.telemetry().observe_server(server);
+        let client = collected.telemetry().observe_client(client(revision));
+        let serving = server.serve_http("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/mcp", serving.address());
+        let tables = match http {
+            true => client.connect(Http::new(&url).unwrap()).await.unwrap(),
+            false => client.connect(server.in_process().unwrap()).await.unwrap(),
+        };
+        let root = Context::new().with_span(collected.tracers.tracer("test").start("root"));
+        let params = RawObject::from_serialize(&json!({"hands": 2})).unwrap();
+        let waving = tables.notify("example.com/waved", Some(params));
+        waving.with_context(root.clone()).await.unwrap();
+        hears.recv().await.unwrap();
+        // The span ends after its handler; the answer to a later request comes after that.
+        let call = tables.call("seat").on_progress(|_| {}).send().with_context(root.clone());
+        call.await.unwrap();
+        let sent = collected.only(&SpanKind::Client, "example.com/waved");
+        assert_eq!(parent(&sent).1, root.span().span_context().span_id(), "{revision} {http}");
+        let received = collected.only(&SpanKind::Server, "_OTHER");
+        assert_eq!(parent(&received), ids(&sent), "{revision} {http}");
+        let named = (revision != "2026-07-28").then_some(revision);
+        assert_eq!(attribute(&received, "mcp.protocol.version").as_deref(), named, "a session has one");
+        assert_eq!(attribute(&received, "error.type"), None, "{revision} {http}");
+        let progress = collected.only(&SpanKind::Server, "notifications/progress");
+        assert_eq!(attribute(&progress, "mcp.protocol.version").as_deref(), Some(revision));
+        if revision != "2026-07-28" {
+            collected.only(&SpanKind::Client, "notifications/initialized");
         }
         tables.close().await;
     }

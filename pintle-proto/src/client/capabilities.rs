@@ -45,6 +45,15 @@ impl Capabilities {
         }
     }
 
+    /// Returns the methods of the tasks that a client runs, according to the `capabilities` that it declares in a session.
+    pub(super) fn task_methods(capabilities: &RawObject) -> Vec<&'static str> {
+        let Ok(Some(tasks)) = capabilities.decode_member::<RawObject>("tasks") else { return Vec::new() };
+        let mut methods = vec![method::TASKS_GET, method::TASKS_RESULT];
+        methods.extend(tasks.get("list").map(|_| method::TASKS_LIST));
+        methods.extend(tasks.get("cancel").map(|_| method::TASKS_CANCEL));
+        methods
+    }
+
     /// Checks that the capability for a question with these params is declared.
     pub(super) fn answers(self, method: &str, params: &RawObject) -> Result<(), Cannot> {
         match method {

@@ -33,6 +33,8 @@ pub(super) struct ClientSession {
     methods: Vec<Box<str>>,
     /// Whether it answers all of them.
     any_method: bool,
+    /// The methods of the tasks that the client runs.
+    tasks: Vec<&'static str>,
 }
 
 /// The server's description from a handshake.
@@ -103,6 +105,7 @@ impl ClientSession {
     pub(super) fn new(profile: &Profile, revision: Revision, limits: &Limits) -> Self {
         // Capabilities that the revision lacks were not declared to this server, whatever the profile has.
         let declared = initialize(profile, revision).decode_member("capabilities").ok().flatten();
+        let tasks = declared.as_ref().map(Capabilities::task_methods).unwrap_or_default();
         let can = declared.map(|declared| Capabilities::of(&declared)).unwrap_or_default();
         Self {
             revision,
@@ -113,6 +116,7 @@ impl ClientSession {
             max_bytes: limits.queued_bytes,
             deferred: profile.deferred,
             methods: profile.methods.clone(),
+            tasks,
             any_method: profile.any_method,
         }
     }
@@ -206,6 +210,7 @@ impl ClientSession {
             Ok(()) => {}
             Err(_) if method == method::PING => {}
             Err(Cannot::Unknown) if self.methods.iter().any(|known| **known == *method) => {}
+            Err(Cannot::Unknown) if self.tasks.contains(&method) => {}
             Err(Cannot::Unknown) if self.any_method && method::find(method).is_none() => {}
             Err(Cannot::Unknown | Cannot::Undeclared(_)) => {
                 return Err(RpcError::method_not_found(&shown(method)));
@@ -445,6 +450,16 @@ mod tests {
     }
 
     #[test]
+    fn who_declares_tasks_is_asked_about_them() {
+        let mut client = engine(R4, r#"{"tasks":{"list":{},"cancel":{}}}"#);
+        for (id, method) in ["tasks/get", "tasks/result", "tasks/list", "tasks/cancel"].iter().enumerate() {
+            let line =
+                format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{"taskId":"1"}}}}"#);
+            assert!(matches!(receive(&mut client, &line), Inbound::Question(_)), "{method}");
+        }
+    }
+
+    #[test]
     fn what_was_not_declared_is_refused() {
         let url = r#"{"mode":"url","message":"m","url":"https://a","elicitationId":"1"}"#;
         let tools = r#"{"messages":[],"maxTokens":1,"tools":[]}"#;
@@ -460,6 +475,10 @@ mod tests {
             // It has no such request.
             (R2, ALL, "elicitation/create", "{}", -32601),
             (R4, ALL, "tasks/list", "{}", -32601),
+            (R4, r#"{"tasks":{}}"#, "tasks/list", "{}", -32601),
+            (R4, r#"{"tasks":{"list":{}}}"#, "tasks/cancel", r#"{"taskId":"1"}"#, -32601),
+            // The handshake could not declare tasks to this one.
+            (R3, r#"{"tasks":{"list":{}}}"#, "tasks/list", "{}", -32601),
             (R4, ALL, "acme/ask", "{}", -32601),
         ] {
             let mut client = engine(revision, capabilities);

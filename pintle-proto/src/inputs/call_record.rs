@@ -153,9 +153,16 @@ impl fmt::Debug for CallRecord {
 }
 
 impl Inputs {
+    /// Restores the answers and actions of an earlier run of the call. Returns `false` if they cannot be read.
+    pub(crate) fn restore(&self, recorded: &str) -> bool {
+        let Ok(state) = CallState::read(recorded.as_bytes()) else { return false };
+        self.lock().get_or_insert_default().state = state;
+        true
+    }
+
     /// Serializes the state of the call as it is now: its answers, its open questions and its actions, of which those in progress have
     /// an unknown result for everybody else.
-    fn recorded(&self) -> Box<RawValue> {
+    pub(crate) fn recorded(&self) -> Box<RawValue> {
         let inner = self.lock();
         let state = inner.as_ref().map_or_else(CallState::default, |inner| {
             let CallState { call_key, round, open, answers, once, begun, note, .. } = &inner.state;
@@ -215,6 +222,27 @@ mod tests {
 
     fn again(record: &CallRecord) -> CallRecord {
         serde_json::from_str(&serde_json::to_string(record).unwrap()).unwrap()
+    }
+
+    /// A record as the first version writes it, and a member of a later one.
+    const FIRST: &str = r#"{"format":1,"service":"s","method":"tools/call","params":{"name":"t","arguments":{"x":1}},"id":"a",
+        "revision":"2026-07-28","capabilities":{"roots":{}},"principal":"ann","rights":{"names":["write"],"until":5},
+        "state":{"f":1,"c":"k","r":1,"o":{"done":7},"b":["started"]},"later":[1]}"#;
+
+    #[test]
+    fn a_record_of_the_first_format_is_read() {
+        let service = service("s");
+        let record: CallRecord = serde_json::from_str(FIRST).unwrap();
+        assert_eq!(
+            (record.principal.as_deref(), &record.rights.as_ref().unwrap().until),
+            (Some("ann"), &Some(5))
+        );
+        let again = Call::restore(&service, &record, None).unwrap();
+        assert!(matches!(again.begin_once("done"), Once::Done(value) if value.get() == "7"));
+        assert!(matches!(again.begin_once("started"), Once::Unknown));
+        let newer: CallRecord = serde_json::from_str(&FIRST.replacen('1', "2", 1)).unwrap();
+        let refused = Call::restore(&service, &newer, None).unwrap_err();
+        assert!(refused.message.contains("has format 2, and this server reads 1 to 1"), "{refused}");
     }
 
     #[test]

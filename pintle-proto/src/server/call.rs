@@ -8,7 +8,7 @@ use std::{
 };
 
 use pintle_types::{
-    ErrorCode, RawObject, RawValue, RequestId, RpcError, method,
+    ErrorCode, JsonObject, RawObject, RawValue, RequestId, RpcError, method,
     schema::{ElicitationCompleteParams, InputRequest, LoggingLevel},
 };
 use serde::Serialize;
@@ -62,6 +62,8 @@ pub(super) struct CallInner {
     pub(super) done: Mutex<Option<f64>>,
     /// A value that is dropped with the call.
     pub(super) held: Mutex<Option<Box<dyn Any + Send>>>,
+    /// The members of a filter that the driver grants.
+    pub(super) granted: Mutex<Option<Box<JsonObject>>>,
     pub(super) origin: Origin,
 }
 
@@ -369,6 +371,24 @@ impl Call {
         self.0.inputs.resume(progress)
     }
 
+    /// Returns the answers and actions of the call so far, for [`restore_state`](Self::restore_state) of the call that takes its place in
+    /// another process. It is the server's own data: no client may see or change it.
+    pub fn recorded_state(&self) -> Box<RawValue> {
+        self.0.inputs.recorded()
+    }
+
+    /// Restores the answers and actions of an earlier run of the same call, before it runs. Returns `false` if they cannot be read; the
+    /// call must not run then.
+    #[must_use]
+    pub fn restore_state(&self, recorded: &RawValue) -> bool {
+        self.0.inputs.restore(recorded.get())
+    }
+
+    /// Returns whether the request came in a batch.
+    pub fn is_batched(&self) -> bool {
+        self.inner().batch.is_some()
+    }
+
     /// Returns the record of the call as it is now, for [`restore`](Self::restore) in another process.
     pub fn record(&self, service: &Service) -> CallRecord {
         let inner = self.inner();
@@ -418,6 +438,7 @@ impl Call {
             batch: None,
             done: Mutex::default(),
             held: Mutex::default(),
+            granted: Mutex::default(),
             origin: Origin::Request,
         }))
     }

@@ -122,6 +122,12 @@ impl Service {
         }
     }
 
+    /// Returns the error for a client that cannot use a method of an extension, because it did not declare the extension or is of a
+    /// revision that cannot have it. A method of no extension is allowed.
+    pub fn check_extension(&self, method: &str, peer: &Peer) -> Result<(), RpcError> {
+        self.extended(method, peer).map(drop)
+    }
+
     /// Returns what is granted of the members of a filter that no revision defines.
     pub(super) fn granted(
         &self,

@@ -361,6 +361,7 @@ impl Engine {
                     batch,
                     done: Mutex::default(),
                     held: Mutex::default(),
+                    granted: Mutex::default(),
                     origin: Origin::Request,
                 }))
             }
@@ -565,6 +566,7 @@ impl stateless::StatelessAction {
                 batch: None,
                 done: Mutex::default(),
                 held: Mutex::default(),
+                granted: Mutex::default(),
                 origin: Origin::Request,
             })
         };

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use pintle_types::{Notification, RawObject, RequestId, RpcError, method};
+use pintle_types::{JsonObject, Notification, RawObject, RequestId, RpcError, method};
 
 use super::{
     Call, Engine, Listen, Outcome, Service,
@@ -100,6 +100,7 @@ impl Call {
             batch: None,
             done: Mutex::default(),
             held: Mutex::default(),
+            granted: Mutex::default(),
             origin: Origin::Notification { known },
         })
     }
@@ -136,6 +137,18 @@ impl Call {
         let before =
             self.inner().held.lock().unwrap_or_else(PoisonError::into_inner).replace(Box::new(value));
         drop(before);
+    }
+
+    /// Grants a subscription members of its filter, before [`Engine::perform`] opens it: those that only the driver can decide about,
+    /// such as ids of things of other servers. A list is added to the one that an extension of the service grants.
+    pub fn grant(&self, members: JsonObject) {
+        *self.inner().granted.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(members));
+    }
+
+    /// Takes what the driver has granted.
+    pub(super) fn take_granted(&self) -> JsonObject {
+        let granted = self.inner().granted.lock().unwrap_or_else(PoisonError::into_inner).take();
+        granted.map(|granted| *granted).unwrap_or_default()
     }
 
     /// Returns whether later messages of a connection depend on the effect of this request, so that they have to wait for

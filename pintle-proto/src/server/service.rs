@@ -322,12 +322,11 @@ impl Service {
             None => self.any_method || self.defers,
             Some(_) => self.any_method && capability == Some(Capability::Tasks),
         };
-        if passed_on && !lacks() {
-            // The rules of an extension of this server come first.
-            return !self
-                .extensions
-                .iter()
-                .any(|extension| extension.methods.iter().any(|own| own == method));
+        // The rules of an extension of this server come first.
+        let is_own =
+            || self.extensions.iter().any(|extension| extension.methods.iter().any(|own| own == method));
+        if passed_on && !lacks() && !is_own() {
+            return true;
         }
         capability.is_none_or(|capability| self.declares(capability))
             && revision.knows(MessageKind::Request, method) == Knows::Has
@@ -357,7 +356,12 @@ impl Service {
     fn announces(&self) -> bool {
         let can = &self.capabilities;
         let on = |flag: Option<bool>| flag == Some(true);
+        let declared = can.extensions.as_ref();
+        // The driver grants those of others.
+        let has_tasks =
+            || declared.is_some_and(|declared| declared.contains_key(method::tasks_extension::NAME));
         self.extensions.iter().any(|extension| !extension.listens.is_empty())
+            || self.defers_subscriptions && has_tasks()
             || can.tools.as_ref().is_some_and(|tools| on(tools.list_changed))
             || can.prompts.as_ref().is_some_and(|prompts| on(prompts.list_changed))
             || can.resources.as_ref().is_some_and(|known| on(known.list_changed) || on(known.subscribe))

@@ -4,14 +4,14 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use pintle_types::{
-    RawObject, RawValue, Request, RequestId, RpcError, keys, method,
+    JsonObject, RawObject, RawValue, Request, RequestId, RpcError, keys, method,
     schema::{
         ClientCapabilities, Implementation, InputRequest, LoggingLevel, ServerCapabilities,
         SubscriptionFilter, SubscriptionsListenParams,
     },
 };
 use serde::Serialize;
-use serde_json::value::to_raw_value;
+use serde_json::{Value, value::to_raw_value};
 
 use super::{
     Arrival, Body, CacheHint, Call, Listen, Outcome, Performed, Service,
@@ -134,7 +134,8 @@ pub(super) fn admit(
             service.discover_hint_ref().clone(),
         )),
         method::SUBSCRIPTIONS_LISTEN => {
-            let (granted, charge) = granted(service, params, &start.peer, arrival.principal)?;
+            let (granted, charge) =
+                granted(service, params, &start.peer, arrival.principal, JsonObject::new())?;
             Ok(StatelessAction::Listen(start, granted, charge))
         }
         _ => Ok(StatelessAction::Run(start)),
@@ -149,7 +150,8 @@ pub(super) fn perform(service: &Service, call: &Call, params: &RawObject) -> Res
             Ok(Performed::Outcome(Outcome::Cacheable(service.discovered().into(), hint)))
         }
         method::SUBSCRIPTIONS_LISTEN => {
-            let (granted, charge) = granted(service, params, call.peer(), call.principal())?;
+            let given = call.take_granted();
+            let (granted, charge) = granted(service, params, call.peer(), call.principal(), given)?;
             let (listener, acknowledgement) = listen(service, call, &granted, charge);
             Ok(Performed::Listen(Listen { call: call.clone(), listener, acknowledgement }))
         }
@@ -157,17 +159,24 @@ pub(super) fn perform(service: &Service, call: &Call, params: &RawObject) -> Res
     }
 }
 
-/// Returns the notifications that a subscription is granted, and the charge for its memory.
+/// Returns the notifications that a subscription is granted, and the charge for its memory. `given` is what the driver grants.
 fn granted(
     service: &Service,
     params: &RawObject,
     peer: &Peer,
     principal: Option<&str>,
+    given: JsonObject,
 ) -> Result<(SubscriptionFilter, Charge), RpcError> {
     let wanted: SubscriptionsListenParams = params
         .decode()
         .map_err(|error| RpcError::invalid_params(format!("`subscriptions/listen`: {}", Plain(&error))))?;
-    let granted = grant(service, wanted.notifications, peer, principal)?;
+    let mut granted = grant(service, wanted.notifications, peer, principal)?;
+    for (member, value) in given {
+        match (granted.extra.get_mut(&member), value) {
+            (Some(Value::Array(all)), Value::Array(more)) => all.extend(more),
+            (_, value) => drop(granted.extra.insert(member, value)),
+        }
+    }
     let mut charge = Charge::new(service);
     let uris = granted.resource_subscriptions.iter().flatten();
     let extra = serde_json::to_string(&granted.extra).map_or(0, |text| budget::weight(&text));

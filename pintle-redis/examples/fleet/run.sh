@@ -20,18 +20,26 @@ if [[ -z "$program" ]]; then
     program="$(cargo metadata --format-version 1 --no-deps | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')/debug/examples/fleet"
 fi
 
+# Waits until the process $2 listens at the port $1.
+ready() {
+    until (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; do
+        kill -0 "$2" 2>/dev/null || { echo "nothing could be started at port $1: set FLEET_PORT to another one" >&2; exit 1; }
+        sleep 0.1
+    done
+}
+
 data="$(mktemp -d)"
 trap 'kill $(jobs -p) 2>/dev/null; wait; rm -rf "$data"' EXIT
 trap 'exit 130' INT TERM
 # `appendfsync always`: nothing that was acknowledged is lost in a restart.
 redis-server --bind 127.0.0.1 --port "$redis_port" --dir "$data" --save '' --appendonly yes --appendfsync always \
     --maxmemory-policy noeviction >/dev/null &
-until (exec 3<>"/dev/tcp/127.0.0.1/$redis_port") 2>/dev/null; do sleep 0.1; done
+ready "$redis_port" $!
 for port in "$FLEET_NODE_1" "$FLEET_NODE_2" "$FLEET_NODE_3"; do
     "$program" "127.0.0.1:$port" >/dev/null &
-    until (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do sleep 0.1; done
+    ready "$port" $!
 done
 haproxy -db -f haproxy.cfg &
-until (exec 3<>"/dev/tcp/127.0.0.1/$FLEET_PORT") 2>/dev/null; do sleep 0.1; done
+ready "$FLEET_PORT" $!
 echo "http://127.0.0.1:$FLEET_PORT/mcp"
 wait -n

@@ -48,13 +48,20 @@ impl Script {
     /// Starts the script, and returns the URL that it prints.
     fn start() -> (Self, String) {
         let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("examples/fleet/run.sh");
-        let port = 21_000 + (std::process::id() % 4_000) * 5;
-        let mut command = Command::new(script);
-        command.env("FLEET_PORT", port.to_string()).env("FLEET_PROGRAM", program());
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        let mut url = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();
-        (Self(child), url.trim().to_owned())
+        for attempt in 0..20 {
+            // Below the ports that the system gives to connections. Others may have one of the five all the same.
+            let port = 21_000 + (std::process::id() + 97 * attempt) % 2_000 * 5;
+            let mut command = Command::new(&script);
+            command.env("FLEET_PORT", port.to_string()).env("FLEET_PROGRAM", program());
+            let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+            let mut url = String::new();
+            BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();
+            let script = Self(child);
+            if !url.is_empty() {
+                return (script, url.trim().to_owned());
+            }
+        }
+        panic!("no ports are free");
     }
 }
 

@@ -8,7 +8,7 @@ use http_body::Body as _;
 use pintle::{
     Server,
     server::{
-        Cx, ToolError,
+        Claimed, Cx, ReplayGuard as _, ToolError, UsedState,
         http::{
             Http,
             nodes::{NodeEvent, NodeId, Nodes},
@@ -25,9 +25,9 @@ use tokio::time::timeout;
 use crate::redis_server::RedisServer;
 
 const SOON: Duration = Duration::from_secs(10);
-const SESSION: &str = "mcp-session-id";
+pub(crate) const SESSION: &str = "mcp-session-id";
 
-async fn post(
+pub(crate) async fn post(
     http: &Http,
     session: Option<&str>,
     body: &'static str,
@@ -43,8 +43,8 @@ async fn post(
     timeout(SOON, http.answer(head, Bytes::from_static(body.as_bytes()))).await.unwrap()
 }
 
-const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"0"}}}"#;
-const PING: &str = r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#;
+pub(crate) const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"0"}}}"#;
+pub(crate) const PING: &str = r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_redis_that_is_down_is_503_and_one_that_has_forgotten_is_404() {
@@ -132,8 +132,94 @@ async fn after_a_restart_of_redis_there_is_a_gap_and_then_messages_again() {
     assert!(a.get("unknown", SOON).await.unwrap().is_none());
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_redis_that_has_forgotten_is_noticed_by_a_process_that_had_read_nothing() {
+    let Some(mut server) = RedisServer::start().await else { return };
+    let options = RedisOptions::default().timeout(Duration::from_millis(500));
+    // The lease is long: its renewal does not find it.
+    let (a, b) = (server.connect(&options).await.unwrap(), server.connect(&options).await.unwrap());
+    server.restart().await;
+    for node in [a, b] {
+        assert_eq!(timeout(SOON, node.receive()).await.unwrap().unwrap(), NodeEvent::Gap);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_processes_are_told_once_of_one_that_is_gone() {
+    let Some(server) = RedisServer::start().await else { return };
+    let options = RedisOptions::default().lease(Duration::from_millis(600));
+    let [gone, a, b] = [
+        server.connect(&options).await.unwrap(),
+        server.connect(&options).await.unwrap(),
+        server.connect(&options).await.unwrap(),
+    ];
+    let id = gone.id();
+    // One that stops is not gone.
+    let stopped = server.connect(&options).await.unwrap();
+    stopped.close().await.unwrap();
+    assert!(!a.send_to(stopped.id(), Bytes::new()).await.unwrap());
+    drop((gone, stopped));
+    for node in [&a, &b] {
+        assert_eq!(timeout(SOON, node.receive()).await.unwrap().unwrap(), NodeEvent::Gone(id));
+    }
+    // The next event is this one.
+    a.publish(Bytes::from_static(b"later")).await.unwrap();
+    b.publish(Bytes::from_static(b"later")).await.unwrap();
+    for node in [&a, &b] {
+        let later = NodeEvent::Change(Bytes::from_static(b"later"));
+        assert_eq!(timeout(SOON, node.receive()).await.unwrap().unwrap(), later);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn changes_that_redis_has_lost_are_missed_by_all_and_messages_are_not() {
+    let Some(server) = RedisServer::start().await else { return };
+    let options = RedisOptions::default();
+    let (a, b) = (server.connect(&options).await.unwrap(), server.connect(&options).await.unwrap());
+    a.publish(Bytes::from_static(b"read")).await.unwrap();
+    assert_eq!(
+        timeout(SOON, b.receive()).await.unwrap().unwrap(),
+        NodeEvent::Change(Bytes::from_static(b"read"))
+    );
+    // As if a replica had taken over that had not received the change.
+    server.delete("pintle:{nodes}:changes").await;
+    server.disconnect_all().await;
+    for node in [&a, &b] {
+        assert_eq!(timeout(SOON, node.receive()).await.unwrap().unwrap(), NodeEvent::MissedChanges);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_state_whose_process_is_gone_is_claimed_with_the_progress_that_was_saved() {
+    let Some(server) = RedisServer::start().await else { return };
+    let options = RedisOptions::default().lease(Duration::from_millis(600));
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    let expires = u64::try_from(now.as_millis()).unwrap() + 60_000;
+    let used = UsedState::new([3; 32], [4; 32], expires);
+    let other_answers = UsedState::new([3; 32], [5; 32], expires);
+    let stays = server.connect(&options).await.unwrap();
+    let mut saved: Option<Vec<u8>> = None;
+    // Also if the next one ends before it has saved anything.
+    for progress in [None, Some(b"begun".to_vec()), None, Some(b"done".to_vec()), None] {
+        let gone = server.connect(&options).await.unwrap();
+        // It waits until the lease of the process before has ended.
+        let claimed = timeout(SOON, gone.claim(&used)).await.unwrap().unwrap();
+        let Claimed::First(claim) = claimed else { panic!("{claimed:?}") };
+        assert_eq!(claim.progress, saved);
+        if let Some(progress) = progress {
+            gone.save(&used, &claim, progress.clone()).await.unwrap();
+            saved = Some(progress);
+        }
+        assert_eq!(stays.claim(&other_answers).await.unwrap(), Claimed::OtherAnswers);
+        let mut wrong = claim.clone();
+        wrong.fence ^= 1;
+        let refused = stays.save(&used, &wrong, b"late".to_vec()).await.unwrap_err();
+        assert!(refused.to_string().contains("another process has taken over"), "{refused}");
+    }
+}
+
 /// Reads the next message of an event stream.
-async fn next_message(body: &mut pintle::server::http::Body) -> Value {
+pub(crate) async fn next_message(body: &mut pintle::server::http::Body) -> Value {
     let mut decoder = Decoder::default();
     loop {
         let frame = timeout(SOON, poll_fn(|task| Pin::new(&mut *body).poll_frame(task))).await.unwrap();
@@ -156,7 +242,7 @@ async fn a_process_that_was_taken_for_gone_ends_its_questions_and_is_found_again
     let Some(server) = RedisServer::start().await else { return };
     let options = RedisOptions::default().lease(Duration::from_millis(600));
     let (first, second) = (server.connect(&options).await.unwrap(), server.connect(&options).await.unwrap());
-    let inbox = format!("pintle:in:{}", first.id());
+    let inbox = format!("pintle:{{nodes}}:in:{}", first.id());
     let asking = |store| {
         let ask = tool("ask", |cx: Cx| async move {
             let roots = cx.roots().await?;

@@ -1,67 +1,141 @@
-//! The contracts of the stores, on a real Redis.
+//! The contracts of the stores, on a real Redis. `cluster.rs` and `sentinel.rs` have them checked too.
 
-use pintle::server::{
-    StateKeys,
-    http::{fleet_kit, log, nodes, store},
-    replay_kit,
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use pintle::{
+    server::{
+        StateKeys,
+        http::{fleet_kit, log, nodes, store},
+        nonce_kit, rate_kit, replay_kit,
+    },
+    tasks,
 };
-use pintle_redis::RedisOptions;
+use pintle_redis::{Redis, RedisOptions};
 
 use crate::redis_server::RedisServer;
 
 /// With and without keys.
-fn options() -> [RedisOptions; 2] {
+pub(crate) fn options() -> [RedisOptions; 2] {
     [RedisOptions::default(), RedisOptions::default().prefix("sealed").seal(StateKeys::from([7; 32]))]
+}
+
+async fn connect(url: &str, options: &RedisOptions) -> std::io::Result<Redis> {
+    Redis::connect_with(url, options.clone()).await
+}
+
+pub(crate) async fn check_sessions(url: &str) {
+    for options in options() {
+        let open = async || Ok((connect(url, &options).await?, connect(url, &options).await?));
+        store::kit::check_pairs(open).await.unwrap();
+    }
+}
+
+pub(crate) async fn check_event_logs(url: &str) {
+    for options in options() {
+        let open = async || Ok((connect(url, &options).await?, connect(url, &options).await?));
+        log::kit::check_pairs(open).await.unwrap();
+    }
+}
+
+pub(crate) async fn check_messages(url: &str) {
+    for options in options() {
+        let open = async || {
+            let open = || connect(url, &options);
+            Ok([open().await?, open().await?, open().await?])
+        };
+        nodes::kit::check(open).await.unwrap();
+    }
+}
+
+pub(crate) async fn check_replay_guards(url: &str) {
+    for options in options() {
+        replay_kit::check(|| connect(url, &options)).await.unwrap();
+    }
+}
+
+pub(crate) async fn check_nonces(url: &str) {
+    for options in options() {
+        let open = async || Ok((connect(url, &options).await?, connect(url, &options).await?));
+        nonce_kit::check(open).await.unwrap();
+    }
+}
+
+pub(crate) async fn check_rates(url: &str) {
+    for options in options() {
+        let open = async || Ok((connect(url, &options).await?, connect(url, &options).await?));
+        rate_kit::check(open).await.unwrap();
+    }
+}
+
+pub(crate) async fn check_tasks(url: &str) {
+    let opened = AtomicUsize::new(0);
+    let open = async || {
+        // An empty store for each property.
+        let options = RedisOptions::default().prefix(format!("p{}", opened.fetch_add(1, Ordering::Relaxed)));
+        Ok((connect(url, &options).await?.tasks(), connect(url, &options).await?.tasks()))
+    };
+    tasks::kit::check_pairs(open).await.unwrap();
+}
+
+pub(crate) async fn check_services(url: &str) {
+    for options in options() {
+        let open = async || Ok([connect(url, &options).await?, connect(url, &options).await?]);
+        fleet_kit::check(open).await.unwrap();
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sessions_keep_their_contract() {
     let Some(server) = RedisServer::start().await else { return };
-    for options in options() {
-        let open = async || Ok((server.connect(&options).await?, server.connect(&options).await?));
-        store::kit::check_pairs(open).await.unwrap();
-    }
+    check_sessions(&server.url()).await;
     assert_eq!(server.keys_without_expiry().await, Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn event_logs_keep_their_contract() {
     let Some(server) = RedisServer::start().await else { return };
-    for options in options() {
-        let open = async || Ok((server.connect(&options).await?, server.connect(&options).await?));
-        log::kit::check_pairs(open).await.unwrap();
-    }
+    check_event_logs(&server.url()).await;
     assert_eq!(server.keys_without_expiry().await, Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn messages_between_processes_keep_their_contract() {
     let Some(server) = RedisServer::start().await else { return };
-    for options in options() {
-        let open = async || {
-            let connect = || server.connect(&options);
-            Ok([connect().await?, connect().await?, connect().await?])
-        };
-        nodes::kit::check(open).await.unwrap();
-    }
+    check_messages(&server.url()).await;
     assert_eq!(server.keys_without_expiry().await, Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn replay_guards_keep_their_contract() {
     let Some(server) = RedisServer::start().await else { return };
-    for options in options() {
-        replay_kit::check(|| server.connect(&options)).await.unwrap();
-    }
+    check_replay_guards(&server.url()).await;
+    assert_eq!(server.keys_without_expiry().await, Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn values_that_are_used_once_keep_their_contract() {
+    let Some(server) = RedisServer::start().await else { return };
+    check_nonces(&server.url()).await;
+    assert_eq!(server.keys_without_expiry().await, Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rates_keep_their_contract() {
+    let Some(server) = RedisServer::start().await else { return };
+    check_rates(&server.url()).await;
+    assert_eq!(server.keys_without_expiry().await, Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tasks_keep_their_contract() {
+    let Some(server) = RedisServer::start().await else { return };
+    check_tasks(&server.url()).await;
     assert_eq!(server.keys_without_expiry().await, Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn processes_of_one_redis_serve_their_clients_as_one() {
     let Some(server) = RedisServer::start().await else { return };
-    for options in options() {
-        let open = async || Ok([server.connect(&options).await?, server.connect(&options).await?]);
-        fleet_kit::check(open).await.unwrap();
-    }
+    check_services(&server.url()).await;
     assert_eq!(server.keys_without_expiry().await, Vec::<String>::new());
 }

@@ -32,3 +32,28 @@ async fn a_session_that_logs_too_much_loses_its_streams_and_nobody_elses() {
     assert_eq!(redis.append("quiet", event(1, 1), data).await.unwrap(), Appended::Done);
     assert_eq!(server.keys_without_expiry().await, Vec::<String>::new());
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_keeps_its_newest_events_and_what_was_dropped_is_gone() {
+    let Some(server) = RedisServer::start().await else { return };
+    let options = RedisOptions::default().stream_events(10);
+    let redis = server.connect(&options).await.unwrap();
+    redis.open("s", 1, Bytes::new()).await.unwrap();
+    let mut id = EventId::start(1);
+    // Redis drops events in blocks of a hundred.
+    for place in 1..=300 {
+        id.place = place;
+        assert_eq!(redis.append("s", id, Bytes::from_static(b"event")).await.unwrap(), Appended::Done);
+    }
+    for dropped in [0, 1, 50] {
+        id.place = dropped;
+        assert!(matches!(redis.after("s", id).await.unwrap(), Replay::Gone), "{dropped}");
+    }
+    for (kept, later) in [(290, 10), (299, 1), (300, 0)] {
+        id.place = kept;
+        let Replay::Events(missed) = redis.after("s", id).await.unwrap() else { panic!("{kept} is gone") };
+        assert_eq!(missed.events.len(), later);
+    }
+    id.place = 301;
+    assert!(matches!(redis.after("s", id).await.unwrap(), Replay::Gone), "it was never given");
+}

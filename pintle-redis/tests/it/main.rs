@@ -6,9 +6,25 @@
     reason = "clippy's exemption for tests does not reach their helpers"
 )]
 
+mod acts;
 mod chaos;
+mod clocks;
+mod cluster;
+mod costs;
+mod cut_link;
+mod cuts;
 mod example;
 mod faults;
+mod formats;
 mod kits;
 mod limits;
+mod outages;
+mod prefixes;
+mod redis_folder;
 mod redis_server;
+mod sentinel;
+mod task_process;
+mod tasks;
+#[cfg(feature = "tls")]
+mod tls;
+mod unreachable;

@@ -9,8 +9,7 @@ use crate::{folder::Folder, process::ServerProcess};
 #[tokio::test]
 async fn a_task_goes_on_to_its_result_after_its_process_is_killed_between_two_questions() {
     let folder = Folder::new();
-    let path = folder.file("");
-    let mut process = ServerProcess::start(&path, true).await;
+    let mut process = ServerProcess::start(&folder, true).await;
     let created = process.call("tools/call", json!({"name": "order"})).await;
     let id = created["taskId"].as_str().unwrap().to_owned();
     let task = process.until(&id, "input_required", Some("first")).await;
@@ -18,21 +17,21 @@ async fn a_task_goes_on_to_its_result_after_its_process_is_killed_between_two_qu
     process.until(&id, "input_required", Some("second")).await;
     process.kill().await;
 
-    let mut process = ServerProcess::start(&path, true).await;
+    let mut process = ServerProcess::start(&folder, true).await;
     let task = process.until(&id, "input_required", Some("second")).await;
     assert_eq!(task["inputRequests"].as_object().unwrap().len(), 1, "{task}");
     // Killed again, with the answer, before anybody ran the task.
     process.update(&id, &task).await;
     process.kill().await;
 
-    let mut process = ServerProcess::start(&path, true).await;
+    let mut process = ServerProcess::start(&folder, true).await;
     let task = process.until(&id, "completed", None).await;
     assert_eq!(task["result"]["content"][0]["text"], "tea to Bergen, act 1", "{task}");
     assert_eq!(fs::read_to_string(folder.file("acts")).unwrap(), "act\n", "the action was done once");
     process.kill().await;
 
     // The result is there for the next one too.
-    let mut process = ServerProcess::start(&path, true).await;
+    let mut process = ServerProcess::start(&folder, true).await;
     let task = process.until(&id, "completed", None).await;
     assert_eq!(task["result"]["content"][0]["text"], "tea to Bergen, act 1", "{task}");
 }
@@ -40,8 +39,7 @@ async fn a_task_goes_on_to_its_result_after_its_process_is_killed_between_two_qu
 #[tokio::test]
 async fn a_task_of_a_session_goes_on_after_its_process_is_killed_between_two_questions() {
     let folder = Folder::new();
-    let path = folder.file("");
-    let mut process = ServerProcess::start(&path, false).await;
+    let mut process = ServerProcess::start(&folder, false).await;
     let created = process.call("tools/call", json!({"name": "order", "task": {}})).await;
     let id = created["task"]["taskId"].as_str().unwrap().to_owned();
     process.request("tasks/result", json!({"taskId": id})).await;
@@ -57,7 +55,7 @@ async fn a_task_of_a_session_goes_on_after_its_process_is_killed_between_two_que
     }
     process.kill().await;
 
-    let mut process = ServerProcess::start(&path, false).await;
+    let mut process = ServerProcess::start(&folder, false).await;
     let result = process.call("tasks/result", json!({"taskId": id})).await;
     assert_eq!(result["content"][0]["text"], "tea to Bergen, act 1", "{result}");
     assert_eq!(fs::read_to_string(folder.file("acts")).unwrap(), "act\n");
@@ -66,9 +64,8 @@ async fn a_task_of_a_session_goes_on_after_its_process_is_killed_between_two_que
 #[tokio::test]
 async fn two_processes_on_one_file_share_their_tasks() {
     let folder = Folder::new();
-    let path = folder.file("");
-    let mut one = ServerProcess::start(&path, true).await;
-    let mut two = ServerProcess::start(&path, true).await;
+    let mut one = ServerProcess::start(&folder, true).await;
+    let mut two = ServerProcess::start(&folder, true).await;
     let created = one.call("tools/call", json!({"name": "fragile"})).await;
     let id = created["taskId"].as_str().unwrap().to_owned();
     for question in ["first", "second"] {
@@ -84,12 +81,11 @@ async fn two_processes_on_one_file_share_their_tasks() {
 #[tokio::test]
 async fn a_task_that_cannot_be_resumed_fails_after_its_process_is_killed() {
     let folder = Folder::new();
-    let path = folder.file("");
-    let mut process = ServerProcess::start(&path, false).await;
+    let mut process = ServerProcess::start(&folder, false).await;
     let created = process.call("tools/call", json!({"name": "fragile", "task": {}})).await;
     let id = created["task"]["taskId"].as_str().unwrap().to_owned();
     process.kill().await;
-    let mut process = ServerProcess::start(&path, false).await;
+    let mut process = ServerProcess::start(&folder, false).await;
     let request = process.request("tasks/result", json!({"taskId": id})).await;
     let reply = loop {
         let message = process.next().await;

@@ -10,3 +10,4 @@ mod files;
 mod folder;
 mod killed;
 mod process;
+mod reporting;

@@ -1,6 +1,11 @@
 //! A server process, which is this very program, and a client of it that speaks in lines.
 
-use std::{env, path::Path, process::Stdio as Streams, time::Duration};
+use std::{
+    env,
+    path::{Path, PathBuf},
+    process::Stdio as Streams,
+    time::Duration,
+};
 
 use pintle::{
     Server,
@@ -13,6 +18,13 @@ use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines},
     process::{Child, ChildStdin, ChildStdout, Command},
+    sync::watch,
+    time::timeout,
+};
+
+use crate::{
+    folder::Folder,
+    reporting::{CHANGED, ReportingStore},
 };
 
 const FOLDER: &str = "PINTLE_SQLITE_FOLDER";
@@ -23,7 +35,7 @@ struct Name {
 }
 
 /// A tool that asks twice, and acts once in between: it appends a line to a file.
-async fn order(cx: Cx, State(acts): State<std::path::PathBuf>) -> Result<String, ToolError> {
+async fn order(cx: Cx, State(acts): State<PathBuf>) -> Result<String, ToolError> {
     let first = cx.elicit::<Name>("first", "What?").await?.accepted().ok_or("declined")?;
     cx.progress_with(1.0, 2.0, "half way").await;
     let act = async {
@@ -38,7 +50,7 @@ async fn order(cx: Cx, State(acts): State<std::path::PathBuf>) -> Result<String,
 
 fn server(folder: &Path) -> Server {
     let tasks = Tasks::new()
-        .store(SqliteTaskStore::open(folder.join("tasks.db")).unwrap())
+        .store(ReportingStore(SqliteTaskStore::open(folder.join("tasks.db")).unwrap()))
         .poll_interval(Duration::from_millis(20))
         .lease(Duration::from_millis(600));
     Server::new("shop", "1.0.0")
@@ -67,24 +79,37 @@ pub(crate) struct ServerProcess {
     child: Child,
     input: ChildStdin,
     output: Lines<BufReader<ChildStdout>>,
+    /// Changes of the file, by any process that the test has started.
+    changes: watch::Receiver<u64>,
     is_stateless: bool,
     next_id: i64,
 }
 
 impl ServerProcess {
     /// Starts a process on the file in a folder, and opens a session unless the client is stateless.
-    pub(crate) async fn start(folder: &Path, is_stateless: bool) -> Self {
+    pub(crate) async fn start(folder: &Folder, is_stateless: bool) -> Self {
         let mut child = Command::new(env::current_exe().unwrap())
             .args(["--exact", "process::helper", "--nocapture", "--quiet"])
-            .env(FOLDER, folder)
+            .env(FOLDER, folder.file(""))
             .stdin(Streams::piped())
             .stdout(Streams::piped())
+            .stderr(Streams::piped())
             .kill_on_drop(true)
             .spawn()
             .unwrap();
         let (input, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
         let output = BufReader::new(output).lines();
-        let mut process = Self { child, input, output, is_stateless, next_id: 0 };
+        let mut reports = BufReader::new(child.stderr.take().unwrap()).lines();
+        let changes = folder.changes.clone();
+        let mut process =
+            Self { child, input, output, changes: changes.subscribe(), is_stateless, next_id: 0 };
+        tokio::spawn(async move {
+            while let Ok(Some(line)) = reports.next_line().await {
+                if line == CHANGED {
+                    changes.send_modify(|count| *count += 1);
+                }
+            }
+        });
         if !is_stateless {
             let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {"elicitation": {"form": {}}},
                 "clientInfo": {"name": "test", "version": "0"}});
@@ -120,7 +145,7 @@ impl ServerProcess {
     /// Returns the next message. The test harness of the process says a few words before.
     pub(crate) async fn next(&mut self) -> Value {
         loop {
-            let line = tokio::time::timeout(Duration::from_secs(60), self.output.next_line()).await;
+            let line = timeout(Duration::from_secs(60), self.output.next_line()).await;
             let line = line.expect("nothing came for a minute").unwrap().expect("the process has ended");
             if let Ok(message) = serde_json::from_str::<Value>(&line)
                 && message.is_object()
@@ -152,15 +177,18 @@ impl ServerProcess {
 
     /// Polls a task until it has this status and, if there is one, this question.
     pub(crate) async fn until(&mut self, id: &str, status: &str, question: Option<&str>) -> Value {
-        for _ in 0..3_000 {
+        for _ in 0..100 {
+            self.changes.mark_unchanged();
             let task = self.call("tasks/get", json!({"taskId": id})).await;
             let is_asked = question.is_none_or(|key| task["inputRequests"][key].is_object());
             if task["status"] == status && is_asked {
                 return task;
             }
             assert_ne!(task["status"], "failed", "{task}");
-            // As often as the server recommends.
-            tokio::time::sleep(Duration::from_millis(20)).await;
+            timeout(Duration::from_secs(60), self.changes.changed())
+                .await
+                .expect("no change for a minute")
+                .unwrap();
         }
         panic!("the task never was `{status}`");
     }

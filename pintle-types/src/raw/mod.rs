@@ -1,6 +1,7 @@
 mod builder;
 mod decoded;
 mod escape;
+mod known;
 mod members;
 mod reader;
 mod scan;

@@ -7,6 +7,7 @@ use serde::de::{DeserializeSeed, IgnoredAny};
 use super::{
     ObjectSeed, RawObject,
     decoded::DecodedMember,
+    known,
     members::{Member, Members},
     one_line,
     reader::Name,
@@ -96,7 +97,8 @@ impl<'a> Scan<'a> {
                 Some(wanted) if name == wanted && scan.next()? == b'{' => scan.span(start, |scan| {
                     DecodedMember::read(scan, wanted, start).map(|read| strings = read)
                 })?,
-                _ => scan.span(start, |scan| scan.value(PhantomData::<IgnoredAny>).map(drop))?,
+                _ if name == known::REPEATED => scan.span(start, Self::repeated_value)?,
+                _ => scan.span(start, Self::any_value)?,
             };
             match span {
                 Some(name) => members.push(Member { name, value }),
@@ -139,6 +141,26 @@ impl<'a> Scan<'a> {
         let from = self.at;
         read(self)?;
         relative(start, from, self.at)
+    }
+
+    fn any_value(&mut self) -> Option<()> {
+        self.value(PhantomData::<IgnoredAny>).map(drop)
+    }
+
+    /// Reads a value. An object that was read before is skipped.
+    fn repeated_value(&mut self) -> Option<()> {
+        let rest = self.text.get(self.at..)?;
+        if !rest.starts_with('{') {
+            return self.any_value();
+        }
+        if let Some(length) = known::length(rest.as_bytes()) {
+            self.at += length;
+            return Some(());
+        }
+        let start = self.at;
+        self.any_value()?;
+        known::add(self.text.get(start..self.at)?);
+        Some(())
     }
 
     /// Reads a value with serde_json.

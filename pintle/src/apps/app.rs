@@ -56,7 +56,10 @@ pub enum AppPermission {
 }
 
 impl AppPermission {
-    fn as_str(self) -> &'static str {
+    pub(super) const ALL: [Self; 4] =
+        [Self::Camera, Self::Microphone, Self::Geolocation, Self::ClipboardWrite];
+
+    pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Camera => "camera",
             Self::Microphone => "microphone",

@@ -6,7 +6,7 @@ use pintle_types::{
 };
 use serde_json::Value;
 
-use super::{FLAT_META, META, MIME_TYPE, RESOURCE_URI, VISIBILITY};
+use super::{AppPermission, FLAT_META, META, MIME_TYPE, RESOURCE_URI, VISIBILITY};
 
 /// The members that belong to a resource, and that hosts ignore at a tool.
 const OF_RESOURCE: [&str; 4] = ["csp", "permissions", "domain", "prefersBorder"];
@@ -114,6 +114,9 @@ fn resource_faults(resource: &Resource) -> Vec<String> {
     for list in LISTS.into_iter().filter(|list| fields.contains_key(*list)) {
         faults.push(format!("`{list}` belongs in `_meta.{META}.csp`; use `App`"));
     }
+    if let Some(permissions) = fields.get("permissions") {
+        faults.extend(permissions_fault(permissions));
+    }
     let Some(policy) = fields.get("csp") else { return faults };
     let Some(policy) = policy.as_object() else {
         faults.push(format!("`_meta.{META}.csp` is no object of lists; use `App`"));
@@ -124,12 +127,26 @@ fn resource_faults(resource: &Resource) -> Vec<String> {
             faults.push(format!("hosts do not know `csp.{list}`; use one of `{}`", LISTS.join("`, `")));
             continue;
         }
-        for origin in origins.as_array().into_iter().flatten() {
+        let Some(origins) = origins.as_array() else {
+            faults.push(format!("`csp.{list}` is no list of origins; use `App`"));
+            continue;
+        };
+        for origin in origins {
             let fault = origin.as_str().map_or(Some("it is no text"), origin_fault);
             faults.extend(fault.map(|fault| format!("`csp.{list}` has {origin}: {fault}")));
         }
     }
     faults
+}
+
+fn permissions_fault(permissions: &Value) -> Option<String> {
+    let known = || AppPermission::ALL.map(AppPermission::as_str).join("`, `");
+    let Some(permissions) = permissions.as_object() else {
+        return Some(format!("`permissions` is no object with the members `{}`; use `App`", known()));
+    };
+    let is_known = |name: &str| AppPermission::ALL.iter().any(|permission| permission.as_str() == name);
+    let unknown = permissions.keys().find(|name| !is_known(name))?;
+    Some(format!("hosts do not know `permissions.{unknown}`; use one of `{}`", known()))
 }
 
 /// Returns why a text is no origin that a policy may name.

@@ -64,7 +64,7 @@ use crate::{
 pub use crate::{message_log::Direction, target::Target};
 
 pub use crate::suspended_call::{SuspendedCall, SuspendedQuestion};
-pub use asking::{Answer, ElicitUrl, IntoReply, IntoRoot, IntoRoots, Question, Report, Roots};
+pub use asking::{Answer, AnswerTasks, ElicitUrl, IntoReply, IntoRoot, IntoRoots, Question, Report, Roots};
 pub use connection::{
     Batch, Call, CallStart, Changes, Connection, Items, List, ListStates, RequestBuilder, Unresolved,
 };
@@ -194,6 +194,35 @@ impl Client {
     /// Sets whether [`on_sample`](Self::on_sample) supports `includeContext`: the context of this server, or of all.
     pub fn sample_with_context(mut self, can: bool) -> Self {
         self.settings.handlers.sample_context = can;
+        self
+    }
+
+    /// Lets servers of 2025-11-25 ask for answers as tasks: the client replies at once that it has begun, and the server polls for the
+    /// answer. The handlers stay the same. Other revisions do not have it, and there answers are awaited.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> pintle::Result<()> {
+    /// # #[cfg(feature = "server")] {
+    /// use std::time::Duration;
+    /// use pintle::{Client, Server, client::{Answer, AnswerTasks, Mode}, server::{Cx, ToolError, tool}};
+    ///
+    /// let server = Server::new("demo", "1.0.0").tool(tool("wipe", |cx: Cx| async move {
+    ///     cx.ask_as_tasks(Duration::from_secs(600));
+    ///     let agreed = cx.elicit::<()>("agreed", "Wipe the disk?").await?.accepted().is_some();
+    ///     Ok::<_, ToolError>(if agreed { "Wiped." } else { "Left alone." })
+    /// }));
+    /// let client = Client::new("demo", "0.1.0")
+    ///     .mode(Mode::Legacy)
+    ///     .on_elicit(|_| async { Answer::Decline })
+    ///     .answer_tasks(AnswerTasks::new().poll_interval(Duration::from_millis(10)));
+    /// let connection = client.connect(server.in_process()?).await?;
+    /// assert_eq!(connection.call_tool("wipe", ()).await?.text(), "Left alone.");
+    /// # }
+    /// # Ok(()) }
+    /// ```
+    pub fn answer_tasks(mut self, tasks: AnswerTasks) -> Self {
+        self.settings.answer_tasks = Some(tasks);
         self
     }
 
@@ -528,9 +557,10 @@ impl Client {
             transport = Box::new(LoggedTransport::new(log, Side::Client, transport));
         }
         transport.limit_messages(settings.limits.message_bytes);
+        transport.defer_pushes(&settings.push_demand);
         let shared = Arc::new(ConnectionState::new(settings, name, &*transport));
         let (commands, obeyed) = mpsc::channel(driver::COMMANDS);
-        let mut driver = Driver::new(shared.clone(), profile, transport, obeyed);
+        let mut driver = Box::new(Driver::new(shared.clone(), profile, transport, obeyed));
         driver.open(self.settings.remembered).await?;
         if let Some(roots) = &self.settings.handlers.roots {
             let observer: Weak<ConnectionState> = Arc::downgrade(&shared);

@@ -28,7 +28,7 @@ mod http_exchange;
 mod json;
 mod record;
 mod redactor;
-pub(crate) mod timestamp;
+pub mod timestamp;
 pub(crate) mod transport_kind;
 
 use std::{

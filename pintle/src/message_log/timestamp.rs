@@ -1,13 +1,23 @@
+//! Times in ISO 8601, as message logs, tasks and resources have them.
+//!
+//! ```
+//! use std::time::{Duration, UNIX_EPOCH};
+//! use pintle::message_log::timestamp::iso8601_micros;
+//!
+//! let time = UNIX_EPOCH + Duration::from_secs(951_782_400);
+//! assert_eq!(iso8601_micros(time).as_deref(), Some("2000-02-29T00:00:00.000000Z"));
+//! ```
+
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Formats a time as ISO 8601 in UTC, with seconds. Returns `None` before 1970 and after 9999.
 #[cfg(feature = "server")]
-pub(crate) fn iso8601(time: SystemTime) -> Option<String> {
+pub fn iso8601(time: SystemTime) -> Option<String> {
     Some(seconds(time)? + "Z")
 }
 
 /// Formats a time as ISO 8601 in UTC, with microseconds. Returns `None` before 1970 and after 9999.
-pub(crate) fn iso8601_micros(time: SystemTime) -> Option<String> {
+pub fn iso8601_micros(time: SystemTime) -> Option<String> {
     let micros = time.duration_since(UNIX_EPOCH).ok()?.subsec_micros();
     Some(format!("{}.{micros:06}Z", seconds(time)?))
 }

@@ -11,7 +11,7 @@ use pintle_proto::server::CacheHint;
 use crate::{
     client::Change,
     lock::lock,
-    server::{Audience, ChangeLink as _, ListKind, ProviderChanges},
+    server::{Audience, ChangeLink as _, ListKind, Notice, ProviderChanges},
 };
 
 /// The servers that a relay is a part of.
@@ -39,6 +39,12 @@ impl AttachedServers {
         for (server, change) in servers.iter().flat_map(|server| changes.iter().map(move |it| (server, it))) {
             server.publish(change);
         }
+    }
+
+    /// Sends the clients of all servers a notification about a task, if they watch it.
+    pub(super) fn tell(&self, notice: &Notice) {
+        let servers = lock(&self.servers).clone();
+        servers.iter().for_each(|server| server.tell(notice.clone()));
     }
 
     /// Notifies the selected clients of all servers.

@@ -20,7 +20,10 @@ use super::{
     hops,
     meta::{with_meta, without_meta},
     parked::ParkedCall,
+    polled_task,
+    pool::RETRY_AFTER_MS,
     question::{RunningQuestions, input_required, offered_answer, refusal},
+    session_task::TaskFallback,
     upstream_call::{CallProgress, OpenQuestion, UpstreamCall, UpstreamRequest, deliver},
 };
 use crate::{
@@ -124,7 +127,7 @@ async fn pass(relay: &Relay, cx: &Cx) -> Result<Outcome, Failure> {
     }
     let result = call(relay, cx, params).await?;
     if result.get("resultType") != Some("\"input_required\"") {
-        return Ok(complete(relay, result));
+        return Ok(complete(relay, cx, result));
     }
     let state = result.decode_member("requestState").ok().flatten();
     Ok(Outcome::Relayed(RelayedRound::new(without_meta(result, &[keys::SERVER_INFO]), state)))
@@ -136,10 +139,21 @@ async fn repeat(relay: &Relay, cx: &Cx) -> Result<Outcome, Failure> {
     let limit = cx.snapshot().service.bounds().rounds;
     let mut rounds = Rounds::new(params.clone(), limit);
     let mut next = params;
+    let mut capabilities = upstream_capabilities(relay, cx);
     loop {
-        let result = call(relay, cx, next).await?;
+        let result = match call_as(relay, cx, (cx.method(), next.clone()), &capabilities).await {
+            // A client with a session has no tasks of the extension: the relay waits for this one.
+            Err(Failure::Error(error)) if polled_task::is_needed(&error, &capabilities) => {
+                polled_task::declare(&mut capabilities);
+                call_as(relay, cx, (cx.method(), next), &capabilities).await?
+            }
+            result => result?,
+        };
+        if result.get("resultType") == Some(polled_task::RESULT_TYPE) {
+            return Ok(complete(relay, cx, polled_task::result(relay, cx, &capabilities, &result).await?));
+        }
         if result.get("resultType") != Some("\"input_required\"") {
-            return Ok(complete(relay, result));
+            return Ok(complete(relay, cx, result));
         }
         let asked = read_questions(relay, &result)?;
         let answers = ask_all(cx, &asked).await?;
@@ -151,7 +165,17 @@ async fn repeat(relay: &Relay, cx: &Cx) -> Result<Outcome, Failure> {
 
 /// Sends a round to a server without sessions.
 async fn call(relay: &Relay, cx: &Cx, params: RawObject) -> Result<RawObject, Failure> {
-    let mut call = start(relay, cx, params).await?;
+    call_as(relay, cx, (cx.method(), params), &upstream_capabilities(relay, cx)).await
+}
+
+/// Sends a request to a server without sessions, for a client with these capabilities.
+pub(super) async fn call_as(
+    relay: &Relay,
+    cx: &Cx,
+    request: (&str, RawObject),
+    capabilities: &ClientCapabilities,
+) -> Result<RawObject, Failure> {
+    let mut call = start_as(relay, cx, request, capabilities).await?;
     loop {
         match call.next().await {
             CallProgress::Notification(notification) => deliver(cx, notification).await,
@@ -174,7 +198,7 @@ async fn ask_in_session(relay: &Relay, cx: &Cx) -> Result<Outcome, Failure> {
         match next.await {
             CallProgress::Notification(notification) => deliver(cx, notification).await,
             CallProgress::Question(question) => questions.ask(cx, question),
-            CallProgress::Done(Ok(result)) => return Ok(complete(relay, result)),
+            CallProgress::Done(Ok(result)) => return Ok(complete(relay, cx, result)),
             CallProgress::Done(Err(error)) => return Err(failed(relay, error)),
         }
     }
@@ -218,7 +242,7 @@ async fn wait(relay: &Relay, cx: &Cx, mut call: ParkedCall) -> Result<Outcome, F
                     return Ok(end_round(relay, cx, call)?);
                 }
             }
-            CallProgress::Done(Ok(result)) => return Ok(complete(relay, result)),
+            CallProgress::Done(Ok(result)) => return Ok(complete(relay, cx, result)),
             CallProgress::Done(Err(Error::Rpc(error)))
                 if error.code == ErrorCode::URL_ELICITATION_REQUIRED && cx.can_elicit_url() =>
             {
@@ -238,8 +262,9 @@ impl ParkedCall {
             return;
         }
         self.asked += 1;
-        // In the stateless era a page has no id.
-        question.params = without_meta(question.params, &[question_key::META]).without(&["elicitationId"]);
+        // In the stateless era a page has no id, and a task of the relay has none for its client.
+        question.params = without_meta(question.params, &[question_key::META, keys::RELATED_TASK])
+            .without(&["elicitationId"]);
         let key = question.key.as_deref().filter(|key| self.questions.iter().all(|(other, _)| other != key));
         let key = key.map_or_else(|| format!("question-{}", self.asked), str::to_owned);
         self.questions.push((key, OpenQuestion { question, answer }));
@@ -338,18 +363,31 @@ fn pages_opened(cx: &Cx, error: &RpcError) -> Result<bool, RpcError> {
 
 /// Sends a call over the connection that it uses.
 async fn start(relay: &Relay, cx: &Cx, params: RawObject) -> Result<UpstreamCall, RpcError> {
+    start_as(relay, cx, (cx.method(), params), &upstream_capabilities(relay, cx)).await
+}
+
+/// Sends a request over the connection of a call, for a client with these capabilities.
+async fn start_as(
+    relay: &Relay,
+    cx: &Cx,
+    (method, params): (&str, RawObject),
+    capabilities: &ClientCapabilities,
+) -> Result<UpstreamCall, RpcError> {
     let params = hops::pass(relay, cx, &params)?;
-    let capabilities = upstream_capabilities(relay, cx);
-    let link = relay.inner.upstream.lease(cx, &capabilities, relay.options.links).await?;
+    let link = relay.inner.upstream.lease(cx, capabilities, relay.options.links).await?;
     link.settle().await;
     let logs = link.want_logs(cx.peer().log_level).await;
     let capabilities =
-        RawObject::from_serialize(&capabilities).map_err(|error| RpcError::internal(error.to_string()))?;
-    let method = cx.method().to_owned();
+        RawObject::from_serialize(capabilities).map_err(|error| RpcError::internal(error.to_string()))?;
+    let method = method.to_owned();
     if !link.connection.revision().has_method(&method) {
         return Err(RpcError::method_not_found(&method));
     }
-    Ok(UpstreamCall::start(link, UpstreamRequest { method, params, capabilities, logs, cx }))
+    let tasks = link.has_tasks().then(|| TaskFallback::of(relay, cx, &method)).flatten();
+    if tasks.is_some() {
+        link.want_pushes();
+    }
+    Ok(UpstreamCall::start(link, UpstreamRequest { method, params, capabilities, logs, tasks, cx }))
 }
 
 /// Returns the capabilities of the client that the server behind may use. Extensions are between two neighbours, unless the relay
@@ -372,21 +410,26 @@ const OF_CONNECTION: [&str; 5] =
     ["progressToken", keys::PROTOCOL_VERSION, keys::CLIENT_INFO, keys::CLIENT_CAPABILITIES, keys::LOG_LEVEL];
 
 /// Returns the outcome of a call that was completed.
-fn complete(relay: &Relay, result: RawObject) -> Outcome {
+fn complete(relay: &Relay, cx: &Cx, result: RawObject) -> Outcome {
     // This server adds its own name.
     let mut result = without_meta(result, &[keys::SERVER_INFO]);
-    // Members that mean something to clients without a session, and nothing to a server that has one.
-    let foreign = ["resultType", "ttlMs", "cacheScope"];
-    if !relay.inner.upstream.primary().connection.revision().is_stateless()
-        && foreign.iter().any(|name| result.get(name).is_some())
-    {
-        result = result.without(&foreign);
+    let foreign: &[&str] = match relay.inner.upstream.primary().connection.revision().is_stateless() {
+        // Lowering the result would do the same, and decode all of it.
+        true if cx.call().is_in_session() && result.get("resultType") == Some("\"complete\"") => {
+            &["resultType"]
+        }
+        true => &[],
+        // Members that mean something to clients without a session, and nothing to a server that has one.
+        false => &["resultType", "ttlMs", "cacheScope"],
+    };
+    if foreign.iter().any(|name| result.get(name).is_some()) {
+        result = result.without(foreign);
     }
     Outcome::Complete(result.into())
 }
 
 /// Reads the questions of an `input_required` result.
-fn read_questions(relay: &Relay, result: &RawObject) -> Result<InputRequired, RpcError> {
+pub(super) fn read_questions(relay: &Relay, result: &RawObject) -> Result<InputRequired, RpcError> {
     let unreadable = |error: serde_json::Error| {
         RpcError::internal(format!("the questions of `{}` cannot be read: {error}", relay.backend()))
     };
@@ -402,7 +445,7 @@ fn read_questions(relay: &Relay, result: &RawObject) -> Result<InputRequired, Rp
 }
 
 /// Asks the client of a session all questions of a round at once, and returns the answers by key.
-async fn ask_all(cx: &Cx, asked: &InputRequired) -> Result<Vec<(Box<str>, RawObject)>, RpcError> {
+pub(super) async fn ask_all(cx: &Cx, asked: &InputRequired) -> Result<Vec<(Box<str>, RawObject)>, RpcError> {
     type Asking<'a> = Pin<Box<dyn Future<Output = Result<(Box<str>, RawObject), RpcError>> + Send + 'a>>;
     let mut asking: Vec<Asking<'_>> = Vec::with_capacity(asked.requests.len());
     for question in &asked.requests {
@@ -455,6 +498,9 @@ pub(super) fn failed(relay: &Relay, error: Error) -> Failure {
             Failure::Error(error)
         }
         Error::Rpc(error) => Failure::Error(error),
+        Error::Failed(failed) if failed.is_local => {
+            Failure::Error(RpcError::overloaded(failed.message, RETRY_AFTER_MS))
+        }
         error => {
             let lost = matches!(error, Error::Closed(_));
             let error = RpcError::internal(format!(

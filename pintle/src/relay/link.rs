@@ -1,7 +1,7 @@
 use std::{
     sync::{
         Arc, Mutex,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -19,14 +19,17 @@ use tokio::{
 };
 
 use super::{
-    catalogue::LinkCatalogue,
-    limits::{LinkLimits, LinkUsage, LinkUse},
+    link_state::{
+        catalogue::LinkCatalogue,
+        limits::{LinkLimits, LinkUsage, LinkUse},
+        log_levels::{LevelGuard, LogLevels},
+        watched::{WatchRequest, WatchTask, WatchedResources},
+    },
     listeners::LinkListener,
-    log_levels::{LevelGuard, LogLevels},
     meta::without_meta,
+    session_task,
     upstream::backend_name,
     upstream_call::{OpenQuestion, sending_to},
-    watched::{WatchRequest, WatchTask, WatchedResources},
 };
 use crate::{
     Client, Connection, Error, Result,
@@ -34,6 +37,7 @@ use crate::{
     lock::lock,
     question_key,
     server::SessionHandle,
+    transport::PushDemand,
 };
 
 /// How long a call waits for the server to read the cancellation of another one.
@@ -46,6 +50,8 @@ pub(super) const MAX_SUBSCRIBE_WAIT: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(super) struct RelayLink {
     pub(super) connection: Connection,
+    /// Whether calls of tools can become tasks of the session.
+    has_tasks: bool,
     log_levels: Arc<LogLevels>,
     calls: Arc<LinkCalls>,
     /// The lists that it has read, which may outlive it.
@@ -59,15 +65,20 @@ pub(super) struct RelayLink {
     pub(super) watched: WatchedResources,
     /// A use, as long as resources are watched.
     watching: Mutex<Option<LinkUse>>,
+    /// From when messages that belong to no call are wanted.
+    pushes: PushDemand,
+    /// Whether changes may have been missed because of it.
+    is_deaf: AtomicBool,
 }
 
 impl RelayLink {
     /// Creates a link over a connection that others have opened.
     pub(super) fn new(connection: Connection) -> Self {
-        Self::over(connection, Arc::default())
+        Self::over(connection, Arc::default(), PushDemand::always())
     }
 
-    /// Opens a connection on behalf of a client with these capabilities.
+    /// Opens a connection on behalf of a client with these capabilities. If it has a session without a stream for messages that belong to
+    /// no call, there is none to the server either, until it is wanted.
     pub(super) async fn open(
         connector: &OpenConnection,
         client: Client,
@@ -75,16 +86,31 @@ impl RelayLink {
         session: Option<SessionHandle>,
     ) -> Result<Self> {
         let calls = Arc::<LinkCalls>::default();
+        let pushes = session.as_ref().map_or_else(PushDemand::always, SessionHandle::push_demand);
         let client = client.forwarding(with_question_keys(capabilities), calls.clone().handler(session));
-        let connection = connector(client).await?;
-        Ok(Self::over(connection, calls))
+        let connection = connector(client.defer_pushes(pushes.clone())).await?;
+        Ok(Self::over(connection, calls, pushes))
     }
 
-    fn over(connection: Connection, calls: Arc<LinkCalls>) -> Self {
+    fn over(connection: Connection, calls: Arc<LinkCalls>, pushes: PushDemand) -> Self {
         let (log_levels, forwarding, limiting) = (Arc::default(), Mutex::default(), Mutex::default());
         let (catalogue, usage) = (Arc::default(), LinkUsage::new());
         let (watched, watching) = (WatchedResources::default(), Mutex::default());
-        Self { connection, log_levels, calls, catalogue, forwarding, usage, limiting, watched, watching }
+        let has_tasks = session_task::has_tasks(&connection);
+        Self {
+            connection,
+            has_tasks,
+            log_levels,
+            calls,
+            catalogue,
+            forwarding,
+            usage,
+            limiting,
+            watched,
+            watching,
+            is_deaf: AtomicBool::new(!pushes.is_wanted()),
+            pushes,
+        }
     }
 
     /// Forwards changes of the server to those that depend on this connection, until this is dropped. Returns when the server
@@ -104,8 +130,18 @@ impl RelayLink {
         *lock(&self.forwarding) = Some(task.abort_handle());
     }
 
+    /// Has the server send messages that belong to no call. What is sent to it from now on arrives after that.
+    pub(super) fn want_pushes(&self) {
+        self.pushes.want();
+        if self.is_deaf.swap(false, Ordering::SeqCst) {
+            // The lists were read when nobody would have heard of a change.
+            self.catalogue.note(&Event::Reopened);
+        }
+    }
+
     /// Watches a resource. [`WatchedResources::settled`] tells when the server has answered.
     pub(super) fn watch(self: &Arc<Self>, uri: &str) {
+        self.want_pushes();
         self.watched.insert(uri);
         self.send_subscriptions();
     }
@@ -133,6 +169,9 @@ impl RelayLink {
     /// Watches what was watched over the connection before this one. Returns it.
     pub(super) fn watch_again(self: &Arc<Self>, before: &Self) -> Vec<Box<str>> {
         self.watched.inherit(&before.watched);
+        if !self.watched.is_empty() {
+            self.want_pushes();
+        }
         self.send_subscriptions();
         self.watched.all()
     }
@@ -159,6 +198,11 @@ impl RelayLink {
                 link.watched.answered(&request, refused);
             }
         });
+    }
+
+    /// Whether calls of tools can become tasks of the session.
+    pub(super) fn has_tasks(&self) -> bool {
+        self.has_tasks
     }
 
     /// Whether a call or a subscription uses the connection.
@@ -257,7 +301,7 @@ impl RelayLink {
     }
 
     /// Enters a call, to which questions go that cannot be attributed otherwise.
-    pub(super) fn enter(&self, questions: mpsc::Sender<OpenQuestion>) -> EnteredCall {
+    pub(super) fn enter(&self, questions: mpsc::Sender<Box<OpenQuestion>>) -> EnteredCall {
         let id = self.calls.last.fetch_add(1, Ordering::Relaxed);
         lock(&self.calls.senders).push((id, questions));
         EnteredCall { id, calls: self.calls.clone() }
@@ -307,7 +351,7 @@ pub(super) type OpenConnection =
 #[derive(Debug, Default)]
 struct LinkCalls {
     last: AtomicU64,
-    senders: Mutex<Vec<(u64, mpsc::Sender<OpenQuestion>)>>,
+    senders: Mutex<Vec<(u64, mpsc::Sender<Box<OpenQuestion>>)>>,
     /// The number of cancellations that the server may not have read.
     unread_cancellations: watch::Sender<usize>,
 }

@@ -8,10 +8,15 @@ use std::{
     },
 };
 
-use pintle_types::Notification;
+use pintle_types::{Notification, method::tasks_extension::NOTIFICATIONS_TASKS};
 use tokio::task::AbortHandle;
 
-use super::{attached::AttachedServers, hops::RelayIdentity, limits::LinkUse, link::RelayLink};
+use super::{
+    attached::AttachedServers,
+    hops::RelayIdentity,
+    link::RelayLink,
+    link_state::{limits::LinkUse, watched_tasks::task_notice},
+};
 use crate::{
     client::Change,
     lock::lock,
@@ -20,8 +25,8 @@ use crate::{
 
 /// Those who are notified of the changes of one connection to the server behind.
 pub(super) enum LinkListener {
-    /// The client of a session.
-    Session(SessionHandle),
+    /// The client of a session. It knows the ids that the server behind has for tasks, or those of the servers that the relay is a part of.
+    Session { session: SessionHandle, knows_task_ids: bool, attached: Arc<AttachedServers> },
     /// The clients of a principal without a session.
     Subscribers { principal: OwnedPrincipal, attached: Arc<AttachedServers>, identity: Arc<RelayIdentity> },
 }
@@ -29,7 +34,7 @@ pub(super) enum LinkListener {
 impl LinkListener {
     pub(super) fn publish(&self, changes: &[Change]) {
         match self {
-            Self::Session(session) => changes.iter().for_each(|change| session.publish(change)),
+            Self::Session { session, .. } => changes.iter().for_each(|change| session.publish(change)),
             Self::Subscribers { principal, attached, identity } => {
                 if !identity.is_in_loop() {
                     attached.publish_to(changes, &|owner| owner.subscriber.as_deref() == Some(principal));
@@ -40,7 +45,11 @@ impl LinkListener {
 
     /// Forwards a notification that the protocol does not define. Whose it is among several clients is not known.
     pub(super) fn notify(&self, notification: Notification) {
-        let Self::Session(session) = self else { return };
+        let Self::Session { session, knows_task_ids, attached } = self else { return };
+        if !knows_task_ids && notification.method.starts_with(NOTIFICATIONS_TASKS) {
+            let notice = task_notice(notification).and_then(|notice| notice.in_session(session.id()?));
+            return notice.iter().for_each(|notice| attached.tell(notice));
+        }
         let Notification { method, params, .. } = notification;
         if let Err(error) = session.notify(&method, &params.unwrap_or_default()) {
             tracing::debug!(%error, "a client did not get a notification of the server behind a relay");

@@ -17,23 +17,23 @@
 
 mod attached;
 mod attempts;
-mod catalogue;
+mod awaited_task;
 mod forward;
 mod hops;
-mod limits;
 mod link;
+mod link_state;
 mod listeners;
-mod log_levels;
 mod meta;
 mod parked;
+mod polled_task;
 mod pool;
 mod provider;
 mod question;
+mod session_task;
 mod slot;
 mod subscription;
 mod upstream;
 mod upstream_call;
-mod watched;
 
 use std::{
     collections::HashSet,
@@ -51,10 +51,9 @@ use crate::{
 };
 
 use attached::ListHints;
-use catalogue::LinkCatalogue;
+use link_state::{catalogue::LinkCatalogue, watched::WatchedResources, watched_tasks::SharedTaskWatches};
 use parked::ParkedCalls;
 use upstream::{LinkOptions, LinkSharing, Upstream, backend_name};
-use watched::WatchedResources;
 
 /// A server behind another one, which forwards calls to it. It is a [`Provider`](crate::server::Provider) of what that server offers:
 /// tools, prompts, resources, templates, completions and their changes.
@@ -93,6 +92,8 @@ struct Inner {
     parked: ParkedCalls,
     /// The resources that are watched over the first connection.
     watched: WatchedResources,
+    /// The tasks that are watched over it.
+    watched_tasks: SharedTaskWatches,
     /// Everything that clients watch.
     reported: Mutex<HashSet<Box<str>>>,
     hints: ListHints,
@@ -143,6 +144,7 @@ impl Relay {
             upstream,
             parked: ParkedCalls::default(),
             watched: WatchedResources::default(),
+            watched_tasks: SharedTaskWatches::default(),
             reported: Mutex::default(),
             hints: ListHints::default(),
             known: LinkCatalogue::default(),
@@ -209,6 +211,7 @@ impl Relay {
     pub fn into_server(mut self) -> Server {
         self.options.forwards_unlisted = true;
         self.options.is_whole_server = true;
+        self.inner.upstream.set_whole_server();
         let connection = self.inner.upstream.primary().connection.clone();
         let mut server = Server::new(self.backend(), "");
         if let Some(info) = connection.server_info() {

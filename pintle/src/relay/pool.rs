@@ -12,9 +12,11 @@ use tokio::{
 };
 
 use super::{
-    catalogue::LinkCatalogue,
-    limits::{LinkLimits, LinkUse},
     link::RelayLink,
+    link_state::{
+        catalogue::LinkCatalogue,
+        limits::{LinkLimits, LinkUse},
+    },
 };
 use crate::server::OwnedPrincipal;
 

@@ -14,9 +14,9 @@ use pintle_types::{
 use super::{
     Relay,
     attempts::Attempts,
-    catalogue::{ChangeMark, KnownList, lists_of},
     forward::{failed, upstream_capabilities, upstream_params},
     hops,
+    link_state::catalogue::{ChangeMark, KnownList, lists_of},
     pool::Lease,
     upstream_call::{CallProgress, UpstreamCall, UpstreamRequest},
 };
@@ -50,6 +50,13 @@ impl Provider for Relay {
         capabilities.resources = behind.resources;
         capabilities.completions = behind.completions;
         capabilities.logging = behind.logging;
+        capabilities.experimental = behind.experimental;
+        capabilities.tasks = behind.tasks;
+        capabilities.extensions = behind.extensions;
+        if let Some(extensions) = &mut capabilities.extensions {
+            // That of the relay itself.
+            extensions.remove(question_key::EXTENSION);
+        }
         capabilities
     }
 
@@ -70,7 +77,7 @@ impl Provider for Relay {
             Ok((read, link, requested)) => {
                 self.inner.upstream.recovered();
                 if first && read.cursor.is_none() {
-                    self.learn(&link, KnownList::new(list, read.entries.clone()), requested);
+                    self.learn(&link, list, &read.entries, requested);
                 }
                 Ok(read)
             }
@@ -115,6 +122,10 @@ impl Provider for Relay {
     }
 
     fn handles_any_method(&self) -> bool {
+        true
+    }
+
+    fn is_whole_server(&self) -> bool {
         self.options.is_whole_server
     }
 
@@ -197,12 +208,11 @@ impl Relay {
     /// Returns what the server behind may use of a client with these capabilities.
     pub(super) fn capabilities_of(&self, declared: &ClientCapabilities) -> ClientCapabilities {
         let mut capabilities = declared.clone();
-        match &mut capabilities.extensions {
+        // The relay asks for answers, not for tasks.
+        capabilities.tasks = None;
+        if let Some(extensions) = &mut capabilities.extensions {
             // That of the relay itself.
-            Some(extensions) if self.options.is_whole_server => {
-                drop(extensions.remove(question_key::EXTENSION))
-            }
-            extensions => *extensions = None,
+            extensions.remove(question_key::EXTENSION);
         }
         capabilities
     }
@@ -259,8 +269,14 @@ impl Relay {
         }
         let params = hops::pass(self, cx, &params).map_err(crate::Error::Rpc)?;
         let capabilities = RawObject::from_serialize(&upstream_capabilities(self, cx)).map_err(unreadable)?;
-        let request =
-            UpstreamRequest { method: list.method().to_owned(), params, capabilities, logs: None, cx };
+        let request = UpstreamRequest {
+            method: list.method().to_owned(),
+            params,
+            capabilities,
+            logs: None,
+            tasks: None,
+            cx,
+        };
         let mut call = UpstreamCall::start(link.again(), request);
         let result = loop {
             // A list asks nothing, and its notifications are not those of the client's request.
@@ -280,6 +296,7 @@ impl Relay {
     async fn look_up(&self, cx: &Cx, target: &Target<'_>) -> Result<Option<ProvidedEntry>, RpcError> {
         let capabilities = upstream_capabilities(self, cx);
         let link = self.inner.upstream.lease_for_lists(cx, &capabilities, self.options.links).await?;
+        link.want_pushes();
         let known = || {
             let mut lists = lists_of(target).iter().filter(|list| self.offers(**list));
             let fresh = lists.all(|list| link.catalogue.is_fresh(*list));
@@ -298,7 +315,7 @@ impl Relay {
             if !link.catalogue.was_just_read(list) {
                 let requested = link.catalogue.mark(list);
                 let read = self.read_list(cx, &link, list).await?;
-                self.learn(&link, read, requested);
+                self.learn(&link, list, &read, requested);
             }
         }
         Ok(link.catalogue.describe(target))
@@ -313,14 +330,15 @@ impl Relay {
     }
 
     /// Stores a list for the connection over which it was read, and as the last one of the server.
-    fn learn(&self, link: &Lease, list: KnownList, requested: ChangeMark) {
-        let (list, known) = (Arc::new(list), &self.inner.known);
-        known.learn(list.clone(), known.mark(list.kind));
+    fn learn(&self, link: &Lease, kind: ListKind, entries: &[RawObject], requested: ChangeMark) {
+        let known = &self.inner.known;
+        let list = KnownList::shared(kind, entries, [link.catalogue.last(kind), known.last(kind)]);
+        known.learn(list.clone(), known.mark(kind));
         link.catalogue.learn(list, requested);
     }
 
     /// Reads all pages of a list.
-    async fn read_list(&self, cx: &Cx, link: &Lease, list: ListKind) -> Result<KnownList, RpcError> {
+    async fn read_list(&self, cx: &Cx, link: &Lease, list: ListKind) -> Result<Vec<RawObject>, RpcError> {
         let (mut entries, mut bytes, mut cursor) = (Vec::new(), 0, None);
         for _ in 0..MAX_PAGES {
             let page = self.page_over(cx, link, list, cursor).await;
@@ -337,7 +355,7 @@ impl Relay {
                 break;
             }
         }
-        Ok(KnownList::new(list, entries))
+        Ok(entries)
     }
 
     /// Returns the list that was read last over the connection of a client.

@@ -9,12 +9,15 @@ use std::{
 
 use pintle_proto::inputs::AskError;
 use pintle_types::{
-    JsonObject, RawObject, RawValue, RpcError, method, plain_error,
-    schema::{CreateMessageResult, ElicitResult, InputRequest, ListRootsResult},
+    JsonObject, RawObject, RawValue, RpcError, keys, method, plain_error,
+    schema::{CreateMessageResult, ElicitResult, InputRequest, ListRootsResult, RelatedTask},
 };
 use serde::Serialize;
 
-use super::{meta::without_meta, upstream_call::OpenQuestion};
+use super::{
+    meta::{with_meta, without_meta},
+    upstream_call::OpenQuestion,
+};
 use crate::{question_key, server::Cx};
 
 /// Questions that are being asked at the same time.
@@ -27,7 +30,7 @@ impl RunningQuestions {
         let cx = cx.clone();
         self.0.push(Box::pin(async move {
             let OpenQuestion { question, mut answer } = question;
-            let params = without_key(&cx, &question.params);
+            let params = with_task(&cx, without_key(&cx, &question.params));
             let answered = {
                 let mut asking = pin!(cx.ask_raw(&question.method, &params));
                 let mut withdrawn = pin!(answer.closed());
@@ -65,6 +68,18 @@ fn without_key(cx: &Cx, params: &RawObject) -> RawObject {
         return params.clone();
     }
     without_meta(params.clone(), &[question_key::META])
+}
+
+/// Writes the id that the client has for the task of a question.
+fn with_task(cx: &Cx, params: RawObject) -> RawObject {
+    let meta: Option<RawObject> = params.decode_member("_meta").ok().flatten();
+    if meta.is_none_or(|meta| meta.get(keys::RELATED_TASK).is_none()) {
+        return params;
+    }
+    match cx.call().params().decode_member::<String>("taskId") {
+        Ok(Some(id)) => with_meta(&params, keys::RELATED_TASK, &RelatedTask::new(id)),
+        _ => without_meta(params, &[keys::RELATED_TASK]),
+    }
 }
 
 /// Returns the `input_required` result with these questions.

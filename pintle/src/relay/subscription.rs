@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use pintle_types::{RpcError, method, schema::ClientCapabilities};
+use pintle_types::{RawObject, RpcError, method, schema::ClientCapabilities};
 use tokio::{
     runtime::Handle,
     time::{Instant, sleep, timeout_at},
@@ -19,9 +19,12 @@ use super::{
     Inner, Relay,
     forward::upstream_capabilities,
     link::{MAX_SUBSCRIBE_WAIT, no_subscription, send_subscription},
+    link_state::{
+        watched::WatchTask,
+        watched_tasks::{MEMBER, task_notice},
+    },
     listeners::{PrimaryListener, TaskGuard},
     upstream::{LinkSharing, sharing_principal},
-    watched::WatchTask,
 };
 use crate::{
     client::{Change, Event},
@@ -45,7 +48,9 @@ impl Relay {
     ) -> Result<ProviderSubscription, RpcError> {
         let (upstream, options) = (&self.inner.upstream, self.options.links);
         if upstream.is_shared(options.sharing) {
-            return self.watch_over_primary(uris, None).await;
+            let mut subscription = self.watch_over_primary(uris, None).await?;
+            self.watch_tasks(cx, &mut subscription).await;
+            return Ok(subscription);
         }
         let capabilities = upstream_capabilities(self, cx);
         if let Some(session) = cx.session() {
@@ -88,6 +93,25 @@ impl Relay {
         }
         subscription.hold(listener);
         Ok(subscription)
+    }
+
+    /// Has the server behind report the tasks that a subscription names. It has no sessions: tasks of a session are reported to that.
+    async fn watch_tasks(&self, cx: &Cx, subscription: &mut ProviderSubscription) {
+        let filter: Option<RawObject> = cx.params().decode_member("notifications").ok().flatten();
+        let ids = filter.and_then(|filter| filter.decode_member::<Vec<String>>(MEMBER).ok().flatten());
+        let Some(ids) = ids.filter(|ids| !ids.is_empty() && cx.method() == method::SUBSCRIPTIONS_LISTEN)
+        else {
+            return;
+        };
+        let Ok(link) = self.inner.upstream.live_primary().await else { return };
+        if !link.connection.revision().is_stateless() {
+            return;
+        }
+        let watch = RelayedTaskWatch::new(self, OwnedPrincipal::from(cx.identity()), ids);
+        let granted =
+            self.inner.watched_tasks.request(&link.connection, &watch.ids, MAX_SUBSCRIBE_WAIT).await;
+        granted.into_iter().for_each(|id| subscription.grant_task(id));
+        subscription.hold(watch);
     }
 
     /// Watches resources over the connection of a session.
@@ -222,6 +246,28 @@ impl Drop for PrimaryWatch {
     }
 }
 
+/// Tasks that are watched over the first connection, until this is dropped.
+struct RelayedTaskWatch {
+    relay: Weak<Inner>,
+    principal: OwnedPrincipal,
+    ids: Vec<String>,
+}
+
+impl RelayedTaskWatch {
+    fn new(relay: &Relay, principal: OwnedPrincipal, ids: Vec<String>) -> Self {
+        let ids = relay.inner.watched_tasks.hold(&principal, ids);
+        Self { relay: Arc::downgrade(&relay.inner), principal, ids }
+    }
+}
+
+impl Drop for RelayedTaskWatch {
+    fn drop(&mut self) {
+        if let Some(inner) = self.relay.upgrade() {
+            inner.watched_tasks.release(&self.principal, &self.ids);
+        }
+    }
+}
+
 /// Resources that are watched over the connections of a principal, until this is dropped.
 struct PrincipalWatch {
     relay: Weak<Inner>,
@@ -294,14 +340,21 @@ async fn forward_changes(relay: Weak<Inner>, sharing: LinkSharing) {
         let connection = link.connection.clone();
         drop(inner);
         if let Ok(mut changes) = connection.changes().await {
-            drop(connection);
             if let Some(inner) = relay.upgrade() {
                 send_subscriptions(&inner);
+                inner.watched_tasks.request_again(&connection, MAX_SUBSCRIBE_WAIT).await;
             }
+            drop(connection);
             // Ends when the connection does: then it is opened again.
             while let Some(event) = changes.next().await {
                 let Some(inner) = relay.upgrade() else { return };
                 publish(&inner, sharing, link.catalogue.note(&event));
+                if let Event::Notification(notification) = event
+                    && !inner.upstream.identity().is_in_loop()
+                    && let Some(notice) = task_notice(notification)
+                {
+                    inner.upstream.attached().tell(&notice);
+                }
             }
         } else {
             connection.wait().await;

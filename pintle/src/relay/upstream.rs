@@ -15,10 +15,9 @@ use tokio::{sync::watch, time::Instant};
 
 use super::{
     attached::AttachedServers,
-    catalogue::LinkCatalogue,
     hops::RelayIdentity,
-    limits::LinkLimits,
     link::{OpenConnection, RelayLink},
+    link_state::{catalogue::LinkCatalogue, limits::LinkLimits},
     listeners::{LinkListener, OpenSessions, PrimaryListener, PrincipalListeners, TaskGuard},
     pool::{Lease, LinkKey, LinkPool, RETRY_AFTER_MS},
     slot::LinkSlot,
@@ -51,6 +50,8 @@ pub(super) struct Upstream {
     listeners: Arc<PrincipalListeners>,
     attached: Arc<AttachedServers>,
     identity: Arc<RelayIdentity>,
+    /// Whether clients see this server, and so the ids of its tasks.
+    is_whole_server: AtomicBool,
 }
 
 /// A time in which the server behind cannot be reached.
@@ -159,7 +160,13 @@ impl Upstream {
             listeners: Arc::default(),
             attached: Arc::default(),
             identity: Arc::default(),
+            is_whole_server: AtomicBool::new(false),
         }
+    }
+
+    /// Notes that clients see the server behind as it is.
+    pub(super) fn set_whole_server(&self) {
+        self.is_whole_server.store(true, Ordering::Relaxed);
     }
 
     pub(super) fn attached(&self) -> &Arc<AttachedServers> {
@@ -382,7 +389,10 @@ impl Upstream {
             let asked = Some(session.clone());
             let link = RelayLink::open(&*own.open, own.client.clone(), capabilities.clone(), asked).await;
             let link = self.record(link.map(Arc::new))?;
-            link.forward_changes(LinkListener::Session(session.clone())).await;
+            let knows_task_ids = self.is_whole_server.load(Ordering::Relaxed);
+            let (attached, notified) = (self.attached.clone(), session.clone());
+            let listener = LinkListener::Session { session: notified, knows_task_ids, attached };
+            link.forward_changes(listener).await;
             self.sessions.add(session, &link);
             if let Some(before) = before {
                 link.catalogue.inherit(&before.catalogue);
@@ -468,6 +478,9 @@ impl Upstream {
             // The connector has no more of them: the server is not down.
             Err(Error::Io(error)) if error.kind() == io::ErrorKind::ResourceBusy => {
                 Err(RpcError::overloaded(error.to_string(), RETRY_AFTER_MS))
+            }
+            Err(Error::Failed(failed)) if failed.is_local => {
+                Err(RpcError::overloaded(failed.message, RETRY_AFTER_MS))
             }
             Err(error) => {
                 let outage = outage.get_or_insert_with(Outage::begin);

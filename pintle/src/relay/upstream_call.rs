@@ -6,10 +6,11 @@ use std::{
 };
 
 use http::{HeaderMap, HeaderName};
+use pintle_proto::http::MCP_NAME;
 use pintle_types::{RawObject, RpcError, method};
 use tokio::sync::{mpsc, oneshot};
 
-use super::{link::EnteredCall, log_levels::LevelGuard, pool::Lease};
+use super::{link::EnteredCall, link_state::log_levels::LevelGuard, pool::Lease, session_task::TaskFallback};
 use crate::{
     Result,
     client::{CallNotification, Forward, RawHandler, RawQuestion},
@@ -21,12 +22,14 @@ const NOTIFICATIONS: usize = 1280;
 /// The capacity of the queue of questions. A server that asks more at once waits.
 const QUESTIONS: usize = 16;
 
+// Both have boxed entries: a queue allocates memory for 32 at once, and most calls have none.
+
 /// A call to the server behind a relay. It does not depend on the call of a client that it is made for, and may outlive one round
 /// of it. Dropping it cancels the call.
 pub(super) struct UpstreamCall {
     result: Pin<Box<dyn Future<Output = Result<RawObject>> + Send>>,
-    notifications: mpsc::Receiver<CallNotification>,
-    questions: mpsc::Receiver<OpenQuestion>,
+    notifications: mpsc::Receiver<Box<CallNotification>>,
+    questions: mpsc::Receiver<Box<OpenQuestion>>,
     is_done: bool,
     entered: Option<EnteredCall>,
     _logs: Option<LevelGuard>,
@@ -66,7 +69,7 @@ impl UpstreamCall {
     pub(super) fn start(link: Lease, request: UpstreamRequest<'_>) -> Self {
         let (ask, questions) = mpsc::channel(QUESTIONS);
         let (notify, notifications) = mpsc::channel(NOTIFICATIONS);
-        let UpstreamRequest { method, params, capabilities, logs, cx } = request;
+        let UpstreamRequest { method, params, capabilities, logs, tasks, cx } = request;
         // A list asks nothing, and may be requested during a call that does.
         let entered = ListKind::of_method(&method).is_none().then(|| link.enter(ask.clone()));
         let forward = Forward {
@@ -80,9 +83,11 @@ impl UpstreamCall {
         };
         let connection = link.connection.clone();
         let result = Box::pin(async move {
-            let forwarding =
-                connection.forward(forward, move |notification| drop(notify.try_send(notification)));
-            forwarding.await
+            let notify = move |notification| drop(notify.try_send(Box::new(notification)));
+            match tasks {
+                Some(tasks) => tasks.call(&connection, forward, notify).await,
+                None => connection.forward(forward, notify).await,
+            }
         });
         Self { result, notifications, questions, is_done: false, entered, _logs: logs, link }
     }
@@ -94,7 +99,7 @@ impl UpstreamCall {
 
     pub(super) fn poll_next(&mut self, task: &mut Context<'_>) -> Poll<CallProgress> {
         if let Ok(notification) = self.notifications.try_recv() {
-            return Poll::Ready(CallProgress::Notification(notification));
+            return Poll::Ready(CallProgress::Notification(*notification));
         }
         // Polling it queues the notifications that have arrived.
         let result = self.result.as_mut().poll(task);
@@ -103,21 +108,21 @@ impl UpstreamCall {
                 self.is_done = true;
                 self.result = Box::pin(std::future::ready(result));
             }
-            return Poll::Ready(CallProgress::Notification(notification));
+            return Poll::Ready(CallProgress::Notification(*notification));
         }
         if let Poll::Ready(result) = result {
             self.is_done = true;
             return Poll::Ready(CallProgress::Done(result));
         }
         match self.questions.poll_recv(task) {
-            Poll::Ready(Some(question)) => Poll::Ready(CallProgress::Question(question)),
+            Poll::Ready(Some(question)) => Poll::Ready(CallProgress::Question(*question)),
             _ => Poll::Pending,
         }
     }
 
     /// Returns a question that has arrived already.
     pub(super) fn take_question(&mut self) -> Option<OpenQuestion> {
-        self.questions.try_recv().ok()
+        self.questions.try_recv().ok().map(|question| *question)
     }
 }
 
@@ -128,34 +133,45 @@ pub(super) struct UpstreamRequest<'a> {
     pub(super) capabilities: RawObject,
     /// The level of log messages that it wants of a server with sessions.
     pub(super) logs: Option<LevelGuard>,
+    /// How it becomes a task, if its tool has to be called as one.
+    pub(super) tasks: Option<TaskFallback>,
     pub(super) cx: &'a Cx,
 }
 
-/// Returns the headers of a request that repeat arguments.
+/// Returns the headers of a request that repeat arguments, or the name of a request of an extension.
 fn param_headers(cx: &Cx) -> HeaderMap {
-    let Some(head) = cx.http().filter(|_| cx.method() == method::TOOLS_CALL) else { return HeaderMap::new() };
-    let is_param = |name: &HeaderName| name.as_str().starts_with("mcp-param-");
+    // The client knows which param names a task, and that may not be the one of the caller.
+    let is_of_tasks = || method::tasks_extension::REQUESTS.iter().any(|row| row.name == cx.method());
+    let is_custom = method::find(cx.method()).is_none() && !is_of_tasks();
+    let Some(head) = cx.http().filter(|_| is_custom || cx.method() == method::TOOLS_CALL) else {
+        return HeaderMap::new();
+    };
+    let is_param = |name: &HeaderName| match is_custom {
+        true => *name == MCP_NAME,
+        false => name.as_str().starts_with("mcp-param-"),
+    };
     let params = head.headers.iter().filter(|(name, _)| is_param(name));
     params.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 /// Returns a handler that queues questions, and waits for their answers.
-pub(super) fn sending_to(queue: mpsc::Sender<OpenQuestion>) -> RawHandler {
+pub(super) fn sending_to(queue: mpsc::Sender<Box<OpenQuestion>>) -> RawHandler {
     Arc::new(move |question| {
         let queue = queue.clone();
         Box::pin(async move {
             let (answer, answered) = oneshot::channel();
             let over = || RpcError::internal("the call has ended: ask before it ends");
-            queue.send(OpenQuestion { question, answer }).await.map_err(|_| over())?;
+            queue.send(Box::new(OpenQuestion { question, answer })).await.map_err(|_| over())?;
             answered.await.unwrap_or_else(|_| Err(over()))
         })
     })
 }
 
-/// Sends a notification of the server behind to the client.
+/// Sends a notification of the server behind to the client. If that server has ended its event stream early, so does this one.
 pub(super) async fn deliver(cx: &Cx, notification: CallNotification) {
     match notification {
         CallNotification::Progress(params) => cx.forward_progress(&params).await,
         CallNotification::Log(params) => cx.forward_log(&params).await,
+        CallNotification::StreamPaused(wait) => cx.hang_up(wait).await,
     }
 }

@@ -17,7 +17,7 @@ use crate::server::{
     Access, Cx, Entry, ListKind, Next, Target, ToolRoute,
     access::required::Required,
     call::{
-        cx::detached::{DetachRequest, ToolStart},
+        cx::detached::ToolStart,
         run::{HandlerFuture, Start, run_claimed},
         sink::CallEvent,
         target::{TextArguments, ToolCall},
@@ -32,6 +32,7 @@ use crate::server::{
     provider::{
         self,
         entry::ProvidedEntry,
+        registry::FoundEntry,
         subscribing::{self, AcceptedSubscription},
     },
     subscription,
@@ -80,10 +81,13 @@ fn other_method(cx: &Cx) -> Result<HandlerFuture, Outcome> {
     if custom.is_none() && cx.call().is_deferred() {
         return Ok(Box::pin(perform(cx.clone())));
     }
+    if let Some(handling) = provider::tasks::handler(cx, custom.as_ref()) {
+        return Ok(handling);
+    }
     let unknown = || Outcome::Failed(RpcError::method_not_found(method));
     let provider = match custom {
         Some(_) => None,
-        None => Some(snapshot.providers.of_any_method().ok_or_else(unknown)?.clone()),
+        None => Some(provider::methods::provider_of(cx)?),
     };
     let backend = provider.as_ref().map(|provider| provider.name().into_owned());
     let handler = move |cx: Cx| match (custom, provider) {
@@ -200,38 +204,35 @@ pub(crate) fn cancellations(frame: &Frame) -> Vec<Notification> {
 /// Starts the handler of a route that the caller may use. If the call has a `requestState`, the handler runs once the state
 /// is claimed.
 fn go(cx: &Cx, options: &RouteOptions) -> HandlerFuture {
-    go_detached(cx, options, None)
+    go_after(cx, options, |_| {})
 }
 
-/// Starts the handler of a route, detached from its request if that is requested.
-fn go_detached(cx: &Cx, options: &RouteOptions, detach: Option<DetachRequest>) -> HandlerFuture {
+/// Starts the handler of a route after something else, which is not done before the state is claimed either.
+fn go_after(cx: &Cx, options: &RouteOptions, first: impl FnOnce(&Cx) + Send + 'static) -> HandlerFuture {
     if let Some(timeout) = options.timeout.or_else(|| cx.mount_timeout().map(Some)) {
         cx.set_timeout(timeout);
     }
     let next = &options.next;
-    let start = |cx: Cx, next: &Next, detach: Option<DetachRequest>| {
-        if let Some(detach) = detach {
-            cx.request_detach(detach);
-        }
-        next.go(cx)
-    };
     if !cx.call().returned() {
-        return start(cx.clone(), next, detach);
+        first(cx);
+        return next.go(cx.clone());
     }
     let next = next.clone();
-    run_claimed(cx, move |cx| start(cx, &next, detach))
+    run_claimed(cx, move |cx| {
+        first(&cx);
+        next.go(cx)
+    })
 }
 
 /// Asks the extensions how the call of a tool starts. The first that decides anything else than to run it decides.
-fn intercepted(cx: &Cx, tool: &Tool) -> Result<Option<DetachRequest>, Outcome> {
+fn intercepted(cx: &Cx, tool: &Tool) -> ToolStart {
     for interceptor in &cx.snapshot().settings.interceptors {
         match interceptor(cx, tool) {
             ToolStart::Run => {}
-            ToolStart::Refuse(outcome) => return Err(outcome),
-            ToolStart::Detach(request) => return Ok(Some(request)),
+            start => return start,
         }
     }
-    Ok(None)
+    ToolStart::Run
 }
 
 /// Returns the text of a member that must be a string.
@@ -287,8 +288,12 @@ fn start_tool(cx: &Cx, route: &ToolRoute) -> HandlerFuture {
         return go(cx, &route.options);
     }
     match intercepted(cx, &route.tool) {
-        Ok(detach) => go_detached(cx, &route.options, detach),
-        Err(outcome) => Box::pin(std::future::ready(outcome)),
+        ToolStart::Run => go(cx, &route.options),
+        ToolStart::Refuse(outcome) => Box::pin(std::future::ready(outcome)),
+        ToolStart::Detach(request) => go_after(cx, &route.options, |cx| {
+            cx.request_detach(request);
+        }),
+        ToolStart::DetachOnWait => go_after(cx, &route.options, Cx::detach_on_wait),
     }
 }
 
@@ -355,12 +360,13 @@ fn provided(cx: &Cx) -> HandlerFuture {
         };
         let snapshot = cx.snapshot();
         let is_resource = matches!(target, Target::Resource(_)).then(|| target.name());
-        let (provider, entry) = match snapshot.providers.find(&cx, &target, usize::MAX).await {
-            Ok(Some(found)) => found,
-            Ok(None) => return unprovided(&cx, &target),
-            Err(failed) if failed.is_hidden(&cx, &target) => return unprovided(&cx, &target),
-            Err(failed) => return failed.error.outcome(cx.method(), is_resource),
-        };
+        let FoundEntry { number, provider, entry } =
+            match snapshot.providers.find(&cx, &target, usize::MAX).await {
+                Ok(Some(found)) => found,
+                Ok(None) => return unprovided(&cx, &target),
+                Err(failed) if failed.is_hidden(&cx, &target) => return unprovided(&cx, &target),
+                Err(failed) => return failed.error.outcome(cx.method(), is_resource),
+            };
         let admission = match entry.admit(&cx, &provider.name(), &target) {
             Ok(admission) => admission,
             Err(refused) => return refused.or_unknown(|| unprovided(&cx, &target)),
@@ -368,11 +374,12 @@ fn provided(cx: &Cx) -> HandlerFuture {
         if let Err(refused) = provided_mirrored(&cx, &entry) {
             return refused;
         }
-        let handling = admission.run(&cx, |cx| match provider.claims_state() && cx.call().returned() {
-            true => run_claimed(&cx, move |cx| provider.handle(cx)),
-            false => provider.handle(cx),
+        let used = provider.clone();
+        let handling = admission.run(&cx, |cx| match used.claims_state() && cx.call().returned() {
+            true => run_claimed(&cx, move |cx| used.handle(cx)),
+            false => used.handle(cx),
         });
-        handling.await
+        provider::tasks::readdressed(&cx, number, &provider, handling.await)
     })
 }
 

@@ -28,6 +28,7 @@ mod hooks;
 pub mod http;
 mod listen;
 mod mounting;
+mod nonces;
 mod ordered_map;
 mod printed_list;
 mod provider;
@@ -74,13 +75,12 @@ pub use catalogue::completion::{IntoValues, Partial, Values};
 pub use catalogue::declared::{Declared, TextArgument, ToolArgument};
 pub use catalogue::edits::CatalogueEdits;
 pub use catalogue::extension::{Installation, ProtocolExtension};
-pub use catalogue::lists::ListKind;
 pub use catalogue::prompt::{IntoPromptResult, PromptArguments, PromptRoute, prompt};
 pub use catalogue::resource::{IntoResourceResult, ResourceRoute, resource};
-pub use catalogue::route::Route;
 pub use catalogue::source::{PageRequest, ResourcePage, ResourceSource};
 pub use catalogue::template::{TemplateRoute, template};
 pub use catalogue::tool::{ToolRoute, tool};
+pub use catalogue::{lists::ListKind, route::Route};
 pub use changes::notice::Notice;
 #[cfg(feature = "client")]
 pub(crate) use changes::{Audience, ChangeLink, InboxOwner, OwnedPrincipal};
@@ -96,21 +96,22 @@ pub use handler::vars::Vars;
 pub use handler::{Arguments, FromCall, Handler, IntoToolResult, Json, JsonResult};
 pub use hooks::HookResult;
 pub use listen::Listen;
+pub use nonces::{MemoryNonceStore, NonceFuture, NonceStore, kit as nonce_kit};
 pub use pintle_proto::inputs::{Answer, AskError, CallRecord, Question, RecordedRights};
 pub use pintle_proto::server::{CacheHint, Outcome, Reply};
 pub use provider::entry::ProvidedEntry;
-pub use provider::mount::Mount;
-pub use provider::page::ProviderPage;
-pub use provider::prefix::Prefix;
 pub use provider::search::ToolSearch;
 pub use provider::subscription::ProviderSubscription;
 pub use provider::transform::{Transform, edit::EntryEdit, pattern::NamePattern, result_limit::ResultLimit};
 pub use provider::{Provider, changes::ProviderChanges};
+pub use provider::{mount::Mount, page::ProviderPage, prefix::Prefix};
+pub use rules::rate_store::{RateFuture, RateLease, RateRequest, RateStore};
 pub use rules::rule::{HintMatch, RateLimit, RateScope, Rule, RuleDecision};
-pub use rules::{Explanation, RuleSet, Rules, audit::AuditRecord};
+pub use rules::{Explanation, RuleSet, Rules, audit::AuditRecord, memory_rates::MemoryRateStore, rate_kit};
 pub use serving::{Serving, ServingHandle};
 pub use sessions::connection::{ConnectionEvent, Opened};
 pub use sessions::handle::{SessionError, SessionHandle};
+pub use weak::WeakServer;
 
 use self::{
     catalogue::{Catalogue, custom::OnNotification, extension::declare},
@@ -187,6 +188,7 @@ impl Server {
             layered: None,
             dispatch: dispatch::start,
             innermost: dispatch::innermost,
+            outer_task: provider::tasks::outer_task,
             faults: Vec::new(),
             verdict: OnceLock::new(),
         };

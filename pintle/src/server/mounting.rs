@@ -11,7 +11,7 @@ use pintle_proto::{
     server::{CacheHint, Change, Outcome, WatchObserver},
 };
 use pintle_types::{
-    Notification, RawObject, RpcError,
+    Notification, RawObject, RpcError, method,
     schema::{ServerCapabilities, Tool},
 };
 
@@ -32,8 +32,10 @@ use crate::{
             conflicts::Offered,
             entry::ProvidedRoute,
             registry::{RegisteredProvider, RemovalMark},
+            watched_tasks::{self, WatchedTasks},
         },
         snapshot::Snapshot,
+        subscription,
     },
 };
 
@@ -94,7 +96,7 @@ impl Server {
 
     fn register(&self, provider: impl Provider) -> Result<()> {
         let provider: Arc<dyn AnyProvider> = Arc::new(provider);
-        let link;
+        let (link, tasks);
         {
             let _adding = ADDING.lock().unwrap_or_else(PoisonError::into_inner);
             if provider.contains(self.key()) {
@@ -104,15 +106,15 @@ impl Server {
                 )));
             }
             let added = RegisteredProvider::new(provider.clone());
-            link = added.link.clone();
-            let observer = Arc::new(ServerLink::new(self, RemovalMark::default()));
+            (link, tasks) = (added.link.clone(), added.watched_tasks.clone());
+            let observer = Arc::new(ServerLink::new(self, RemovalMark::default(), Arc::default()));
             self.change(|state| {
                 state.providers.push(added.clone());
                 state.service.set_watch_observer(observer);
             });
             self.0.watches.report_to(&added);
         }
-        provider.attach(ProviderChanges::new(Arc::new(ServerLink::new(self, link))));
+        provider.attach(ProviderChanges::new(Arc::new(ServerLink::new(self, link, tasks))));
         self.publish_lists(&provider.capabilities());
         Ok(())
     }
@@ -165,7 +167,7 @@ impl Server {
         let snapshot = self.snapshot();
         for known in snapshot.providers.iter() {
             if let Some(refreshed) = known.refreshed() {
-                self.change(|state| state.providers.replace(refreshed));
+                self.change(|state| state.providers.replace(&refreshed));
             }
         }
     }
@@ -201,7 +203,7 @@ impl Server {
         }
     }
 
-    fn key(&self) -> ServerKey {
+    pub(crate) fn key(&self) -> ServerKey {
         ServerKey(Arc::as_ptr(&self.0).addr())
     }
 }
@@ -210,11 +212,12 @@ impl Server {
 struct ServerLink {
     server: Weak<ServerInner>,
     mark: RemovalMark,
+    tasks: Arc<WatchedTasks>,
 }
 
 impl ServerLink {
-    fn new(server: &Server, mark: RemovalMark) -> Self {
-        Self { server: Arc::downgrade(&server.0), mark }
+    fn new(server: &Server, mark: RemovalMark, tasks: Arc<WatchedTasks>) -> Self {
+        Self { server: Arc::downgrade(&server.0), mark, tasks }
     }
 
     /// Returns the server, unless the provider was removed from it.
@@ -267,8 +270,14 @@ impl ChangeLink for ServerLink {
     }
 
     fn publish_notice(&self, notice: &Arc<Notice>) {
-        if let Some(server) = self.server() {
-            server.changes().publish_notice(notice);
+        let Some(server) = self.server() else { return };
+        match &notice.task {
+            // Clients know it by other ids.
+            Some(task) => self.tasks.readdressed(task, notice, |notice| {
+                server.changes().publish_notice(&Arc::new(notice));
+            }),
+            None if notice.method.starts_with(method::tasks_extension::NOTIFICATIONS_TASKS) => {}
+            None => server.changes().publish_notice(notice),
         }
     }
 
@@ -329,20 +338,50 @@ impl Provider for Server {
 
     async fn find(&self, cx: Cx, target: &Target<'_>) -> Result<Option<ProvidedEntry>, RequestError> {
         let snapshot = self.snapshot();
+        let watched = subscription::watched(&cx, target);
         if let Some(own) = snapshot.describe_own(&cx.scope(), target) {
+            if let Some(uri) = watched {
+                snapshot.report_watching_own(&cx.scope(), uri);
+            }
             return Ok(Some(own));
         }
         if snapshot.providers.is_empty() {
             return Ok(None);
         }
         let cx = cx.mounted(Mounted::new(self, snapshot.clone()));
-        let found = snapshot.providers.find(&cx, target, usize::MAX).await?;
-        Ok(found
-            .map(|(provider, entry)| snapshot.restrict(&cx.scope(), entry, target, Some(&provider.name()))))
+        let Some(found) = snapshot.providers.find(&cx, target, usize::MAX).await? else { return Ok(None) };
+        let (scope, backend) = (cx.scope(), found.provider.name());
+        if let Some(uri) = watched {
+            snapshot.report_watching(&scope, &found.entry, &backend, uri);
+        }
+        Ok(Some(snapshot.restrict(&scope, found.entry, target, Some(&backend))))
     }
 
     async fn handle(&self, cx: Cx) -> Outcome {
-        run(&cx.mounted(Mounted::new(self, self.snapshot()))).await
+        let snapshot = self.snapshot();
+        // The server of the connection does not know the extensions of this one. In a session, methods of tasks are those of the protocol.
+        if snapshot.custom.contains_key(cx.method())
+            && (cx.peer().revision.is_stateless() || method::find(cx.method()).is_none())
+            && let Err(error) = snapshot.service.check_extension(cx.method(), cx.peer())
+        {
+            return Outcome::Failed(error);
+        }
+        run(&cx.mounted(Mounted::new(self, snapshot))).await
+    }
+
+    fn handles_any_method(&self) -> bool {
+        self.snapshot().providers.iter().any(RegisteredProvider::handles_any_method)
+    }
+
+    fn methods(&self) -> Vec<String> {
+        let snapshot = self.snapshot();
+        snapshot
+            .custom
+            .keys()
+            .map(String::as_str)
+            .chain(snapshot.providers.methods())
+            .map(str::to_owned)
+            .collect()
     }
 
     /// A state is claimed right before the handler of the call runs.
@@ -375,7 +414,9 @@ impl Provider for Server {
 
     async fn subscribe(&self, cx: Cx, uris: Vec<String>) -> Result<ProviderSubscription, RequestError> {
         let cx = cx.mounted(Mounted::new(self, self.snapshot()));
-        Ok(provider::subscribing::subscribe(&cx, uris).await)
+        let mut subscription = provider::subscribing::subscribe(&cx, uris).await;
+        watched_tasks::grant_own(&cx, &mut subscription);
+        Ok(subscription)
     }
 
     async fn unsubscribe(&self, cx: Cx, uri: String) {

@@ -20,7 +20,7 @@ use crate::{
         Cx, ListKind, MemoryReplayGuard, Next, ReplayGuard, StateKeys,
         call::{
             cx::{
-                detached::{Detacher, Interceptor},
+                detached::{Detacher, Interceptor, OuterTask},
                 outgoing::AroundOutgoing,
             },
             run::Start,
@@ -55,6 +55,8 @@ pub(crate) struct Snapshot {
     pub(crate) dispatch: fn(&Cx) -> Start,
     /// Returns the innermost part of the layers: the handler.
     pub(crate) innermost: fn() -> Next,
+    /// Returns what gives a task of a mounted server the id that it has for clients.
+    pub(crate) outer_task: fn(&Cx) -> OuterTask,
     /// The layers around every call, if there are any.
     pub(crate) layered: Option<Next>,
     /// Errors of registrations, reported by `check` and `serve`.
@@ -258,7 +260,7 @@ impl Snapshot {
         self.service.set_capabilities(self.capabilities());
         self.service.set_deferred(self.defers());
         self.service.set_deferred_subscriptions(!self.providers.is_empty());
-        self.service.set_any_method(self.providers.of_any_method().is_some());
+        self.service.set_any_method(self.providers.has_methods());
         let instructions = self.providers.instructions(self.settings.instructions.as_deref());
         self.service.set_instructions(instructions);
         self.served = Served::new(self.service.revisions().iter().copied());

@@ -5,11 +5,12 @@ use pintle_types::{RawObject, RpcError, method};
 use serde_json::value::to_raw_value;
 
 use crate::server::{
-    Access, Cx, Entry, Target,
+    Access, Cx, Entry, Scope, Target,
     access::required::Required,
     catalogue::options::CatalogueRoute as _,
     gate::admission::{AccessGrant, AccessRefusal, Used, admit, permit as permit_rights},
     provider::entry::ProvidedEntry,
+    snapshot::Snapshot,
 };
 
 /// The decision about a resource that a caller wants to watch.
@@ -38,8 +39,7 @@ impl From<Result<AccessGrant, AccessRefusal>> for Watching {
 pub(super) async fn permit(cx: &Cx) -> Result<RawObject, Outcome> {
     let snapshot = cx.snapshot();
     let is_gated = snapshot.is_gated();
-    let subscribes = matches!(cx.method(), method::RESOURCES_SUBSCRIBE | method::SUBSCRIPTIONS_LISTEN);
-    if !subscribes || !(cx.has_edited_params() && snapshot.may_require() || is_gated) {
+    if !subscribes(cx) || !(cx.has_edited_params() && snapshot.may_require() || is_gated) {
         return Ok(cx.params().clone());
     }
     let mut unknown = Vec::new();
@@ -81,7 +81,7 @@ async fn watching(cx: &Cx, target: &Target<'_>) -> Watching {
     }
     if !snapshot.providers.is_empty() {
         match snapshot.providers.find(cx, target, usize::MAX).await {
-            Ok(Some((provider, entry))) => return watching_provided(cx, &provider.name(), &entry, uri),
+            Ok(Some(found)) => return watching_provided(cx, &found.provider.name(), &found.entry, uri),
             Ok(None) => {}
             Err(failed) if failed.is_hidden(cx, target) => return Watching::Unknown,
             // A subscription to many resources does not depend on one backend.
@@ -141,5 +141,35 @@ fn watching_provided(cx: &Cx, backend: &str, entry: &ProvidedEntry, uri: &str) -
     match (watching, &entry.unwatched) {
         (Watching::Granted, Some(reason)) => Watching::Refused(Outcome::Failed((**reason).clone())),
         (watching, _) => watching,
+    }
+}
+
+/// Returns whether a request subscribes to resources.
+fn subscribes(cx: &Cx) -> bool {
+    matches!(cx.method(), method::RESOURCES_SUBSCRIBE | method::SUBSCRIPTIONS_LISTEN)
+}
+
+/// Returns the resource that a request subscribes to, if that is what it looks for.
+pub(super) fn watched<'a>(cx: &Cx, target: &'a Target<'_>) -> Option<&'a str> {
+    (subscribes(cx) && matches!(target, Target::Resource(_))).then(|| target.name())
+}
+
+impl Snapshot {
+    /// Has the gates report their decision about a subscription to a resource of the server itself.
+    pub(super) fn report_watching_own(&self, scope: &Scope<'_>, uri: &str) {
+        self.catalogue.judged(uri, &|required, entry| {
+            let is_shown = required.shows(scope.extensions);
+            if is_shown {
+                self.gates.subscribing(scope, entry, None, uri);
+            }
+            is_shown
+        });
+    }
+
+    /// Has the gates report their decision about a subscription to a resource of a provider.
+    pub(super) fn report_watching(&self, scope: &Scope<'_>, entry: &ProvidedEntry, backend: &str, uri: &str) {
+        if !entry.is_hidden() && !entry.owned {
+            entry.judged(|found| self.gates.subscribing(scope, found, Some(backend), uri));
+        }
     }
 }

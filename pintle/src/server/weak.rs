@@ -5,13 +5,25 @@ use std::{
 
 use super::{Server, ServerInner};
 
-/// A server that may be gone.
+/// A handle to a server that does not keep it alive, from [`Server::downgrade`].
+///
+/// A task in the background that lives as long as the server holds one of these:
+///
+/// ```
+/// use pintle::Server;
+///
+/// let server = Server::new("demo", "1.0.0");
+/// let weak = server.downgrade();
+/// assert!(weak.upgrade().is_some());
+/// drop(server);
+/// assert!(weak.upgrade().is_none());
+/// ```
 #[derive(Clone)]
-pub(crate) struct WeakServer(Weak<ServerInner>);
+pub struct WeakServer(Weak<ServerInner>);
 
 impl WeakServer {
     /// Returns the server, if it is still there.
-    pub(crate) fn upgrade(&self) -> Option<Server> {
+    pub fn upgrade(&self) -> Option<Server> {
         self.0.upgrade().map(Server)
     }
 }
@@ -24,7 +36,7 @@ impl fmt::Debug for WeakServer {
 
 impl Server {
     /// Returns a handle that does not keep the server alive.
-    pub(crate) fn downgrade(&self) -> WeakServer {
+    pub fn downgrade(&self) -> WeakServer {
         WeakServer(Arc::downgrade(&self.0))
     }
 }

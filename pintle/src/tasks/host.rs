@@ -13,23 +13,24 @@ use std::{
     time::Duration,
 };
 
-use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use pintle_proto::server::Outcome;
+use pintle_proto::{RETRY_AFTER_MS, server::Outcome};
 use pintle_types::{
     RawObject, RpcError, method,
     schema::{CallToolResult, ContentBlock, TaskStatus},
 };
-use tokio::time::{Instant, Sleep, sleep};
+use tokio::time::{Sleep, sleep};
 
 use super::{
-    owner::{account, is_visible_to, may_watch, owner},
+    clock::StoreClock,
+    owner::{account, is_owner, is_visible_to, may_watch, owner},
+    random,
     record::{TaskOutcome, TaskRecord},
     running::{RunningTask, TaskRequest},
     saving::Saved,
-    store::{TaskQuota, TaskStore},
+    store::{StoredTask, TaskQuota, TaskStore},
     wire::{self, DetailedView},
 };
-use crate::server::{Cx, DetachedCall, DetachedEvent, Notice, Server, call::random};
+use crate::server::{Cx, DetachedCall, DetachedEvent, Notice, Server, SessionHandle};
 
 /// The member of the filter of subscriptions that names tasks.
 pub(super) const FILTER_MEMBER: &str = "taskIds";
@@ -50,8 +51,7 @@ pub(super) struct TaskHost {
     /// The name of this process in the store.
     pub(super) holder: String,
     pub(super) running: Mutex<HashMap<String, Arc<RunningTask>>>,
-    /// The time of creation, on both clocks.
-    epoch: (u64, Instant),
+    pub(super) clock: StoreClock,
     /// When the lease was last renewed.
     pub(super) renewed: AtomicU64,
     pub(super) is_sweeping: AtomicBool,
@@ -73,19 +73,23 @@ impl TaskHost {
             poll,
             lease,
             // Without random numbers no task is created.
-            holder: random::bytes::<12>().map(|bytes| URL_SAFE_NO_PAD.encode(bytes)).unwrap_or_default(),
+            holder: random::name::<12>().unwrap_or_default(),
             running: Mutex::default(),
-            epoch: (crate::server::unix_millis(), Instant::now()),
+            clock: StoreClock::new(),
             renewed: AtomicU64::new(0),
             is_sweeping: AtomicBool::new(false),
             is_kept: AtomicBool::new(false),
         }
     }
 
-    /// Returns the time in milliseconds of the Unix epoch. It never goes back.
+    /// Returns the time of the store, in milliseconds of the Unix epoch.
     pub(super) fn now(&self) -> u64 {
-        let (then, instant) = self.epoch;
-        then.saturating_add(u64::try_from(instant.elapsed().as_millis()).unwrap_or(u64::MAX))
+        self.clock.now()
+    }
+
+    /// Reads the clock of the store, if that was not done yet.
+    pub(super) async fn read_clock(&self) -> Result<(), RpcError> {
+        self.clock.read_once(&*self.store).await.map_err(|error| unreachable_store(&error))
     }
 
     pub(super) fn running(&self) -> MutexGuard<'_, HashMap<String, Arc<RunningTask>>> {
@@ -95,7 +99,43 @@ impl TaskHost {
     /// Returns a task of this caller that this process runs.
     pub(super) fn find_running(&self, cx: &Cx, id: &str) -> Option<Arc<RunningTask>> {
         let task = self.running().get(id).cloned()?;
-        task.read(|record| record.owner == owner(cx)).then_some(task)
+        task.read(|record| is_owner(&record.owner, cx)).then_some(task)
+    }
+
+    /// Returns the record of a task that this process runs, if another process has changed it and this one has not read that yet. It does
+    /// so at once.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the store cannot be reached: another process may have cancelled the task, or have taken it over and ended it.
+    pub(super) async fn changed_elsewhere(
+        &self,
+        cx: &Cx,
+        task: &RunningTask,
+    ) -> Result<Option<TaskRecord>, RpcError> {
+        if !self.store.is_durable() {
+            return Ok(None);
+        }
+        let id = task.read(|record| record.id.clone());
+        match self.store.get(&id).await.map_err(|error| unreachable_store(&error))? {
+            Some(stored) => self.if_newer(cx, task, stored),
+            None => Ok(None),
+        }
+    }
+
+    /// Returns the stored record of a task that this process runs, if another process has changed it.
+    pub(super) fn if_newer(
+        &self,
+        cx: &Cx,
+        task: &RunningTask,
+        stored: StoredTask,
+    ) -> Result<Option<TaskRecord>, RpcError> {
+        if stored.version <= task.read(|record| record.version) {
+            return Ok(None);
+        }
+        // If too many requests wait, the next look at the store finds it.
+        let _ = task.request(TaskRequest::Read);
+        TaskRecord::open(cx.server(), stored).map(Some).map_err(|error| unreachable_store(&error))
     }
 
     /// Returns whether a caller with this principal may be notified of a task.
@@ -113,9 +153,10 @@ impl TaskHost {
         if let Some(task) = self.find_running(cx, id) {
             return Ok(task.record());
         }
+        self.read_clock().await?;
         let found = self.store.get(id).await.map_err(|error| unreachable_store(&error))?;
         let now = self.now();
-        let found = found.filter(|stored| stored.owner == owner(cx) && stored.expires > now);
+        let found = found.filter(|stored| is_owner(&stored.owner, cx) && stored.expires > now);
         let stored = found.ok_or_else(|| unknown(id))?;
         TaskRecord::open(cx.server(), stored).map_err(|error| unreachable_store(&error))
     }
@@ -126,6 +167,7 @@ impl TaskHost {
         match self.create(&cx, ttl).await {
             Ok(record) => {
                 let session = cx.session().filter(|_| !cx.peer().revision.is_stateless());
+                let session = session.map(|session| (session, call.task_id_for_client(&record.id)));
                 let outcome = wire::created(&cx, &record, self.poll);
                 self.start(record, session, call);
                 self.keep(cx.server());
@@ -137,10 +179,11 @@ impl TaskHost {
 
     /// Stores a new task.
     async fn create(&self, cx: &Cx, ttl: Option<Duration>) -> Result<TaskRecord, RpcError> {
-        let id = random::bytes::<18>()
+        let id = random::name::<18>()
             .map_err(|_| RpcError::internal("the system has no random numbers: see the server's log"))?;
+        self.read_clock().await?;
         let tool: String = cx.params().decode_member("name").ok().flatten().unwrap_or_default();
-        let mut record = TaskRecord::new(URL_SAFE_NO_PAD.encode(id), owner(cx), tool, self.now());
+        let mut record = TaskRecord::new(id, owner(cx), tool, self.now());
         record.account = account(cx);
         record.holder = Some(self.holder.clone());
         let ttl = ttl.unwrap_or(self.ttl).min(self.max_ttl);
@@ -167,7 +210,7 @@ impl TaskHost {
     pub(super) fn start(
         self: &Arc<Self>,
         record: TaskRecord,
-        session: Option<crate::server::SessionHandle>,
+        session: Option<(SessionHandle, String)>,
         call: DetachedCall,
     ) {
         let left = Duration::from_millis(record.expires().saturating_sub(self.now()));
@@ -234,20 +277,21 @@ impl TaskHost {
             self.announce(&server, &task);
         }
         let id = task.read(|record| record.id.clone());
-        self.running().remove(&id);
-        for request in task.take_requests() {
-            match request {
-                TaskRequest::Answer(_, reply) => drop(reply.send(Ok(()))),
-                TaskRequest::Cancel(reply) => drop(reply.send(Ok(false))),
-                TaskRequest::Read => {}
-            }
+        // Another process may have run the task meanwhile, and this one may run it again.
+        let mut running = self.running();
+        if running.get(&id).is_some_and(|running| Arc::ptr_eq(running, &task)) {
+            running.remove(&id);
         }
+        drop(running);
+        // Those who wait read what is stored.
+        task.close();
     }
 
     /// Notifies the client of the status.
     fn announce(&self, server: &Server, task: &RunningTask) {
-        if let Some(session) = &task.session {
-            let status = task.read(|record| wire::session_task(record, self.poll));
+        if let Some((session, id)) = &task.session {
+            let mut status = task.read(|record| wire::session_task(record, self.poll));
+            status.task_id.clone_from(id);
             // The client polls as well.
             let _ = session.notify(method::NOTIFICATIONS_TASKS_STATUS, &status);
             return;
@@ -260,11 +304,10 @@ impl TaskHost {
             let id = (record.id.clone(), record.owner.clone());
             (id.0, id.1, serde_json::to_value(DetailedView::of(record, self.poll)).unwrap_or_default())
         });
-        let watched = id.clone();
         let notice = Notice::new(FILTER_MEMBER, method::tasks_extension::NOTIFICATIONS_TASKS, params)
-            .to(move |granted| granted.as_array().is_some_and(|ids| ids.iter().any(|id| *id == watched)))
+            .about_task(id)
             .visible_to(move |caller| is_visible_to(&owner, caller));
-        server.tell(notice.key(id));
+        server.tell(notice);
     }
 }
 
@@ -298,7 +341,12 @@ pub(super) fn unknown(id: &str) -> RpcError {
 
 pub(super) fn unreachable_store(error: &io::Error) -> RpcError {
     tracing::error!(%error, "the store of tasks cannot be reached");
-    RpcError::internal("the tasks cannot be reached now: try again later")
+    let message = "the tasks cannot be reached now: try again later";
+    match error.kind() {
+        // The key is another one, or the version is: nothing changes by waiting.
+        io::ErrorKind::InvalidData => RpcError::internal(message),
+        _ => RpcError::unavailable(message, RETRY_AFTER_MS),
+    }
 }
 
 /// Returns the message for a record that is too large because of `what`.

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use pintle_proto::inputs::AskError;
+use pintle_proto::{RETRY_AFTER_MS, inputs::AskError};
 use pintle_types::{RawObject, RpcError, schema::TaskStatus};
 use tokio::{runtime::Handle, sync::oneshot, time::sleep};
 
@@ -24,7 +24,7 @@ const BATCH: usize = 64;
 const ATTEMPTS: usize = 16;
 
 impl TaskHost {
-    /// Removes expired tasks as long as there are any, whether or not anybody asks for them.
+    /// Removes expired tasks as long as there are any, whether or not anybody asks for them. In a store that is shared, others may add some.
     pub(super) fn sweep(self: &Arc<Self>) {
         if self.is_sweeping.swap(true, Ordering::AcqRel) {
             return;
@@ -33,7 +33,8 @@ impl TaskHost {
         tokio::spawn(async move {
             loop {
                 let Some(current) = host.upgrade() else { return };
-                let wait = match current.store.remove_expired(current.now()).await {
+                let wait = match current.remove_expired().await {
+                    Ok(None) if current.store.is_durable() => Duration::from_secs(60),
                     Ok(Some(next)) => Duration::from_millis(next.saturating_sub(current.now()).max(1)),
                     Ok(None) => {
                         current.is_sweeping.store(false, Ordering::Release);
@@ -48,6 +49,11 @@ impl TaskHost {
                 sleep(wait.min(Duration::from_secs(600))).await;
             }
         });
+    }
+
+    async fn remove_expired(&self) -> io::Result<Option<u64>> {
+        self.clock.read_once(&*self.store).await?;
+        self.store.remove_expired(self.now()).await
     }
 
     /// Looks after the tasks of a store that outlives this process, as long as the server is there. Has no effect without a runtime.
@@ -75,6 +81,7 @@ impl TaskHost {
 
     /// Renews the lease, takes over tasks without a process, and reads those that others have changed.
     async fn look_after(self: &Arc<Self>, server: &Server) -> io::Result<()> {
+        self.clock.read_once(&*self.store).await?;
         if !self.running().is_empty() {
             self.renew_lease().await?;
             for id in self.store.unread(&self.holder, BATCH).await? {
@@ -83,6 +90,10 @@ impl TaskHost {
                     // If too many requests wait, one of them finds out.
                     let _ = task.request(TaskRequest::Read);
                 }
+            }
+            let running: Vec<_> = self.running().values().cloned().collect();
+            for task in running.iter().filter(|task| task.is_unsaved.swap(false, Ordering::AcqRel)) {
+                let _ = task.request(TaskRequest::Read);
             }
         }
         for orphan in self.store.orphans(self.now(), BATCH).await? {
@@ -99,6 +110,8 @@ impl TaskHost {
         if !self.store.is_durable() || now.saturating_sub(self.renewed.load(Ordering::Acquire)) < lease / 3 {
             return Ok(());
         }
+        self.clock.read(&*self.store).await?;
+        let now = self.now();
         self.store.renew(&self.holder, now.saturating_add(lease)).await?;
         self.renewed.store(now, Ordering::Release);
         Ok(())
@@ -154,23 +167,37 @@ impl TaskHost {
         match task {
             TaskPlace::Here(task) => {
                 let (reply, replied) = oneshot::channel();
-                requested(&task, TaskRequest::Answer(answers, reply))?;
-                replied.await.unwrap_or(Ok(()))
-            }
-            TaskPlace::Elsewhere(record) => {
-                let now = self.now();
-                let change = |record: &mut TaskRecord| {
-                    let mut is_changed = false;
-                    for (key, answer) in &answers {
-                        if let Ok(answer) = answer {
-                            is_changed |= record.answer(key, answer.clone(), now);
-                        }
+                requested(&task, TaskRequest::Answer(answers.clone(), reply))?;
+                match replied.await {
+                    Ok(replied) => replied,
+                    Err(_) => {
+                        let record = self.stored(server, &task.read(|record| record.id.clone())).await?;
+                        self.answer_elsewhere(server, record, &answers).await
                     }
-                    is_changed
-                };
-                self.change_elsewhere(server, *record, change).await.map(drop)
+                }
             }
+            TaskPlace::Elsewhere(record) => self.answer_elsewhere(server, *record, &answers).await,
         }
+    }
+
+    async fn answer_elsewhere(
+        &self,
+        server: &Server,
+        record: TaskRecord,
+        answers: &[(String, Result<RawObject, AskError>)],
+    ) -> Result<(), RpcError> {
+        let now = self.now();
+        let change = |record: &mut TaskRecord| {
+            let mut is_changed = false;
+            for (key, answer) in answers {
+                is_changed |= match answer {
+                    Ok(answer) => record.answer(key, answer.clone(), now),
+                    Err(error) => record.refuse(key, error.clone().into(), now),
+                };
+            }
+            is_changed
+        };
+        self.change_elsewhere(server, record, change).await.map(drop)
     }
 
     /// Cancels a task. Returns its record, and whether it had not ended.
@@ -183,17 +210,35 @@ impl TaskHost {
             TaskPlace::Here(task) => {
                 let (reply, replied) = oneshot::channel();
                 requested(&task, TaskRequest::Cancel(reply))?;
-                let is_cancelled = replied.await.unwrap_or(Ok(false))?;
-                Ok((task.record(), is_cancelled))
+                match replied.await {
+                    Ok(is_cancelled) => Ok((task.record(), is_cancelled?)),
+                    Err(_) => {
+                        let record = self.stored(server, &task.read(|record| record.id.clone())).await?;
+                        self.cancel_elsewhere(server, record).await
+                    }
+                }
             }
-            TaskPlace::Elsewhere(record) => {
-                let now = self.now();
-                let change = |record: &mut TaskRecord| {
-                    record.end(TaskStatus::Cancelled, None, Some("cancelled".to_owned()), now)
-                };
-                self.change_elsewhere(server, *record, change).await
-            }
+            TaskPlace::Elsewhere(record) => self.cancel_elsewhere(server, *record).await,
         }
+    }
+
+    async fn cancel_elsewhere(
+        &self,
+        server: &Server,
+        record: TaskRecord,
+    ) -> Result<(TaskRecord, bool), RpcError> {
+        let now = self.now();
+        let change = |record: &mut TaskRecord| {
+            record.end(TaskStatus::Cancelled, None, Some("cancelled".to_owned()), now)
+        };
+        self.change_elsewhere(server, record, change).await
+    }
+
+    /// Returns a task as it is stored.
+    async fn stored(&self, server: &Server, id: &str) -> Result<TaskRecord, RpcError> {
+        let stored = self.store.get(id).await.map_err(|error| unreachable_store(&error))?;
+        let stored = stored.ok_or_else(|| super::host::unknown(id))?;
+        TaskRecord::open(server, stored).map_err(|error| unreachable_store(&error))
     }
 
     /// Changes the record of a task that another process runs, or none. Returns it, and whether it was changed.
@@ -219,14 +264,10 @@ impl TaskHost {
                     let message = super::host::too_large(stored.bytes(), "these answers");
                     return Err(RpcError::invalid_params(message));
                 }
-                Updated::Outdated => {
-                    let stored = self.store.get(&record.id).await.map_err(unreachable)?;
-                    let stored = stored.ok_or_else(|| super::host::unknown(&record.id))?;
-                    record = TaskRecord::open(server, stored).map_err(unreachable)?;
-                }
+                Updated::Outdated => record = self.stored(server, &record.id).await?,
             }
         }
-        Err(RpcError::internal("the task is changed all the time: try again later"))
+        Err(RpcError::overloaded("the task is changed all the time: try again later", RETRY_AFTER_MS))
     }
 }
 

@@ -10,14 +10,23 @@
 //! # }
 //! ```
 
-use std::{future::Future, io, sync::Arc};
+use std::{
+    future::Future,
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use tokio::task::JoinSet;
 
-use super::store::{StoredTask, TaskQuota, TaskStore, Updated};
+use super::{
+    random,
+    store::{StoredTask, TaskFuture, TaskQuota, TaskStore, Updated},
+};
 use crate::{
     properties::{Property, PropertyResult, check as check_properties},
-    server::call::random,
     transport::kit::Broken,
 };
 
@@ -34,9 +43,85 @@ where
     check_properties(&PROPERTIES, async || open().await.map(|store| Arc::new(store) as AnyTaskStore)).await
 }
 
+/// Checks every property on two handles of one empty store, as two processes have them: each operation goes to the other one.
+///
+/// # Errors
+///
+/// All properties that do not hold.
+pub async fn check_pairs<S, F>(open: impl Fn() -> F) -> Result<(), Vec<Broken>>
+where
+    S: TaskStore,
+    F: Future<Output = io::Result<(S, S)>>,
+{
+    check_properties(&PROPERTIES, async || {
+        let (first, second) = open().await?;
+        Ok(Arc::new(HandlePair { handles: [first, second], is_second: AtomicBool::new(false) })
+            as AnyTaskStore)
+    })
+    .await
+}
+
+/// Two handles of one store that are used in turn.
+#[derive(Debug)]
+struct HandlePair<S> {
+    handles: [S; 2],
+    /// Whether the second one is next.
+    is_second: AtomicBool,
+}
+
+impl<S> HandlePair<S> {
+    fn next(&self) -> &S {
+        let [first, second] = &self.handles;
+        if self.is_second.fetch_xor(true, Ordering::Relaxed) { second } else { first }
+    }
+}
+
+impl<S: TaskStore> TaskStore for HandlePair<S> {
+    fn create<'a>(&'a self, task: &'a StoredTask, quota: &'a TaskQuota) -> TaskFuture<'a, bool> {
+        self.next().create(task, quota)
+    }
+
+    fn update<'a>(&'a self, task: &'a StoredTask, quota: &'a TaskQuota) -> TaskFuture<'a, Updated> {
+        self.next().update(task, quota)
+    }
+
+    fn get<'a>(&'a self, id: &'a str) -> TaskFuture<'a, Option<StoredTask>> {
+        self.next().get(id)
+    }
+
+    fn list<'a>(
+        &'a self,
+        owner: &'a str,
+        after: Option<&'a str>,
+        limit: usize,
+    ) -> TaskFuture<'a, Vec<StoredTask>> {
+        self.next().list(owner, after, limit)
+    }
+
+    fn remove_expired(&self, now: u64) -> TaskFuture<'_, Option<u64>> {
+        self.next().remove_expired(now)
+    }
+
+    fn renew<'a>(&'a self, holder: &'a str, until: u64) -> TaskFuture<'a, ()> {
+        self.next().renew(holder, until)
+    }
+
+    fn orphans(&self, now: u64, limit: usize) -> TaskFuture<'_, Vec<StoredTask>> {
+        self.next().orphans(now, limit)
+    }
+
+    fn unread<'a>(&'a self, holder: &'a str, limit: usize) -> TaskFuture<'a, Vec<String>> {
+        self.next().unread(holder, limit)
+    }
+
+    fn now(&self) -> TaskFuture<'_, Option<u64>> {
+        self.next().now()
+    }
+}
+
 type AnyTaskStore = Arc<dyn TaskStore>;
 
-const PROPERTIES: [Property<AnyTaskStore>; 8] = [
+const PROPERTIES: [Property<AnyTaskStore>; 9] = [
     ("a task is found as it was stored", |store| Box::pin(kept(store))),
     ("only the next version replaces a task", |store| Box::pin(versions(store))),
     ("of many concurrent updates of one version one is stored", |store| Box::pin(crowd(store))),
@@ -45,6 +130,7 @@ const PROPERTIES: [Property<AnyTaskStore>; 8] = [
     ("expired tasks are removed, and give their room back", |store| Box::pin(expired(store))),
     ("a task without a live holder is an orphan", |store| Box::pin(orphaned(store))),
     ("a holder finds the tasks that others have changed", |store| Box::pin(unread(store))),
+    ("there is one clock", |store| Box::pin(one_clock(store))),
 ];
 
 #[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]
@@ -53,8 +139,7 @@ fn unreachable(error: io::Error) -> String {
 }
 
 fn name() -> Result<String, String> {
-    let bytes: [u8; 8] = random::bytes().map_err(|_| "the system has no random numbers".to_owned())?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    random::name::<8>().map_err(|_| "the system has no random numbers".to_owned())
 }
 
 /// The expiry of the tasks of the kit: no clock is as late.
@@ -225,4 +310,16 @@ async fn unread(store: AnyTaskStore) -> PropertyResult {
     store.update(&task, &quota).await.map_err(unreachable)?;
     let none = store.unread(&holder, 10).await.map_err(unreachable)?;
     require(none.is_empty(), "a task that was read is unread")
+}
+
+async fn one_clock(store: AnyTaskStore) -> PropertyResult {
+    let mut before = 0;
+    for _ in 0..8 {
+        let Some(now) = store.now().await.map_err(unreachable)? else {
+            return require(before == 0, "only one of the handles has a clock");
+        };
+        require(now >= before, "the time goes back from one handle to the other")?;
+        before = now;
+    }
+    require(before > 0, "the clock stands at the beginning of time")
 }

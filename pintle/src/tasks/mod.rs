@@ -12,6 +12,8 @@
 //! have both, and the code that uses them is the same.
 
 #[cfg(feature = "server")]
+mod clock;
+#[cfg(feature = "server")]
 mod extension;
 #[cfg(feature = "client")]
 mod handle;
@@ -24,9 +26,15 @@ pub mod kit;
 #[cfg(feature = "server")]
 mod memory;
 #[cfg(feature = "server")]
+mod methods;
+#[cfg(feature = "server")]
 mod owner;
 #[cfg(feature = "client")]
 mod polling;
+#[cfg(feature = "server")]
+mod printed_record;
+#[cfg(feature = "server")]
+mod random;
 #[cfg(feature = "server")]
 mod record;
 #[cfg(feature = "server")]

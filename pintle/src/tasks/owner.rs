@@ -7,8 +7,23 @@ use crate::server::{Cx, Principal};
 const LOCAL: &str = "local";
 const ANONYMOUS: &str = "anonymous";
 
+const NAMED: &str = "name:";
+const IN_SESSION: &str = "session:";
+
 fn named_owner(name: &str) -> String {
-    format!("name:{name}")
+    format!("{NAMED}{name}")
+}
+
+/// Returns whether a task of this owner is one of this caller: whether `owner` is what [`owner`] returns.
+pub(super) fn is_owner(owner: &str, cx: &Cx) -> bool {
+    match cx.identity() {
+        Principal::Local => owner == LOCAL,
+        Principal::Named(name) => owner.strip_prefix(NAMED) == Some(name),
+        Principal::Anonymous => match cx.session().and_then(|session| session.unique_name()) {
+            Some(name) => owner.strip_prefix(IN_SESSION) == Some(&*name),
+            None => owner == ANONYMOUS,
+        },
+    }
 }
 
 /// Returns the caller that a task belongs to. Of an anonymous caller without a session nothing is known: the id of the task is what
@@ -17,11 +32,16 @@ pub(super) fn owner(cx: &Cx) -> String {
     match cx.identity() {
         Principal::Local => LOCAL.to_owned(),
         Principal::Named(name) => named_owner(name),
-        Principal::Anonymous => match cx.session().and_then(|session| session.id()) {
-            Some(number) => format!("session:{number}"),
+        Principal::Anonymous => match cx.session().and_then(|session| session.unique_name()) {
+            Some(name) => format!("{IN_SESSION}{name}"),
             None => ANONYMOUS.to_owned(),
         },
     }
+}
+
+/// Returns whether the tasks of an owner are those of one caller, who may list them.
+pub(super) fn is_one_caller(owner: &str) -> bool {
+    owner != ANONYMOUS
 }
 
 /// Returns the caller that a task is counted for, so that an anonymous one does not fill what others have.

@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     io,
+    ops::RangeInclusive,
 };
 
 use pintle_proto::inputs::CallRecord;
@@ -52,6 +53,9 @@ pub(super) struct TaskBody {
     /// The answers that the call does not have yet, by the key of the handler.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) answers: BTreeMap<String, RawObject>,
+    /// The errors of questions that the handler does not have yet, by the key of the handler.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) refused: BTreeMap<String, RpcError>,
     /// The record of the call, to run it again, if its tool is resumable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) call: Option<Box<CallRecord>>,
@@ -79,7 +83,8 @@ pub(super) enum TaskOutcome {
 }
 
 /// The current format of bodies, and the oldest that is read. Increase the current one with every change that an older reader would
-/// misread; the oldest is the one before, so that processes of two versions can share a store.
+/// misread; the oldest is the one before, so that processes of two versions can share a store. A task keeps the format that it was
+/// created with, so that the process that runs it can read what a newer one changes.
 const FORMAT: u32 = 1;
 const OLDEST: u32 = 1;
 
@@ -97,6 +102,7 @@ impl TaskRecord {
             questions: BTreeMap::new(),
             keys: BTreeSet::new(),
             answers: BTreeMap::new(),
+            refused: BTreeMap::new(),
             call: None,
             outcome: None,
         };
@@ -129,6 +135,14 @@ impl TaskRecord {
         true
     }
 
+    /// Removes a question that has no answer and keeps its error. Returns `false` if there is no such question.
+    pub(super) fn refuse(&mut self, key: &str, error: RpcError, now: u64) -> bool {
+        let Some(question) = self.body.questions.remove(key) else { return false };
+        self.body.refused.insert(question.key, error);
+        self.settle_status(now);
+        true
+    }
+
     /// Ends the task, unless it has ended. Returns whether it had not.
     pub(super) fn end(
         &mut self,
@@ -145,7 +159,7 @@ impl TaskRecord {
         body.message = message.or(body.message.take());
         // None of it is needed any more.
         (body.questions, body.answers, body.call) = (BTreeMap::new(), BTreeMap::new(), None);
-        body.keys = BTreeSet::new();
+        (body.keys, body.refused) = (BTreeSet::new(), BTreeMap::new());
         self.holder = None;
         true
     }
@@ -174,6 +188,11 @@ impl TaskRecord {
 
     /// Opens a task that was stored.
     pub(super) fn open(server: &Server, stored: StoredTask) -> io::Result<Self> {
+        Self::open_as(server, stored, OLDEST..=FORMAT)
+    }
+
+    /// Opens a task that was stored in one of these formats.
+    fn open_as(server: &Server, stored: StoredTask, formats: RangeInclusive<u32>) -> io::Result<Self> {
         #[derive(Deserialize)]
         struct Written {
             #[serde(rename = "f", default)]
@@ -186,9 +205,10 @@ impl TaskRecord {
             )
         })?;
         let Written { format } = serde_json::from_slice(&plain)?;
-        if !(OLDEST..=FORMAT).contains(&format) {
+        if !formats.contains(&format) {
+            let (oldest, newest) = formats.into_inner();
             return Err(unreadable(format!(
-                "a task has format {format}, and this server reads {OLDEST} to {FORMAT}"
+                "a task has format {format}, and this server reads {oldest} to {newest}: update the older of the two"
             )));
         }
         Ok(Self {
@@ -237,6 +257,28 @@ mod tests {
         refused(&server(1), StoredTask { owner: "name:bob".into(), ..stored.clone() });
         refused(&server(1), StoredTask { id: "other".into(), ..stored.clone() });
         refused(&server(1), StoredTask { expires: 9_999, ..stored });
+    }
+
+    /// A body as the first version writes it, and a member of a later one.
+    const FIRST: &str = r#"{"f":1,"tool":"order","status":"input_required","message":"half way","created":1000,"updated":1200,"ttl":500,
+        "questions":{"1":{"key":"where","request":{"method":"roots/list","params":{}}}},"keys":["1"],
+        "answers":{"what":{"action":"decline"}},"outcome":null,"later":[1]}"#;
+
+    #[test]
+    fn the_next_version_reads_this_format_and_leaves_it_readable_for_this_one() {
+        let server = server(1);
+        let mut stored = StoredTask::new("id", "name:ann", 1_500, Vec::new());
+        stored.body = server.seal_value(&bound(&stored), FIRST.as_bytes()).unwrap();
+        let mut record = TaskRecord::open_as(&server, stored, FORMAT..=FORMAT + 1).unwrap();
+        assert_eq!((&*record.body.tool, record.expires()), ("order", 1_500));
+        assert_eq!(
+            (&record.body.status, &*record.body.questions["1"].key),
+            (&TaskStatus::InputRequired, "where")
+        );
+        assert!(record.answer("1", RawObject::empty(), 1_300));
+        let read = TaskRecord::open(&server, record.seal(&server, true).unwrap()).unwrap();
+        assert_eq!((read.body.format, &read.body.status), (1, &TaskStatus::Working));
+        assert_eq!(read.body.answers.keys().collect::<Vec<_>>(), ["what", "where"]);
     }
 
     #[test]

@@ -3,13 +3,17 @@
 use std::{
     collections::{HashMap, HashSet, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicBool},
+    time::Duration,
 };
 
-use pintle_proto::inputs::AskError;
+use pintle_proto::{Revision, inputs::AskError, server::Body};
 use pintle_types::{RawObject, RpcError, schema::InputRequest};
 use tokio::sync::{Notify, oneshot, watch};
 
-use super::record::{TaskQuestion, TaskRecord};
+use super::{
+    printed_record::PrintedRecord,
+    record::{TaskQuestion, TaskRecord},
+};
 use crate::server::{Cx, DetachedQuestion, SessionHandle};
 
 /// The limit of requests of clients that wait for one task.
@@ -23,15 +27,17 @@ pub(super) struct RunningTask {
     requested: Notify,
     /// The number of changes.
     changes: watch::Sender<u64>,
+    /// Whether the record could not be stored when it had changed.
+    pub(super) is_unsaved: AtomicBool,
     /// Whether a subscription was granted the task.
     pub(super) is_watched: AtomicBool,
-    /// The session that the task was created in.
-    pub(super) session: Option<SessionHandle>,
+    /// The session that the task was created in, and the id that its client has.
+    pub(super) session: Option<(SessionHandle, String)>,
 }
 
 #[derive(Debug)]
 struct RunningState {
-    record: TaskRecord,
+    record: PrintedRecord,
     /// The questions that the handler waits for, by the key that the client knows.
     questions: HashMap<String, UnansweredQuestion>,
     /// The keys of the handler whose answers it has received.
@@ -59,9 +65,9 @@ pub(super) enum TaskRequest {
 }
 
 impl RunningTask {
-    pub(super) fn new(record: TaskRecord, session: Option<SessionHandle>) -> Self {
+    pub(super) fn new(record: TaskRecord, session: Option<(SessionHandle, String)>) -> Self {
         let state = RunningState {
-            record,
+            record: record.into(),
             questions: HashMap::new(),
             delivered: HashSet::new(),
             requests: VecDeque::new(),
@@ -71,6 +77,7 @@ impl RunningTask {
             state: Mutex::new(state),
             requested: Notify::new(),
             changes: watch::Sender::new(0),
+            is_unsaved: AtomicBool::new(false),
             is_watched: AtomicBool::new(false),
             session,
         }
@@ -78,12 +85,17 @@ impl RunningTask {
 
     /// Returns the record as it is now.
     pub(super) fn record(&self) -> TaskRecord {
-        self.lock().record.clone()
+        TaskRecord::clone(&self.lock().record)
     }
 
     /// Reads the record.
     pub(super) fn read<T>(&self, read: impl FnOnce(&TaskRecord) -> T) -> T {
         read(&self.lock().record)
+    }
+
+    /// Returns the task in the shapes of a revision.
+    pub(super) fn printed(&self, revision: Revision, poll: Duration) -> Result<Body, RpcError> {
+        self.lock().record.printed(revision, poll)
     }
 
     /// Returns a receiver of the number of changes.
@@ -113,17 +125,19 @@ impl RunningTask {
         }
     }
 
-    /// Returns the requests that nobody has carried out. There are no more after this.
-    pub(super) fn take_requests(&self) -> VecDeque<TaskRequest> {
+    /// Drops the requests that nobody has carried out, without a reply. There are no more after this.
+    pub(super) fn close(&self) {
         let mut state = self.lock();
         state.is_closed = true;
-        std::mem::take(&mut state.requests)
+        let left = std::mem::take(&mut state.requests);
+        drop(state);
+        drop(left);
     }
 
     /// Returns the record with the next version, as it is to be stored.
     pub(super) fn next_version(&self, cx: &Cx) -> TaskRecord {
         let state = self.lock();
-        let mut record = state.record.clone();
+        let mut record = TaskRecord::clone(&state.record);
         record.version += 1;
         if let Some(recorded) = &mut record.body.call {
             **recorded = cx.record();
@@ -141,7 +155,7 @@ impl RunningTask {
         if record.body.message.is_none() {
             record.body.message = state.record.body.message.take();
         }
-        state.record = record;
+        *state.record = record;
         if state.record.is_ended() {
             // Their handler is dropped.
             state.questions.clear();
@@ -160,6 +174,9 @@ impl RunningTask {
         {
             delivered.insert(asked.key);
             return question.answer(answer.clone());
+        }
+        if let Some(error) = record.body.refused.remove(&asked.key) {
+            return question.fail(AskError::Refused(error));
         }
         let known = record
             .body
@@ -207,7 +224,10 @@ impl RunningTask {
                     delivered.insert(question.key().to_owned());
                     question.answer(answer.clone());
                 }
-                (None, None) => question.fail(AskError::CallOver),
+                (None, None) => {
+                    let refused = record.body.refused.remove(question.key());
+                    question.fail(refused.map_or(AskError::CallOver, AskError::Refused));
+                }
             }
         }
         record.settle_status(now);
@@ -273,5 +293,32 @@ impl Drop for SentQuestion {
             open.is_sent = false;
             self.task.changed(state);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn so_many_requests_wait_for_a_task() {
+        let record = TaskRecord::new("t".to_owned(), "local".to_owned(), "tool".to_owned(), 0);
+        let task = RunningTask::new(record, None);
+        for _ in 0..MAX_REQUESTS {
+            assert!(task.request(TaskRequest::Read));
+        }
+        assert!(!task.request(TaskRequest::Read), "one more");
+        task.next_request().await;
+        assert!(task.request(TaskRequest::Read), "there is room again");
+        // What waits for a task that is over is dropped, and so is what comes later: whoever waits for a reply knows.
+        let (reply, replied) = oneshot::channel();
+        task.next_request().await;
+        assert!(task.request(TaskRequest::Cancel(reply)));
+        task.close();
+        assert!(replied.await.is_err());
+        let (reply, replied) = oneshot::channel();
+        assert!(task.request(TaskRequest::Cancel(reply)));
+        assert!(replied.await.is_err());
+        assert!(task.lock().requests.is_empty());
     }
 }

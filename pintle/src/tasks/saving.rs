@@ -1,6 +1,6 @@
 //! The changes of a task that this process runs: they take effect once they are stored.
 
-use std::{collections::HashMap, io, time::Duration};
+use std::{collections::HashMap, io, sync::atomic::Ordering, time::Duration};
 
 use pintle_types::{RpcError, schema::TaskStatus};
 use tokio::time::sleep;
@@ -87,11 +87,15 @@ impl TaskHost {
             let is_answered = answered(key);
             if let Some(answer) = theirs.body.answers.get(&question.key).filter(|_| is_answered) {
                 body.answers.insert(question.key.clone(), answer.clone());
+            } else if let Some(error) = theirs.body.refused.get(&question.key).filter(|_| is_answered) {
+                body.refused.insert(question.key.clone(), error.clone());
             }
             !is_answered
         });
         record.settle_status(self.now());
         task.set_record(record);
+        // What they have answered is stored, whatever becomes of the next change of this process.
+        task.deliver(HashMap::new(), self.now());
         Saved::Stored
     }
 
@@ -118,8 +122,9 @@ impl TaskHost {
                 .await
             }
             Saved::Failed(error) => {
-                // The question is asked nevertheless: this process knows it.
+                // The question is asked nevertheless: this process knows it. Others do once it is stored.
                 tracing::error!(%error, "the question of a task could not be stored");
+                task.is_unsaved.store(true, Ordering::Release);
                 Saved::Stored
             }
             saved => saved,
@@ -185,10 +190,16 @@ impl TaskHost {
     pub(super) async fn obey(&self, cx: &Cx, task: &RunningTask, request: TaskRequest) -> Saved {
         let now = self.now();
         match request {
-            TaskRequest::Read => match self.merge(cx, task).await {
-                Saved::Stored if !task.read(TaskRecord::is_ended) => self.commit(cx, task, |_| {}).await,
-                merged => merged,
-            },
+            TaskRequest::Read => {
+                let saved = match self.merge(cx, task).await {
+                    Saved::Stored if !task.read(TaskRecord::is_ended) => self.commit(cx, task, |_| {}).await,
+                    merged => merged,
+                };
+                if matches!(saved, Saved::Failed(_)) {
+                    task.is_unsaved.store(true, Ordering::Release);
+                }
+                saved
+            }
             TaskRequest::Cancel(reply) => {
                 let message = || Some("cancelled".to_owned());
                 let saved = self
@@ -196,10 +207,10 @@ impl TaskHost {
                         record.end(TaskStatus::Cancelled, None, message(), now);
                     })
                     .await;
-                let _ = reply.send(
-                    acknowledged(&saved)
-                        .map(|()| task.read(|record| record.body.status == TaskStatus::Cancelled)),
-                );
+                if let Some(acknowledged) = acknowledged(&saved) {
+                    let is_cancelled = || task.read(|record| record.body.status == TaskStatus::Cancelled);
+                    let _ = reply.send(acknowledged.map(|()| is_cancelled()));
+                }
                 saved
             }
             TaskRequest::Answer(answers, reply) => {
@@ -226,19 +237,21 @@ impl TaskHost {
                 if matches!(saved, Saved::Stored) && !errors.is_empty() {
                     task.deliver(errors, now);
                 }
-                let _ = reply.send(acknowledged(&saved));
+                if let Some(acknowledged) = acknowledged(&saved) {
+                    let _ = reply.send(acknowledged);
+                }
                 saved
             }
         }
     }
 }
 
-/// Returns the reply to a request whose change was to be stored.
-fn acknowledged(saved: &Saved) -> Result<(), RpcError> {
+/// Returns the reply to a request whose change was to be stored. A request without a reply is one for the process that runs the task now.
+fn acknowledged(saved: &Saved) -> Option<Result<(), RpcError>> {
     match saved {
-        Saved::Stored => Ok(()),
-        Saved::Gone => Err(RpcError::internal("another process runs the task now: try again")),
-        Saved::Full(bytes) => Err(RpcError::invalid_params(too_large(*bytes, "these answers"))),
-        Saved::Failed(error) => Err(unreachable_store(error)),
+        Saved::Stored => Some(Ok(())),
+        Saved::Gone => None,
+        Saved::Full(bytes) => Some(Err(RpcError::invalid_params(too_large(*bytes, "these answers")))),
+        Saved::Failed(error) => Some(Err(unreachable_store(error))),
     }
 }

@@ -1,6 +1,12 @@
 //! The store of tasks.
 
-use std::{fmt, future::Future, io, pin::Pin, sync::Arc};
+use std::{
+    fmt,
+    future::{Future, ready},
+    io,
+    pin::Pin,
+    sync::Arc,
+};
 
 /// A store of tasks.
 ///
@@ -41,6 +47,12 @@ pub trait TaskStore: fmt::Debug + Send + Sync + 'static {
 
     /// Returns the ids of at most `limit` tasks of this holder that are [unread](StoredTask::unread).
     fn unread<'a>(&'a self, holder: &'a str, limit: usize) -> TaskFuture<'a, Vec<String>>;
+
+    /// Returns the time of the store, in milliseconds of the Unix epoch. The times of the other methods are on this clock, so that
+    /// processes whose own clocks differ agree about leases and expiries. `None`, the default, is the clock of the process.
+    fn now(&self) -> TaskFuture<'_, Option<u64>> {
+        Box::pin(ready(Ok(None)))
+    }
 
     /// Returns whether tasks outlive the process, or are shared with others. A server with such a store needs keys that do so too
     /// ([`Server::state_keys`](crate::Server::state_keys)), and looks for tasks whose process has ended.
@@ -185,6 +197,10 @@ impl<S: TaskStore + ?Sized> TaskStore for Arc<S> {
 
     fn unread<'a>(&'a self, holder: &'a str, limit: usize) -> TaskFuture<'a, Vec<String>> {
         (**self).unread(holder, limit)
+    }
+
+    fn now(&self) -> TaskFuture<'_, Option<u64>> {
+        (**self).now()
     }
 
     fn is_durable(&self) -> bool {

@@ -91,6 +91,19 @@ pub(super) fn session_task(record: &TaskRecord, poll: Duration) -> Task {
     task
 }
 
+/// Prints a task: in the shape of the extension, or in that of the revision that has tasks of its own.
+pub(super) fn printed(
+    record: &TaskRecord,
+    is_stateless: bool,
+    poll: Duration,
+) -> Result<RawObject, RpcError> {
+    let printed = match is_stateless {
+        true => RawObject::from_serialize(&DetailedView::of(record, poll)),
+        false => RawObject::from_serialize(&session_task(record, poll)),
+    };
+    printed.map_err(|error| RpcError::internal(error.to_string()))
+}
+
 /// Returns the outcome of a request that became a task.
 pub(super) fn created(cx: &Cx, record: &TaskRecord, poll: Duration) -> Outcome {
     let result = if cx.peer().revision.is_stateless() {

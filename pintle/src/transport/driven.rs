@@ -7,6 +7,7 @@ use std::{
     io,
     net::SocketAddr,
     task::{Context, Poll, ready},
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -15,7 +16,8 @@ use pintle_proto::Revision;
 use pintle_types::{Message, RequestId};
 
 use super::{
-    Failed, Incoming, Transport, TransportKind, deadline_pauses::DeadlinePauses, push_state::PushState,
+    Failed, Incoming, Transport, TransportKind, deadline_pauses::DeadlinePauses, push_demand::PushDemand,
+    push_state::PushState,
 };
 use crate::message_log::ConnectionLog;
 
@@ -91,6 +93,12 @@ pub(crate) trait DrivenTransport: Transport {
         None
     }
 
+    /// A stream of a request that the peer ended before the last message, and that is being resumed. To be called after each
+    /// [`poll_recv`](Transport::poll_recv), until it returns `None`.
+    fn take_stream_pause(&mut self) -> Option<StreamPause> {
+        None
+    }
+
     /// Looks for the two endpoints of the HTTP+SSE transport, and uses them from then on.
     ///
     /// # Errors
@@ -104,6 +112,10 @@ pub(crate) trait DrivenTransport: Transport {
     fn deadline_pauses(&self) -> DeadlinePauses {
         DeadlinePauses::new()
     }
+
+    /// Has messages that belong to no request arrive from when they are wanted, if they need a stream of their own. Called before anything
+    /// is sent; otherwise they are wanted always.
+    fn defer_pushes(&mut self, _demand: &PushDemand) {}
 
     /// Whether messages that belong to no request can arrive: always, unless they need a stream of their own.
     fn push_state(&self) -> PushState {
@@ -119,6 +131,15 @@ pub struct Driven(pub(crate) Box<dyn DrivenTransport>);
 /// Adapts any transport to the driver of a connection.
 pub(crate) fn driven(transport: impl Transport) -> Box<dyn DrivenTransport> {
     Box::new(transport).into_driven().0
+}
+
+/// A response stream that the peer ended before the answer, so that no connection is held open for it.
+#[derive(Debug)]
+pub(crate) struct StreamPause {
+    /// The request that it is the stream of.
+    pub(crate) request: RequestId,
+    /// The time after which it is resumed.
+    pub(crate) wait: Duration,
 }
 
 /// The context of an outgoing message, for transports that repeat some of it in headers.

@@ -18,6 +18,8 @@ pub struct Failed {
     pub(crate) probed: Probed,
     /// Whether the server may have received the request.
     pub delivery: Delivery,
+    /// Whether the cause is in this process, and the server may well be running.
+    pub(crate) is_local: bool,
     /// The error message, with what to do.
     pub message: Cow<'static, str>,
 }
@@ -44,6 +46,7 @@ impl Failed {
             reason: None,
             probed: Probed::Nothing,
             delivery: Delivery::Maybe,
+            is_local: false,
             message: message.into(),
         }
     }

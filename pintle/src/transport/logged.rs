@@ -8,8 +8,8 @@ use bytes::Bytes;
 use pintle_types::RequestId;
 
 use super::{
-    DeadlinePauses, Driven, DrivenTransport, Failed, Incoming, MessageContext, PushState, Transport,
-    TransportKind, driven,
+    DeadlinePauses, Driven, DrivenTransport, Failed, Incoming, MessageContext, PushDemand, PushState,
+    StreamPause, Transport, TransportKind, driven,
 };
 use crate::message_log::{ConnectionLog, Direction, MessageLog, Side};
 
@@ -130,12 +130,20 @@ impl DrivenTransport for LoggedTransport {
         self.transport.stream_request()
     }
 
+    fn take_stream_pause(&mut self) -> Option<StreamPause> {
+        self.transport.take_stream_pause()
+    }
+
     fn poll_sse_endpoints(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Box<Failed>>> {
         self.transport.poll_sse_endpoints(cx)
     }
 
     fn deadline_pauses(&self) -> DeadlinePauses {
         self.transport.deadline_pauses()
+    }
+
+    fn defer_pushes(&mut self, demand: &PushDemand) {
+        self.transport.defer_pushes(demand);
     }
 
     fn push_state(&self) -> PushState {

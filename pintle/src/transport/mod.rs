@@ -13,7 +13,10 @@ mod failed;
 pub mod kit;
 mod logged;
 mod memory;
+#[cfg(any(feature = "http-client", feature = "child", feature = "http-server", feature = "net"))]
+pub(crate) mod open_files;
 mod oversized;
+mod push_demand;
 mod push_state;
 #[cfg(feature = "net")]
 mod socket;
@@ -50,7 +53,8 @@ pub use crate::message_log::transport_kind::TransportKind;
 #[cfg(feature = "http-client")]
 pub(crate) use deadline_pauses::DeadlinePause;
 pub(crate) use deadline_pauses::DeadlinePauses;
-pub(crate) use driven::{Driven, DrivenTransport, MessageContext, driven};
+pub(crate) use driven::{Driven, DrivenTransport, MessageContext, StreamPause, driven};
+pub(crate) use push_demand::PushDemand;
 pub(crate) use push_state::PushState;
 
 /// A bidirectional connection that carries whole messages.

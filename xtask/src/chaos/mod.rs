@@ -5,10 +5,13 @@ use crate::cargo::{Cargo, Failure};
 const REPEAT: &str = "cargo xtask chaos [--bridge | --gateway | --fleet]";
 /// The number of clients of a gateway.
 const CLIENTS: &str = "100";
+/// The number of calls that each of them makes in a round.
+const CALLS: &str = "100";
 
 pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
     let run = ChaosRun::read(args)?;
-    let mut test = Cargo::new(run.kind.tests()).env("PINTLE_SOAK_CLIENTS", CLIENTS);
+    let mut test = Cargo::new(run.kind.tests());
+    test = test.env("PINTLE_SOAK_CLIENTS", CLIENTS).env("PINTLE_SOAK_CALLS", CALLS);
     for (variable, value) in [(run.kind.length().1, Some(run.length)), ("PINTLE_CHAOS_SEED", run.seed)] {
         if let Some(value) = value {
             test = test.env(variable, &value);
@@ -54,7 +57,7 @@ impl Kind {
     fn length(self) -> (&'static str, &'static str, &'static str) {
         match self {
             Self::Bridge => ("--rounds", "PINTLE_CHAOS_ROUNDS", "200"),
-            Self::Gateway => ("--seconds", "PINTLE_SOAK_SECONDS", "60"),
+            Self::Gateway => ("--rounds", "PINTLE_SOAK_ROUNDS", "10"),
             Self::Fleet => ("--seconds", "PINTLE_CHAOS_SECONDS", "300"),
         }
     }
@@ -108,7 +111,7 @@ mod tests {
             Ok(ChaosRun { kind, length: length.to_owned(), seed: seed.map(str::to_owned) })
         };
         assert_eq!(read("--bridge"), run(Kind::Bridge, "200", None));
-        assert_eq!(read("--gateway"), run(Kind::Gateway, "60", None));
+        assert_eq!(read("--gateway"), run(Kind::Gateway, "10", None));
         assert_eq!(read("--gateway --fleet"), Err("`--fleet` is another run".to_owned()));
         assert_eq!(read("--seed 7 --rounds 12"), run(Kind::Bridge, "12", Some("7")));
         assert_eq!(read("--seconds 600 --fleet --seed 7"), run(Kind::Fleet, "600", Some("7")));

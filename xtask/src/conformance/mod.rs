@@ -204,6 +204,9 @@ impl SuiteRunner {
                     } else {
                         between.arg(&url);
                     }
+                    if run.uses_sessions(self.wanted.through) {
+                        between.args(["--era", "session"]);
+                    }
                     let log = folder.join(format!("{verb}.log"));
                     let (process, passed) = Process::serve(&mut between, &log, START)?;
                     served.push(process);

@@ -20,11 +20,15 @@ pub(super) struct Report {
 
 impl Report {
     fn supported(&self) -> impl Iterator<Item = &Scenario> {
-        self.scenarios.iter().filter(|scenario| gaps::reason(&scenario.name, self.through).is_none())
+        self.scenarios.iter().filter(|scenario| self.gap(scenario).is_none())
     }
 
     fn unsupported(&self) -> impl Iterator<Item = &Scenario> {
-        self.scenarios.iter().filter(|scenario| gaps::reason(&scenario.name, self.through).is_some())
+        self.scenarios.iter().filter(|scenario| self.gap(scenario).is_some())
+    }
+
+    fn gap(&self, scenario: &Scenario) -> Option<&'static str> {
+        gaps::reason(&scenario.name, self.through, self.run.uses_sessions(self.through))
     }
 
     fn passed(&self) -> usize {

@@ -112,6 +112,16 @@ impl Run {
         }
     }
 
+    /// Whether what is between the suite and the server is told to use the server's sessions. The bridge is, where all scenarios are of a
+    /// revision with sessions; a gateway chooses for itself.
+    pub(super) fn uses_sessions(&self, through: Option<&str>) -> bool {
+        let is_old = match self.pick {
+            Revision(revision) | Required(revision) => revision != "2026-07-28",
+            Named(_) | Alone(_) => self.suite == Old,
+        };
+        is_old && through == Some("bridge")
+    }
+
     /// Arguments of the suite's command, for one scenario or for all.
     pub(super) fn args(&self, scenario: Option<&str>) -> Vec<String> {
         let words: Vec<&str> = match (self.pick, scenario) {
@@ -139,6 +149,16 @@ mod tests {
         names.dedup();
         assert_eq!(names.len(), RUNS.len());
         assert_eq!(RUNS[1].name(), "server/2026-07-28/required");
+    }
+
+    #[test]
+    fn a_bridge_uses_sessions_where_all_scenarios_have_them() {
+        let with_sessions = |run: &&Run| run.role == Server && run.uses_sessions(Some("bridge"));
+        let names: Vec<_> = RUNS.iter().filter(with_sessions).map(Run::name).collect();
+        let expected =
+            ["2025-11-25/required", "2025-11-25", "2025-06-18", "2025-03-26", "0.1/all", "0.1/active"];
+        assert_eq!(names, expected.map(|name| format!("server/{name}")));
+        assert!(!RUNS.iter().any(|run| run.uses_sessions(Some("gateway")) || run.uses_sessions(None)));
     }
 
     #[test]

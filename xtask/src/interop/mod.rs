@@ -1,4 +1,4 @@
-//! `cargo xtask interop`: our client with the servers of other SDKs, our server with their clients.
+//! `cargo xtask interop`: our client with the servers of other SDKs, our server with their clients, our bridge between the two.
 
 mod cells;
 mod install;
@@ -41,9 +41,10 @@ pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
     }
     let start = Instant::now();
     // With the features of the tests, whose build can then be used.
-    Cargo::new("build --workspace --all-features --bin interop-server --bin interop-client").run()?;
+    Cargo::new("build --workspace --all-features --bin interop-server --bin interop-client --bin pintle")
+        .run()?;
     let peers: Vec<Peer> =
-        Peer::ALL.into_iter().filter(|peer| rows.iter().any(|row| row.peer == *peer)).collect();
+        Peer::ALL.into_iter().filter(|peer| rows.iter().any(|row| row.needs(*peer))).collect();
     let place = target().join("interop");
     let bench = RowRunner { peers: install::install(&place, &peers)?, place };
     let ran = Instant::now();
@@ -135,14 +136,24 @@ impl RowRunner {
         server.push(row.transport.as_str().to_owned());
         let mut client = self.client(row);
         client.push(row.era.as_str().to_owned());
-        let mut served = None;
-        match row.transport {
-            Transport::Stdio => client.extend(server),
-            Transport::Http => {
-                let (process, url) =
-                    Process::serve(&mut program(&server), &folder.join("server.log"), START)?;
-                client.push(url);
-                served = Some(process);
+        let mut served = Vec::new();
+        let mut serve = |words: &[String], log: &str| -> io::Result<String> {
+            let (process, url) = Process::serve(&mut program(words), &folder.join(log), START)?;
+            served.push(process);
+            Ok(url)
+        };
+        let target = match row.transport {
+            Transport::Stdio => server,
+            Transport::Http => vec![serve(&server, "server.log")?],
+        };
+        match row.role {
+            TheirRole::Server | TheirRole::Client => client.extend(target),
+            TheirRole::Both => {
+                let mut bridge = vec![ours("pintle")];
+                bridge.extend(["bridge", "--http", "127.0.0.1:0"].map(str::to_owned));
+                bridge.extend((row.transport == Transport::Stdio).then(|| "--".to_owned()));
+                bridge.extend(target);
+                client.push(serve(&bridge, "bridge.log")?);
             }
         }
         let answers = folder.join("client.jsonl");
@@ -153,7 +164,7 @@ impl RowRunner {
             Some(status) => Some(format!("the client ended with {status}")),
             None => Some(format!("the client did not end within {} s", TIMEOUT.as_secs())),
         };
-        let gone = served.is_some_and(|mut server| !server.runs());
+        let gone = served.iter_mut().any(|server| !server.runs());
         let gone = gone.then(|| "the server ended before the client did".to_owned());
         Ok((fs::read_to_string(answers)?, fault.or(gone)))
     }
@@ -162,13 +173,14 @@ impl RowRunner {
         match row.role {
             TheirRole::Server => self.peers.server(row.peer),
             TheirRole::Client => vec![ours("interop-server")],
+            TheirRole::Both => self.peers.server(Peer::BRIDGED),
         }
     }
 
     fn client(&self, row: &Row) -> Vec<String> {
         match row.role {
             TheirRole::Server => vec![ours("interop-client")],
-            TheirRole::Client => self.peers.client(row.peer),
+            TheirRole::Client | TheirRole::Both => self.peers.client(row.peer),
         }
     }
 }
@@ -199,7 +211,7 @@ mod tests {
     fn rows_are_chosen_by_a_part_of_their_name() {
         let only = only("--only ts2/http --only rmcp/stdio/auto/client").unwrap();
         let names: Vec<_> = rows::all().filter(|row| takes(&only, row)).map(|row| row.name()).collect();
-        assert_eq!(names.len(), 7);
+        assert_eq!(names.len(), 10);
         assert_eq!(names[0], "ts2/http/session/server");
         assert_eq!(names[6], "rmcp/stdio/auto/client");
     }

@@ -61,8 +61,8 @@ pub(super) fn faults(judged: &[Judged]) -> Vec<String> {
 /// The page for people.
 pub(super) fn page(judged: &[Judged]) -> String {
     let mut text = String::from(
-        "# Interoperability with other SDKs\n\nPintle's client with the servers of other SDKs, and its server with their clients. \
-         `cargo xtask interop` runs them\nand writes this page. It fails if a cell fails, or if a cell that is marked impossible \
+        "# Interoperability with other SDKs\n\nPintle's client with the servers of other SDKs, its server with their clients, and its \
+         bridge between the two. `cargo xtask interop` runs them\nand writes this page. It fails if a cell fails, or if a cell that is marked impossible \
          passes. The programs are in\n[interop](../interop/README.md).\n\n",
     );
     for peer in Peer::ALL {
@@ -72,8 +72,11 @@ pub(super) fn page(judged: &[Judged]) -> String {
     for (cell, shown) in CELLS {
         let _ = writeln!(text, "- {cell}: {shown}");
     }
-    let sides =
-        [(TheirRole::Server, "Our client, their server"), (TheirRole::Client, "Our server, their client")];
+    let sides = [
+        (TheirRole::Server, "Our client, their server"),
+        (TheirRole::Client, "Our server, their client"),
+        (TheirRole::Both, "The TypeScript client, `pintle bridge`, the Python server"),
+    ];
     for (role, title) in sides {
         let rows = judged.iter().filter(|judged| judged.row.role == role);
         let _ = write!(text, "\n## {title}\n\n{}", table(rows));

@@ -29,6 +29,8 @@ pub(super) enum Era {
 pub(super) enum TheirRole {
     Server,
     Client,
+    /// The client, and the server is [`Peer::BRIDGED`]: ours is `pintle bridge` between them, at a URL.
+    Both,
 }
 
 /// One conversation.
@@ -41,6 +43,17 @@ pub(super) struct Row {
 }
 
 pub(super) fn all() -> impl Iterator<Item = Row> {
+    pairs().chain(bridged())
+}
+
+/// The transport is that between the bridge and the server.
+fn bridged() -> impl Iterator<Item = Row> {
+    Transport::ALL.into_iter().flat_map(|transport| {
+        Era::ALL.into_iter().map(move |era| Row { peer: Peer::Ts2, transport, era, role: TheirRole::Both })
+    })
+}
+
+fn pairs() -> impl Iterator<Item = Row> {
     Peer::ALL.into_iter().flat_map(|peer| {
         TheirRole::ALL.into_iter().flat_map(move |role| {
             Transport::ALL.into_iter().flat_map(move |transport| {
@@ -57,6 +70,11 @@ impl Row {
         format!("{}/{}/{}/{}", peer.as_str(), transport.as_str(), era.as_str(), role.as_str())
     }
 
+    /// Whether a conversation needs the programs of an SDK.
+    pub(super) fn needs(&self, peer: Peer) -> bool {
+        self.peer == peer || self.role == TheirRole::Both && peer == Peer::BRIDGED
+    }
+
     /// Whether the two should end up without a session: where both can, automatic choice takes the newer era.
     pub(super) fn is_stateless(&self) -> bool {
         match self.era {
@@ -68,6 +86,8 @@ impl Row {
 }
 
 impl Peer {
+    /// The server behind a bridge.
+    pub(super) const BRIDGED: Self = Self::Py2;
     pub(super) const ALL: [Self; 4] = [Self::Ts2, Self::Py2, Self::Rmcp, Self::Ts1];
 
     pub(super) fn as_str(self) -> &'static str {
@@ -120,6 +140,7 @@ impl TheirRole {
         match self {
             Self::Server => "server",
             Self::Client => "client",
+            Self::Both => "bridged",
         }
     }
 }
@@ -135,7 +156,7 @@ mod tests {
     #[test]
     fn every_combination_is_there_once() {
         let names: BTreeSet<_> = all().map(|row| row.name()).collect();
-        assert_eq!((all().count(), names.len()), (48, 48));
+        assert_eq!((all().count(), names.len()), (54, 54));
     }
 
     #[test]

@@ -16,7 +16,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("pintle-redis", &["pintle"]),
     ("pintle-otel", &["pintle"]),
     ("pintle-sqlite", &["pintle"]),
-    ("pintle-cli", &["pintle", "pintle-host", "pintle-oauth"]),
+    ("pintle-cli", &["pintle", "pintle-host", "pintle-oauth", "pintle-redis"]),
 ];
 
 /// Crates whose every outside dependency is decided here.

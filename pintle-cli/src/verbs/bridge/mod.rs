@@ -11,7 +11,7 @@ use crate::{
     args::{HELP, TargetArgs, examples},
     auth::BackgroundLogin,
     failure::{Exit, Failure},
-    listen::{ENDPOINT, ListenArgs, Listening},
+    listen::{ENDPOINT, ListenArgs, Listening, raise_open_files},
     output::Output,
     targets::{Endpoint, ProgramStarts, ResolvedTarget},
 };
@@ -56,6 +56,9 @@ pub(super) async fn run(args: BridgeArgs, output: &Output) -> Result<(), Failure
         Some(address) => Some(listen.listen(address, "bridge").await?),
         None => None,
     };
+    if listening.is_some() && matches!(target, ResolvedTarget::Url(_)) {
+        raise_open_files();
+    }
     let is_public = listening.as_ref().is_some_and(Listening::is_open_to_all);
     if is_public && let Some(rights) = endpoint.owner_rights(&target) {
         let message =
@@ -127,7 +130,7 @@ impl Bridge {
         match listening {
             Some(listening) => {
                 listening.announce(ENDPOINT, output)?;
-                listening.serve_server(server).await
+                listening.serve_server(server, output).await
             }
             None => server.serve_stdio().await.map_err(|error| {
                 let message = format!("the bridge failed: {error}");

@@ -8,7 +8,7 @@ use std::{
 };
 
 use http::StatusCode;
-use pintle::server::{Cx, Next, Outcome, Principal};
+use pintle::server::{Cx, Next, Outcome, Principal, Target};
 use serde::Serialize;
 use tokio::time::Instant;
 
@@ -118,6 +118,8 @@ impl LoggedRequest {
             method: Some(self.cx.method()),
             name: target
                 .as_ref()
+                // Who knows the id of a task may be allowed to use it.
+                .filter(|target| !matches!(target, Target::Task(_)))
                 .map(|target| cut(target.name().split('?').next().unwrap_or_default()).into()),
             backend: self.answered_by.get(),
             status,

@@ -22,17 +22,15 @@ use pintle::{
 };
 use tokio::time::Instant;
 
-use super::{caller_targets::CallerTargets, names::HostNames};
+use super::{
+    caller_targets::{CallerError, CallerTargets},
+    login::{LoginTool, login_required},
+    names::HostNames,
+    whole_list::{LIST_TIMEOUT, whole_list},
+};
 
-/// The time that a backend has for its lists. After that, the other backends are listed without it.
-const LIST_TIMEOUT: Duration = Duration::from_secs(10);
 /// The time in which a target is connected for a token of a client.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
-/// The limits of a list of one backend, in entries, bytes and pages. The rest is left out.
-const MAX_ENTRIES: usize = 5_000;
-const MAX_LIST_BYTES: usize = 8 << 20;
-pub(super) const MAX_PAGES: usize = 200;
-
 /// A target that is connected, as clients of the gateway see it.
 pub(super) type ConnectedTarget = HostNames<Mount<Transform<Relay>>>;
 
@@ -189,41 +187,40 @@ impl Backend {
     }
 
     /// Returns the target for a request.
-    async fn connected_for(&self, cx: &Cx) -> Option<Result<Arc<ConnectedTarget>, String>> {
+    async fn connected_for(&self, cx: &Cx) -> Option<Result<Arc<ConnectedTarget>, CallerError>> {
         match self.state() {
             BackendState::Up(connected) => Some(Ok(connected)),
             BackendState::PerCaller(callers) => {
-                let connected = tokio::time::timeout(OPEN_TIMEOUT, callers.connected(cx.extensions())).await;
-                Some(connected.unwrap_or_else(|_| Err("it cannot be reached in time".to_owned())))
+                let connected = tokio::time::timeout(OPEN_TIMEOUT, callers.connected(cx)).await;
+                let late = || CallerError { message: "it cannot be reached in time".to_owned(), link: None };
+                Some(connected.unwrap_or_else(|_| Err(late())))
             }
             BackendState::Down(_) | BackendState::Removed => None,
         }
     }
 
-    /// Reads a whole list, within limits.
-    async fn whole_list(
-        connected: &ConnectedTarget,
-        cx: Cx,
-        list: ListKind,
-        mut page: PageRequest,
-    ) -> Result<ProviderPage, RequestError> {
-        let (mut entries, mut bytes) = (Vec::new(), 0);
-        page.cursor = None;
-        for _ in 0..MAX_PAGES {
-            let found = connected.list(cx.clone(), list, page.clone()).await?;
-            for entry in found.entries {
-                bytes += entry.as_str().len();
-                if entries.len() == MAX_ENTRIES || bytes > MAX_LIST_BYTES {
-                    return Ok(ProviderPage::new(entries));
-                }
-                entries.push(entry);
-            }
-            match found.cursor {
-                Some(cursor) => page.cursor = Some(cursor),
-                None => break,
-            }
+    /// Returns the error of a request of a caller that cannot use the target. A client that can is asked to open the page of a login.
+    fn refusal(&self, cx: &Cx, error: CallerError) -> RpcError {
+        let message = format!("the backend `{}` cannot be used: {}", self.name, error.message);
+        match error.link.filter(|_| cx.can_elicit_url()) {
+            Some(link) => login_required(&self.name, &link, message),
+            None => RpcError::internal(message),
         }
-        Ok(ProviderPage::new(entries))
+    }
+
+    /// Returns the tool of a caller that has to log in first.
+    fn login_tool<'a>(&'a self, callers: &'a CallerTargets, cx: &Cx) -> Option<LoginTool<'a>> {
+        Some(LoginTool { target: &self.name, prefix: callers.prefix(), link: callers.link(cx)? })
+    }
+
+    /// Returns the list of a caller for which the target cannot be listed.
+    fn login_page(&self, cx: &Cx, list: ListKind) -> Result<ProviderPage, RequestError> {
+        match (self.state(), list) {
+            (BackendState::PerCaller(callers), ListKind::Tools) => {
+                Ok(ProviderPage::of(self.login_tool(&callers, cx).map(|tool| tool.entry()))?)
+            }
+            _ => Ok(ProviderPage::default()),
+        }
     }
 }
 
@@ -263,6 +260,12 @@ impl Provider for Backend {
         (resources.list_changed, resources.subscribe) = (Some(true), Some(true));
         capabilities.completions = Some(JsonObject::new());
         capabilities.logging = Some(JsonObject::new());
+        if let Some(connected) = self.connected() {
+            let offered = connected.capabilities();
+            capabilities.extensions = offered.extensions;
+            capabilities.experimental = offered.experimental;
+            capabilities.tasks = offered.tasks;
+        }
         capabilities
     }
 
@@ -275,7 +278,11 @@ impl Provider for Backend {
     }
 
     async fn list(&self, cx: Cx, list: ListKind, page: PageRequest) -> Result<ProviderPage, RequestError> {
-        let Some(Ok(connected)) = self.connected_for(&cx).await else { return Ok(ProviderPage::default()) };
+        let connected = match self.connected_for(&cx).await {
+            Some(Ok(connected)) => connected,
+            Some(Err(_)) => return self.login_page(&cx, list),
+            None => return Ok(ProviderPage::default()),
+        };
         let offered = connected.capabilities();
         let is_offered = match list {
             ListKind::Tools => offered.tools.is_some(),
@@ -285,15 +292,18 @@ impl Provider for Backend {
         if !is_offered {
             return Ok(ProviderPage::default());
         }
-        let listing = Self::whole_list(&connected, cx, list, page);
+        let listing = whole_list(&connected, cx.clone(), list, page);
         // One backend that fails must not fail the lists of the others.
-        Ok(tokio::time::timeout(LIST_TIMEOUT, listing).await.ok().and_then(Result::ok).unwrap_or_default())
+        match tokio::time::timeout(LIST_TIMEOUT, listing).await {
+            Ok(Ok(page)) => Ok(page),
+            Ok(Err(_)) | Err(_) => self.login_page(&cx, list),
+        }
     }
 
     fn describe(&self, scope: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
         match self.state() {
             BackendState::Up(connected) => connected.describe(scope, target),
-            BackendState::PerCaller(callers) => callers.known(scope.extensions)?.describe(scope, target),
+            BackendState::PerCaller(callers) => callers.known(scope)?.describe(scope, target),
             BackendState::Down(_) | BackendState::Removed => None,
         }
     }
@@ -301,13 +311,19 @@ impl Provider for Backend {
     async fn find(&self, cx: Cx, target: &Target<'_>) -> Result<Option<ProvidedEntry>, RequestError> {
         match self.state() {
             BackendState::Up(connected) => connected.find(cx, target).await,
-            BackendState::PerCaller(callers) => match self.connected_for(&cx).await {
-                Some(Ok(connected)) => connected.find(cx, target).await,
-                Some(Err(reason)) if may_have(callers.prefix(), target) => {
-                    Err(RequestError::new(format!("the backend `{}` cannot be used: {reason}", self.name)))
+            BackendState::PerCaller(callers) => {
+                let connected = self.connected_for(&cx).await;
+                if let Some(tool) = self.login_tool(&callers, &cx).filter(|tool| tool.is(target)) {
+                    return Ok(Some(tool.entry().into()));
                 }
-                Some(Err(_)) | None => Ok(None),
-            },
+                match connected {
+                    Some(Ok(connected)) => connected.find(cx, target).await,
+                    Some(Err(error)) if may_have(callers.prefix(), target) => {
+                        Err(self.refusal(&cx, error).into())
+                    }
+                    Some(Err(_)) | None => Ok(None),
+                }
+            }
             BackendState::Removed => Ok(None),
             BackendState::Down(outage) => match may_have(&outage.prefix, target) {
                 true => Err(RequestError::new(outage.describe(&self.name))),
@@ -320,17 +336,26 @@ impl Provider for Backend {
         if let Some(answered_by) = cx.extensions().get::<AnsweredBy>() {
             let _ = answered_by.0.set(self.name.clone());
         }
-        match self.connected_for(&cx).await {
+        let connected = self.connected_for(&cx).await;
+        if let BackendState::PerCaller(callers) = self.state()
+            && let Some(tool) = self.login_tool(&callers, &cx)
+            && cx.target().is_some_and(|target| tool.is(&target))
+        {
+            return tool.result();
+        }
+        match connected {
             Some(Ok(connected)) => connected.handle(cx).await,
-            Some(Err(reason)) => Outcome::Failed(RpcError::internal(format!(
-                "the backend `{}` cannot be used: {reason}",
-                self.name
-            ))),
+            Some(Err(error)) => Outcome::Failed(self.refusal(&cx, error)),
             None => Outcome::Failed(RpcError::internal(format!(
                 "the backend `{}` was disconnected: list again, and repeat the call",
                 self.name
             ))),
         }
+    }
+
+    /// Also while it is down: a request for it must not go to another backend.
+    fn handles_any_method(&self) -> bool {
+        !self.is_removed()
     }
 
     fn claims_state(&self) -> bool {
@@ -361,14 +386,14 @@ impl Provider for Backend {
     }
 
     async fn subscribe(&self, cx: Cx, uris: Vec<String>) -> Result<ProviderSubscription, RequestError> {
-        match self.connected() {
-            Some(connected) => connected.subscribe(cx, uris).await,
-            None => Ok(ProviderSubscription::new()),
+        match self.connected_for(&cx).await {
+            Some(Ok(connected)) => connected.subscribe(cx, uris).await,
+            Some(Err(_)) | None => Ok(ProviderSubscription::new()),
         }
     }
 
     async fn unsubscribe(&self, cx: Cx, uri: String) {
-        if let Some(connected) = self.connected() {
+        if let Some(Ok(connected)) = self.connected_for(&cx).await {
             connected.unsubscribe(cx, uri).await;
         }
     }
@@ -399,11 +424,13 @@ mod tests {
         types::schema::Tool,
     };
 
-    use super::*;
+    use super::{super::whole_list::MAX_ENTRIES, *};
 
     /// A server whose list of tools never ends, or never comes.
     struct Hostile {
         answers: bool,
+        /// The length of each description.
+        description: usize,
     }
 
     impl Provider for Hostile {
@@ -422,7 +449,11 @@ mod tests {
                 return std::future::pending().await;
             }
             let first: usize = page.cursor.as_deref().unwrap_or("0").parse()?;
-            let tools = (first..first + 100).map(|number| Tool::new(format!("t{number}"), JsonObject::new()));
+            let tools = (first..first + 100).map(|number| {
+                let mut tool = Tool::new(format!("t{number}"), JsonObject::new());
+                tool.description = Some("x".repeat(self.description));
+                tool
+            });
             Ok(ProviderPage::of(tools)?.next((first + 100).to_string()))
         }
 
@@ -460,12 +491,15 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_hostile_backend_leaves_the_lists_of_others_alone() {
-        let hostile = |answers| Server::new("hostile", "0").provider(Hostile { answers });
+        let hostile = |answers| Server::new("hostile", "0").provider(Hostile { answers, description: 0 });
         assert_eq!(listed(hostile(true)).await, (MAX_ENTRIES, true), "an endless list is cut");
         assert_eq!(listed(hostile(false)).await, (0, true), "a list that never comes is left out");
         let many = (0..6_000).map(|number| tool(format!("t{number}"), || async { "" }));
         let many = many.fold(Server::new("many", "0"), |server, tool| server.tool(tool));
         assert_eq!(listed(many).await, (MAX_ENTRIES, true), "a huge list is cut");
+        let long = Server::new("hostile", "0").provider(Hostile { answers: true, description: 20_000 });
+        let (count, others) = listed(long).await;
+        assert!((300..420).contains(&count) && others, "8 MiB are offered: {count} tools");
         let imitator = Server::new("imitator", "0").tool(tool("work", || async { "stolen" }));
         assert_eq!(listed(imitator).await, (1, true), "a name of another backend has another prefix");
     }

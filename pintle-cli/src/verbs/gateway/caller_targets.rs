@@ -7,29 +7,48 @@ use std::{
 };
 
 use http::Extensions;
-use pintle::server::{Provider as _, ProviderChanges};
+use pintle::server::{Cx, Principal, Provider as _, ProviderChanges, Scope};
 use pintle_oauth::{client::Secret, server::CallerToken};
 use ring::digest::{SHA256, digest};
 use tokio::{sync::OnceCell, time::Instant};
 
-use super::backend::ConnectedTarget;
+use super::{backend::ConnectedTarget, login::PrincipalLogins};
 use crate::failure::Failure;
 
-/// The limit of tokens for which a target is connected. Those that were not used for the longest time are disconnected.
+/// The limit of callers for which a target is connected. Those that were not used for the longest time are disconnected.
 const MAX_CALLERS: usize = 1_000;
 /// The time after which a connection that nobody has used is closed, when another one is opened.
 const IDLE: Duration = Duration::from_secs(900);
 
-/// Opens a target for a token of a client.
-type OpenForToken =
-    dyn Fn(Secret) -> Pin<Box<dyn Future<Output = Result<ConnectedTarget, Failure>> + Send>> + Send + Sync;
+/// Opens a target for a caller.
+type OpenForCaller =
+    dyn Fn(Caller) -> Pin<Box<dyn Future<Output = Result<ConnectedTarget, Failure>> + Send>> + Send + Sync;
 
-/// A target that is connected for each token of a client, because each has other rights there.
+/// A caller that a target is connected for.
+#[derive(Clone, Debug)]
+pub(super) enum Caller {
+    /// A token of a client, which is exchanged.
+    Token(Secret),
+    /// A principal, by its name, which logs in for itself.
+    Principal(String),
+}
+
+/// Why a target cannot be used by a caller.
+#[derive(Debug)]
+pub(super) struct CallerError {
+    pub(super) message: String,
+    /// The link to the page on which the caller has to log in first.
+    pub(super) link: Option<String>,
+}
+
+/// A target that is connected for each caller, because each has other rights there.
 pub(super) struct CallerTargets {
     /// The text before the `_` of its names; it is empty if they have no prefix.
     prefix: String,
-    open: Box<OpenForToken>,
-    /// By the hash of the token.
+    open: Box<OpenForCaller>,
+    /// The logins of principals, if those are the callers; otherwise tokens are.
+    logins: Option<Arc<PrincipalLogins>>,
+    /// By the hash of the token or the name.
     callers: Mutex<HashMap<[u8; 32], CallerSlot>>,
     attached: Mutex<Vec<ProviderChanges>>,
 }
@@ -40,42 +59,71 @@ struct CallerSlot {
 }
 
 impl CallerTargets {
-    /// Creates a target whose names have a prefix. `open` connects to it.
-    pub(super) fn new<F>(prefix: &str, open: impl Fn(Secret) -> F + Send + Sync + 'static) -> Self
+    /// Creates a target whose names have a prefix. `open` connects to it for a principal, if there are logins, or for a token.
+    pub(super) fn new<F>(
+        prefix: &str,
+        logins: Option<Arc<PrincipalLogins>>,
+        open: impl Fn(Caller) -> F + Send + Sync + 'static,
+    ) -> Self
     where
         F: Future<Output = Result<ConnectedTarget, Failure>> + Send + 'static,
     {
         Self {
             prefix: prefix.to_owned(),
-            open: Box::new(move |token| Box::pin(open(token))),
+            open: Box::new(move |caller| Box::pin(open(caller))),
+            logins,
             callers: Mutex::default(),
             attached: Mutex::default(),
         }
     }
 
-    /// Returns the target for the token of a request, and connects to it if that was not done before.
+    /// Returns the target for the caller of a request, and connects to it if that was not done before.
     ///
     /// # Errors
     ///
-    /// The request has no token, or the target cannot be connected.
-    pub(super) async fn connected(&self, extensions: &Extensions) -> Result<Arc<ConnectedTarget>, String> {
-        let token = extensions.get::<CallerToken>().map(CallerToken::secret).cloned();
-        let token = token.ok_or("it needs a bearer token of the authorization server of the gateway")?;
-        let cell = self.slot(key(&token));
+    /// The request has no token or no principal, its principal has to log in first, or the target cannot be connected.
+    pub(super) async fn connected(&self, cx: &Cx) -> Result<Arc<ConnectedTarget>, CallerError> {
+        let caller = self.caller(cx.identity(), cx.extensions());
+        let caller = caller.map_err(|message| CallerError { message: message.to_owned(), link: None })?;
+        let cell = self.slot(caller.key());
         let opened = cell.get_or_try_init(|| async {
-            let target = Arc::new((self.open)(token).await?);
+            let target = Arc::new((self.open)(caller.clone()).await?);
             for changes in self.attached.lock().unwrap_or_else(PoisonError::into_inner).clone() {
                 target.attach(changes);
             }
             Ok::<_, Failure>(target)
         });
-        opened.await.cloned().map_err(|failure| failure.message)
+        let failed = |failure: Failure| CallerError { message: failure.message, link: self.link_of(&caller) };
+        opened.await.cloned().map_err(failed)
     }
 
-    /// Returns the target for the token of a request, if it is connected.
-    pub(super) fn known(&self, extensions: &Extensions) -> Option<Arc<ConnectedTarget>> {
-        let token = extensions.get::<CallerToken>()?.secret();
-        self.callers().get(&key(token))?.target.get().cloned()
+    /// Returns the target for the caller of a request, if it is connected.
+    pub(super) fn known(&self, scope: &Scope<'_>) -> Option<Arc<ConnectedTarget>> {
+        let caller = self.caller(scope.identity(), scope.extensions).ok()?;
+        self.callers().get(&caller.key())?.target.get().cloned()
+    }
+
+    /// Returns the link to the page on which the caller of a request has to log in first.
+    pub(super) fn link(&self, cx: &Cx) -> Option<String> {
+        self.link_of(&self.caller(cx.identity(), cx.extensions()).ok()?)
+    }
+
+    fn link_of(&self, caller: &Caller) -> Option<String> {
+        let (Some(logins), Caller::Principal(name)) = (&self.logins, caller) else { return None };
+        logins.of(name).ok()?.link()
+    }
+
+    fn caller(&self, identity: Principal<'_>, extensions: &Extensions) -> Result<Caller, &'static str> {
+        match (&self.logins, identity) {
+            (Some(_), Principal::Named(name)) => Ok(Caller::Principal(name.to_owned())),
+            (Some(_), Principal::Local | Principal::Anonymous) => Err(
+                "it is for clients with names, which log in with their own accounts: start the gateway with `--bearer-env` or `[auth]`",
+            ),
+            (None, _) => extensions
+                .get::<CallerToken>()
+                .map(|token| Caller::Token(token.secret().clone()))
+                .ok_or("it needs a bearer token of the authorization server of the gateway"),
+        }
     }
 
     /// Returns the text before the `_` of its names.
@@ -83,7 +131,7 @@ impl CallerTargets {
         &self.prefix
     }
 
-    /// Returns the targets of all tokens.
+    /// Returns the targets of all callers.
     pub(super) fn all(&self) -> Vec<Arc<ConnectedTarget>> {
         self.callers().values().filter_map(|slot| slot.target.get().cloned()).collect()
     }
@@ -119,8 +167,14 @@ impl CallerTargets {
     }
 }
 
-fn key(token: &Secret) -> [u8; 32] {
-    let mut key = [0; 32];
-    key.copy_from_slice(digest(&SHA256, token.reveal().as_bytes()).as_ref());
-    key
+impl Caller {
+    fn key(&self) -> [u8; 32] {
+        let text = match self {
+            Self::Token(token) => format!("token {}", token.reveal()),
+            Self::Principal(name) => format!("principal {name}"),
+        };
+        let mut key = [0; 32];
+        key.copy_from_slice(digest(&SHA256, text.as_bytes()).as_ref());
+        key
+    }
 }

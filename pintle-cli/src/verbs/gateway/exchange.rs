@@ -42,10 +42,7 @@ pub(super) struct ExchangeEntry {
 impl ExchangeEntry {
     /// Returns what is wrong with the entry.
     pub(super) fn fault(&self) -> Option<String> {
-        let is_text = matches!(self.client_secret, Some(SecretValue::Text(_)));
-        is_text.then(|| {
-            "`client_secret` does not belong into this file: write `{ env = \"VARIABLE\" }` or `{ file = \"PATH\" }`".into()
-        })
+        self.client_secret.as_ref().and_then(SecretValue::fault_as_client_secret)
     }
 
     /// Returns the exchange for the target at a URL, as a client of this issuer.

@@ -80,7 +80,10 @@ impl Gateway {
             for (backend, tools, changed) in &rows {
                 text.line(format!("{backend}: {tools} tools"));
                 for (name, offered) in changed {
-                    text.line(format!("  `{}` is offered as `{offered}`", super::running::shown(name)));
+                    text.line(format!(
+                        "  `{}` is offered as `{offered}`",
+                        super::target_opening::shown(name)
+                    ));
                 }
             }
         })?;

@@ -8,7 +8,11 @@ use pintle::server::{Rule, RuleDecision, RuleSet, Rules};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{protection::AuthEntry, target::TargetEntry, virtual_server::VirtualServerEntry};
+use super::{
+    protection::{self, AuthEntry},
+    target::TargetEntry,
+    virtual_server::VirtualServerEntry,
+};
 use crate::{args::near, failure::Failure};
 
 /// The limit of bytes of a file.
@@ -22,10 +26,13 @@ pub(super) struct GatewayFile {
     pub(super) name: Option<String>,
     /// Instructions for the models of clients.
     pub(super) instructions: Option<String>,
-    /// A file to which every decision about a completion, read or call is appended, as a line of JSON.
+    /// A file to which every decision about a completion, read, call or subscription is appended, as a line of JSON.
     pub(super) audit: Option<PathBuf>,
     /// A file to which every request is appended, as a line of JSON.
     pub(super) access_log: Option<PathBuf>,
+    /// The URL of the gateway without a path, as users open its login pages: that of `auth`, or the address that it listens at on this
+    /// machine, by default.
+    pub(super) url: Option<String>,
     /// The authorization server whose tokens clients need.
     pub(super) auth: Option<AuthEntry>,
     /// Whether `/mcp` offers `search_tools` and `call_tool` in place of the tools.
@@ -121,11 +128,19 @@ impl GatewayFile {
                 return wrong(format!("server `{name}`: {message}"));
             }
         }
+        if let Some(url) = self.url.as_deref().filter(|url| !protection::is_gateway_url(url)) {
+            return fault("url".to_owned(), protection::not_a_gateway_url(url));
+        }
         if let Some(message) = self.auth.as_ref().and_then(AuthEntry::fault) {
             return fault("auth".to_owned(), format!("auth: {message}"));
         }
         let rules = Rules::new(self.rule_set()).err()?;
         fault("rules".to_owned(), rules.to_string())
+    }
+
+    /// Returns the URL of the gateway, if the file has it.
+    pub(super) fn gateway_url(&self) -> Option<&str> {
+        self.url.as_deref().or_else(|| self.auth.as_ref().map(AuthEntry::url))
     }
 
     /// Returns the rules; without any, everything is allowed.
@@ -229,6 +244,27 @@ mod tests {
                 &demo("tools.tide.rename = \"ebb.flow\"\n"),
                 "line 1: target `demo`: `demo_ebb.flow` is a name that some hosts refuse",
             ),
+            (
+                "[targets.a]\nurl = \"https://a.example/mcp\"\nlogin = \"eech\"\n",
+                "line 3: unknown variant `eech`; did you mean `each`?",
+            ),
+            (
+                "[targets.a]\nurl = \"https://a.example/mcp\"\nlogin = 1\n",
+                "line 3: invalid type: integer `1`, expected `true`, `false` or `\"each\"`",
+            ),
+            (
+                "[targets.a]\nserver = \"demo\"\nlogin = \"each\"\n",
+                "line 1: target `a`: `login` is for a target with a `url`",
+            ),
+            (
+                "[targets.a]\nurl = \"https://a.example/mcp\"\nlogin_client = { issuer = \"https://i\", client_id = \"c\" }\n",
+                "line 1: target `a`: `login_client` is for a target with `login = \"each\"`",
+            ),
+            (
+                "url = \"https://a.example/mcp\"\n[targets.a]\nserver = \"demo\"\n",
+                "line 1: `https://a.example/mcp` is not the URL of a gateway",
+            ),
+            ("url = \"http://a.example\"\n[targets.a]\nserver = \"demo\"\n", "write it with `https`"),
             (&demo("[[rules]]\nname = \"x\"\n"), "line 3: x: it decides nothing"),
             (
                 &demo("[[rules]]\ndecision = \"alow\"\n"),

@@ -6,9 +6,10 @@ mod caller_targets;
 mod exchange;
 mod explain;
 mod file;
+mod fleet;
 mod from_hosts;
-
 mod json_log;
+mod login;
 mod names;
 mod protection;
 mod reload;
@@ -16,23 +17,28 @@ mod running;
 mod secret;
 mod status;
 mod target;
+mod target_opening;
 mod virtual_server;
+mod whole_list;
 
-use std::{path::PathBuf, pin::pin, sync::Arc, time::Duration};
+use std::{future::ready, path::PathBuf, pin::pin, sync::Arc, time::Duration};
 
 use clap::Args;
-use http::StatusCode;
+use http::{Request, StatusCode};
+use pintle::server::http::RequestBody;
 use serde_json::json;
 use tokio::time::Instant;
 
 use self::{
     file::GatewayFile,
+    fleet::{FleetArgs, GatewayFleet},
+    login::{LOGIN_PATH, LoginFleet, LoginPages},
     running::{Gateway, GatewayUsers},
 };
 use crate::{
     args::{HELP, examples},
     failure::{Exit, Failure},
-    listen::{Beside, ENDPOINT, ListenArgs, Page, PathProtection, Routes},
+    listen::{Beside, BrowserPage, ENDPOINT, ListenArgs, Page, PathProtection, Routes},
     output::Output,
     signals::interrupted,
 };
@@ -78,6 +84,8 @@ pub(crate) struct GatewayArgs {
     schema: bool,
     #[command(flatten)]
     listen: ListenArgs,
+    #[command(flatten)]
+    fleet: FleetArgs,
 }
 
 impl GatewayArgs {
@@ -88,17 +96,20 @@ impl GatewayArgs {
 }
 
 pub(super) async fn run(args: GatewayArgs, output: &Output) -> Result<(), Failure> {
-    let GatewayArgs { file: path, http, check, connect, explain, from_hosts, schema, listen } = args;
+    let GatewayArgs { file: path, http, check, connect, explain, from_hosts, schema, listen, fleet } = args;
     if from_hosts {
         return from_hosts::write(path.as_deref(), output);
     }
     let (Some(path), false) = (path, schema) else {
         let schema = schemars::schema_for!(GatewayFile);
         return output.result(&schema, |text| {
-            text.line(serde_json::to_string_pretty(&schema).unwrap_or_default());
+            let printed = serde_json::to_string_pretty(&schema).unwrap_or_default();
+            for line in printed.lines() {
+                text.line(line);
+            }
         });
     };
-    if let Some(option) = listen.given().filter(|_| http.is_none()) {
+    if let Some(option) = listen.given().or(fleet.given()).filter(|_| http.is_none()) {
         let message = format!("`{option}` is an option of `--http`");
         return Err(Failure::usage(message, "pintle gateway --help"));
     }
@@ -138,7 +149,7 @@ pub(super) async fn run(args: GatewayArgs, output: &Output) -> Result<(), Failur
         }
         (None, Some(address)) => {
             let mut stop = pin!(interrupted());
-            let serving = GatewayServing::start(&file, &address, &listen, output);
+            let serving = GatewayServing::start(&file, &address, &listen, &fleet, output);
             let serving = tokio::select! {
                 biased;
                 () = &mut stop => return Err(Failure::silent(Exit::Interrupted)),
@@ -164,6 +175,8 @@ struct GatewayServing {
     gateway: Arc<Gateway>,
     routes: Arc<Routes>,
     http: pintle::server::http::HttpServing,
+    /// The login pages of all processes, if there are others.
+    logins: Option<Arc<LoginFleet>>,
 }
 
 impl GatewayServing {
@@ -171,14 +184,26 @@ impl GatewayServing {
         file: &GatewayFile,
         address: &str,
         listen: &ListenArgs,
+        fleet: &FleetArgs,
         output: &Output,
     ) -> Result<Self, Failure> {
+        let fleet = match fleet.address()? {
+            Some(address) => Some(GatewayFleet::open(address).await?),
+            None => None,
+        };
         let wrong = |error: pintle::Error| Failure::usage(error.to_string(), "pintle gateway --help");
         let (listening, protection) = match &file.auth {
             None => (listen.listen(address, "gateway").await?, None),
             Some(auth) => {
                 let protection = auth.protection().map_err(wrong)?;
-                let of_path: Box<PathProtection> = Box::new(move |path| protection.of_path(path));
+                let nonces = fleet.as_ref().map(GatewayFleet::nonces);
+                let of_path: Box<PathProtection> = Box::new(move |path| {
+                    let protected = protection.of_path(path)?;
+                    Ok(match &nonces {
+                        Some(nonces) => protected.nonce_store(nonces.clone()),
+                        None => protected,
+                    })
+                });
                 (listen.listen_for_routes(address, "gateway").await?, Some(of_path))
             }
         };
@@ -186,28 +211,41 @@ impl GatewayServing {
             true => GatewayUsers::Machine,
             false => GatewayUsers::Many,
         };
-        let gateway = Arc::new(Gateway::new(file, users, output)?);
+        let url = file.gateway_url().map(str::to_owned).or_else(|| listening.local_url());
+        let nodes = match &fleet {
+            Some(fleet) => Some(fleet.login_nodes().await?),
+            None => None,
+        };
+        let pages = url.map(|url| LoginPages::new(&url, nodes.clone())).transpose()?.map(Arc::new);
+        let logins = pages.clone().zip(nodes).map(|(pages, nodes)| Arc::new(LoginFleet::start(pages, nodes)));
+        let gateway = Arc::new(Gateway::new(file, users, output)?.login_pages(pages).shared_with(fleet));
         gateway.connect(file).await;
         let routes = Arc::new(listening.routes(protection));
-        routes.insert(ENDPOINT, &gateway.whole_server())?;
+        gateway.serve(&routes, ENDPOINT, &gateway.whole_server()).await?;
         for backend in gateway.backends() {
             let (path, server) = gateway.target_server(&backend);
-            routes.insert(&path, &server)?;
+            gateway.serve(&routes, &path, &server).await?;
         }
         for (name, entry) in &file.servers {
             let (path, server) = gateway.virtual_server(name, entry)?;
-            routes.insert(&path, &server)?;
+            gateway.serve(&routes, &path, &server).await?;
         }
         listening.announce(ENDPOINT, output)?;
-        let pages = Arc::new(GatewayPages { gateway: gateway.clone(), routes: routes.clone() });
-        let http = listening.serve_routes(routes.clone(), pages)?;
-        Ok(Self { gateway, routes, http })
+        let (shown, others) = (gateway.clone(), logins.clone());
+        let pages = Arc::new(GatewayPages { gateway: shown, routes: routes.clone(), logins: others });
+        let http = listening.serve_routes(routes.clone(), pages, output)?;
+        Ok(Self { gateway, routes, http, logins })
     }
 
     /// Refuses new calls, waits for the running ones, and disconnects from the targets.
     async fn drain(self, output: &Output) {
         output.note("ending: new calls are refused, and running ones have 30 s to complete");
-        let ended = self.routes.drain(GRACE).await;
+        let leave = async {
+            if let Some(logins) = &self.logins {
+                logins.leave().await;
+            }
+        };
+        let (ended, ()) = tokio::join!(self.routes.drain(GRACE), leave);
         if ended > 0 {
             output.note(format!("{ended} calls had not completed, and were ended"));
         }
@@ -220,15 +258,27 @@ impl GatewayServing {
 struct GatewayPages {
     gateway: Arc<Gateway>,
     routes: Arc<Routes>,
+    /// The login pages of all processes, if there are others.
+    logins: Option<Arc<LoginFleet>>,
 }
 
 impl Beside for GatewayPages {
+    fn browser_page(&self, request: &Request<RequestBody>) -> Option<BrowserPage> {
+        let (method, uri, headers) = (request.method(), request.uri(), request.headers());
+        match &self.logins {
+            Some(fleet) => Some(Box::pin(fleet.answer(method, uri, headers)?)),
+            None => Some(Box::pin(ready(self.gateway.pages.as_ref()?.answer(method, uri, headers)?))),
+        }
+    }
+
     fn page(&self, path: &str) -> Option<Page> {
         self.gateway.page(path, self.routes.is_draining())
     }
 
     fn refused(&self, path: &str, status: StatusCode, start: Instant) {
         if let Some(log) = &self.gateway.access_log {
+            // The rest of the path of a login is a secret of its principal.
+            let path = if path.starts_with(LOGIN_PATH) { LOGIN_PATH } else { path };
             log.refused(path, status, start);
         }
     }

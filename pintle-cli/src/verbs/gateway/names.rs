@@ -20,6 +20,8 @@ use ring::digest::{SHA256, digest};
 use serde_json::value::to_raw_value;
 use tokio::time::Instant;
 
+use super::whole_list::{LIST_TIMEOUT, MAX_PAGES};
+
 /// The longest name that all hosts accept.
 pub(super) const MAX_NAME: usize = 64;
 /// The hexadecimal digits at the end of a name that was shortened.
@@ -30,8 +32,13 @@ const MAX_KNOWN_BYTES: usize = 16 << 20;
 /// The time between two lists that are read to look for a shortened name.
 const LOOK_UP_INTERVAL: Duration = Duration::from_secs(1);
 
+/// Returns whether a tool or prompt is offered by this name: every host accepts it, and it does not end as shortened names do.
+pub(super) fn is_kept(name: &str) -> bool {
+    is_accepted(name) && !may_be_shortened(name)
+}
+
 /// Returns whether every host accepts this name of a tool or prompt.
-pub(super) fn is_accepted(name: &str) -> bool {
+fn is_accepted(name: &str) -> bool {
     !name.is_empty() && name.len() <= MAX_NAME && name.bytes().all(is_accepted_byte)
 }
 
@@ -39,9 +46,10 @@ fn is_accepted_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
 }
 
-/// Returns a name that every host accepts. It depends on nothing but the name: one that is changed ends with a part of its hash.
+/// Returns a name that every host accepts. It depends on nothing but the name: one that is changed ends with a part of its hash, and
+/// no other does, so that none can imitate it.
 pub(super) fn accepted(name: &str) -> Cow<'_, str> {
-    if is_accepted(name) {
+    if is_kept(name) {
         return name.into();
     }
     let kept = name.chars().map(|c| if c.is_ascii() && is_accepted_byte(c as u8) { c } else { '_' });
@@ -63,14 +71,14 @@ fn may_be_shortened(name: &str) -> bool {
 
 /// A provider whose tools and prompts have names that every host accepts.
 ///
-/// A name that is too long, or has other characters, is replaced by one with a hash of it. No two entries have the same name: of those
-/// that would, the later is left out.
+/// A name that is too long, has other characters, or ends as such a replacement does, is replaced by one with a hash of it. No two entries
+/// have the same name: of those that would, the later is left out.
 pub(super) struct HostNames<P> {
     provider: P,
     /// The entries with another name, by that name.
     known: Mutex<ShortenedEntries>,
-    /// When a list was last read to look for a shortened name.
-    looked_up: Mutex<Option<Instant>>,
+    /// When a list was last read to look for a shortened name. Held meanwhile, so that others wait for what is found.
+    looked_up: tokio::sync::Mutex<Option<Instant>>,
     report: Box<ReportRenamed>,
 }
 
@@ -112,7 +120,12 @@ struct ShortenedEntry {
 impl<P: Provider> HostNames<P> {
     /// Renames entries of a provider. `report` is called with the old and the new name, once for each.
     pub(super) fn new(provider: P, report: impl Fn(&str, &str) + Send + Sync + 'static) -> Self {
-        Self { provider, known: Mutex::default(), looked_up: Mutex::default(), report: Box::new(report) }
+        Self {
+            provider,
+            known: Mutex::default(),
+            looked_up: tokio::sync::Mutex::default(),
+            report: Box::new(report),
+        }
     }
 
     fn known(&self) -> MutexGuard<'_, ShortenedEntries> {
@@ -130,7 +143,7 @@ impl<P: Provider> HostNames<P> {
         let mut known = self.known();
         let key = (list, outer.into_owned());
         if key.1 == inner {
-            return (!known.entries.contains_key(&key)).then_some(entry);
+            return Some(entry);
         }
         let mut renamed = entry.with("name", &to_raw_value(&key.1).ok()?);
         if renamed.get("title").is_none() {
@@ -147,22 +160,24 @@ impl<P: Provider> HostNames<P> {
 
     /// Reads a list, if that was not just done, so that shortened names of it are known.
     async fn look_up(&self, cx: &Cx, list: ListKind) -> Result<(), RequestError> {
-        {
-            let mut looked_up = self.looked_up.lock().unwrap_or_else(PoisonError::into_inner);
-            if looked_up.is_some_and(|at| at.elapsed() < LOOK_UP_INTERVAL) {
-                return Ok(());
-            }
-            *looked_up = Some(Instant::now());
+        let mut looked_up = self.looked_up.lock().await;
+        if looked_up.is_some_and(|at| at.elapsed() < LOOK_UP_INTERVAL) {
+            return Ok(());
         }
-        let mut page = PageRequest::first();
-        for _ in 0..super::backend::MAX_PAGES {
-            page.cursor =
-                self.list(cx.clone().with_params(RawObject::empty()), list, page.clone()).await?.cursor;
-            if page.cursor.is_none() {
-                break;
+        let reading = async {
+            let mut page = PageRequest::first();
+            for _ in 0..MAX_PAGES {
+                page.cursor =
+                    self.list(cx.clone().with_params(RawObject::empty()), list, page.clone()).await?.cursor;
+                if page.cursor.is_none() {
+                    break;
+                }
             }
-        }
-        Ok(())
+            Ok(())
+        };
+        let read = tokio::time::timeout(LIST_TIMEOUT, reading).await;
+        *looked_up = Some(Instant::now());
+        read.unwrap_or(Ok(()))
     }
 
     /// Returns a call with the name that the provider has.
@@ -235,7 +250,7 @@ impl<P: Provider> Provider for HostNames<P> {
         let Some(list) = list_of(target) else { return self.provider.describe(scope, target) };
         match self.shortened(target) {
             Some(found) => found.provided(list),
-            None if is_accepted(target.name()) => self.provider.describe(scope, target),
+            None if is_kept(target.name()) => self.provider.describe(scope, target),
             // It is offered under another name only.
             None => None,
         }
@@ -243,15 +258,14 @@ impl<P: Provider> Provider for HostNames<P> {
 
     async fn find(&self, cx: Cx, target: &Target<'_>) -> Result<Option<ProvidedEntry>, RequestError> {
         let Some(list) = list_of(target) else { return self.provider.find(cx, target).await };
+        if is_kept(target.name()) {
+            return self.provider.find(cx, target).await;
+        }
         if !is_accepted(target.name()) {
             return Ok(None);
         }
         let mut shortened = self.shortened(target);
         if shortened.is_none() {
-            let found = self.provider.find(cx.clone(), target).await?;
-            if found.is_some() || !may_be_shortened(target.name()) {
-                return Ok(found);
-            }
             self.look_up(&cx, list).await?;
             shortened = self.shortened(target);
         }
@@ -268,8 +282,22 @@ impl<P: Provider> Provider for HostNames<P> {
         self.provider.handles_any_method()
     }
 
+    fn methods(&self) -> Vec<String> {
+        self.provider.methods()
+    }
+
     fn claims_state(&self) -> bool {
         self.provider.claims_state()
+    }
+
+    fn names(&self, list: ListKind) -> Vec<String> {
+        let names = self.provider.names(list);
+        match list {
+            ListKind::Tools | ListKind::Prompts => {
+                names.into_iter().map(|name| accepted(&name).into_owned()).collect()
+            }
+            _ => names,
+        }
     }
 
     fn check(&self) -> pintle::Result<()> {
@@ -312,6 +340,25 @@ impl<P: Provider> Provider for HostNames<P> {
     ) -> impl Future<Output = ()> + Send {
         self.provider.notified(notification, peer, session)
     }
+    fn has_unlisted(&self) -> bool {
+        self.provider.has_unlisted()
+    }
+
+    fn is_gated(&self) -> bool {
+        self.provider.is_gated()
+    }
+
+    fn known_tools(&self) -> Vec<Tool> {
+        let mut tools = self.provider.known_tools();
+        for tool in &mut tools {
+            tool.name = accepted(&tool.name).into_owned();
+        }
+        tools
+    }
+
+    fn lint(&self) -> Vec<String> {
+        self.provider.lint()
+    }
 }
 
 #[cfg(test)]
@@ -329,13 +376,13 @@ mod tests {
 
     #[test]
     fn names_are_changed_only_if_a_host_would_refuse_them_and_always_in_the_same_way() {
-        for name in ["git_push", "a", "A-b_9", &"x".repeat(64)] {
+        for name in ["git_push", "a", "A-b_9", "at_1234567", &"x".repeat(64)] {
             assert_eq!(accepted(name), name);
         }
         let long = accepted(&"x".repeat(65)).into_owned();
         assert_eq!(long, format!("{}_9537c5fd", "x".repeat(55)));
         assert_eq!(accepted("git_fs.read"), "git_fs_read_5f4847e4");
-        for name in ["", "ä", "a b", "a/b", &"é".repeat(100)] {
+        for name in ["", "ä", "a b", "a/b", "at_12345678", "git_fs_read_5f4847e4", &"é".repeat(100)] {
             let changed = accepted(name);
             assert!(is_accepted(&changed) && may_be_shortened(&changed), "{name}: {changed}");
         }
@@ -386,10 +433,14 @@ mod tests {
         let client = gateway(behind(), allow.clone()).await;
         let long = accepted(&format!("git_{}", "read_".repeat(20))).into_owned();
         assert_eq!(client.call_tool(&*long, ()).await.unwrap().text(), "long");
+        let client = gateway(behind(), allow.clone()).await;
+        assert_eq!(client.call_tool("git_fs_read_5f4847e4", ()).await.unwrap().text(), "read");
         let client = gateway(behind(), allow).await;
         let tools = client.tools().await.unwrap();
         let names: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
-        assert_eq!(names, ["git_fs_read_5f4847e4", &long, "git_plain"]);
+        let imitator = accepted("git_fs_read_5f4847e4").into_owned();
+        assert_eq!(names, ["git_fs_read_5f4847e4", &long, "git_plain", &imitator]);
+        assert_eq!(client.call_tool(&*imitator, ()).await.unwrap().text(), "imitated");
         assert_eq!(tools[0].title.as_deref(), Some("git_fs.read"));
         assert_eq!(client.call_tool("git_fs_read_5f4847e4", ()).await.unwrap().text(), "read");
         assert_eq!(client.call_tool("git_plain", ()).await.unwrap().text(), "plain");
@@ -404,12 +455,48 @@ mod tests {
             "default": "allow",
         });
         let client = gateway(behind(), deny).await;
-        let refused = client.call_tool("git_fs_read_5f4847e4", ()).await.unwrap_err().to_string();
-        assert!(refused.contains("closed") || refused.contains("no such tool"), "{refused}");
-        client.tools().await.unwrap();
-        for name in ["git_fs_read_5f4847e4", "git_fs.read"] {
-            let refused = client.call_tool(name, ()).await.unwrap_err().to_string();
-            assert!(refused.contains("closed") || refused.contains("no such tool"), "{refused}");
+        for has_listed in [false, true] {
+            if has_listed {
+                client.tools().await.unwrap();
+            }
+            for (name, expected) in [("git_fs_read_5f4847e4", "closed"), ("git_fs.read", "no such tool")] {
+                let refused = client.call_tool(name, ()).await.unwrap_err().to_string();
+                assert!(refused.contains(expected), "{name}, {has_listed}: {refused}");
+            }
+            assert_eq!(client.call_tool("git_plain", ()).await.unwrap().text(), "plain");
+        }
+    }
+
+    /// Returns the names of the functions that stand one level deep in a part of a file.
+    fn functions<'a>(text: &'a str, start: &str) -> Vec<&'a str> {
+        let (_, part) = text.split_once(start).unwrap_or_else(|| panic!("no `{start}`"));
+        let lines = part.lines().take_while(|line| *line != "}");
+        lines
+            .filter_map(|line| line.strip_prefix("    fn ").or_else(|| line.strip_prefix("    async fn ")))
+            .filter_map(|line| line.split(['(', '<']).next())
+            .collect()
+    }
+
+    #[test]
+    fn the_providers_of_a_gateway_pass_every_method_on() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../pintle/src/server/provider/mod.rs");
+        let sdk = std::fs::read_to_string(path).unwrap();
+        let all = functions(&sdk, "pub trait Provider");
+        assert!(all.len() > 15, "{all:?}");
+        // Servers compare keys that nobody else can name, and a part of a gateway is never the whole. A backend has no gates, and nothing
+        // is known of it before it is connected.
+        let of_backend = ["methods", "names", "check", "has_unlisted", "is_gated", "known_tools", "lint"];
+        for (name, text, without) in [
+            ("HostNames<P>", include_str!("names.rs"), &[][..]),
+            ("VirtualServer", include_str!("virtual_server.rs"), &[]),
+            ("Backend", include_str!("backend.rs"), &of_backend),
+        ] {
+            let passed_on = functions(text, &format!("Provider for {name} {{\n"));
+            let forgotten = all.iter().filter(|method| {
+                let is_of_servers = matches!(**method, "contains" | "is_whole_server");
+                !passed_on.contains(method) && !without.contains(method) && !is_of_servers
+            });
+            assert_eq!(forgotten.collect::<Vec<_>>(), Vec::<&&str>::new(), "`{name}` has their defaults");
         }
     }
 }

@@ -1,3 +1,4 @@
+use http::Uri;
 use pintle_oauth::server::{Jwt, Principal, Protected};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -31,16 +32,18 @@ pub(super) struct Protection {
 impl AuthEntry {
     /// Returns what is wrong with the entry.
     pub(super) fn fault(&self) -> Option<String> {
-        if self.url.trim_end_matches('/').matches('/').count() != 2 {
-            return Some(format!(
-                "`{}` is not the URL of a gateway: write it without a path, such as `https://mcp.example.com`",
-                self.url
-            ));
+        if !is_gateway_url(&self.url) {
+            return Some(not_a_gateway_url(&self.url));
         }
         self.protection()
             .and_then(|protection| protection.of_path("/mcp"))
             .err()
             .map(|error| error.to_string())
+    }
+
+    /// Returns the URL of the gateway.
+    pub(super) fn url(&self) -> &str {
+        &self.url
     }
 
     /// Returns the check of tokens.
@@ -67,6 +70,24 @@ impl Protection {
         // Targets may exchange it. It is sent to none of them.
         Ok(protected.keep_token().principals(move |principal| name(principal, claim.as_deref())))
     }
+}
+
+/// Returns whether a text can be the URL of a gateway: it has no path, and nobody between can read what is sent to it.
+pub(super) fn is_gateway_url(url: &str) -> bool {
+    let Ok(uri) = url.parse::<Uri>() else { return false };
+    let is_safe = match (uri.scheme_str(), uri.host()) {
+        (Some("https"), Some(_)) => true,
+        (Some("http"), Some(host)) => matches!(host, "localhost" | "127.0.0.1" | "[::1]"),
+        _ => false,
+    };
+    is_safe && uri.path().len() <= 1 && uri.query().is_none()
+}
+
+/// Returns the mistake of a text that is not the URL of a gateway.
+pub(super) fn not_a_gateway_url(url: &str) -> String {
+    format!(
+        "`{url}` is not the URL of a gateway: write it with `https` and without a path, such as `https://mcp.example.com`"
+    )
 }
 
 /// Returns the name of a principal; `None` if its token has none that can be told apart from `@local` and its kin.

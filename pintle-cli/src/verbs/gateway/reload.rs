@@ -8,6 +8,8 @@ use crate::{
 
 /// The time between two looks at the file.
 const INTERVAL: Duration = Duration::from_secs(2);
+/// The time for which a changed file has to stay as it is.
+const SETTLE: Duration = Duration::from_millis(500);
 
 impl Gateway {
     /// Applies changes of the file while the gateway runs. A file that is wrong changes nothing.
@@ -20,10 +22,10 @@ impl Gateway {
         let mut reported = None;
         loop {
             tokio::time::sleep(INTERVAL).await;
-            match GatewayFile::read(path) {
-                Ok(next) if next == current => {}
-                Ok(next) => {
-                    self.apply(&current, &next, routes);
+            match settled(&current, || GatewayFile::read(path)).await {
+                Ok(None) => {}
+                Ok(Some(next)) => {
+                    self.apply(&current, &next, routes).await;
                     self.output.note(format!("`{}` has changed, and is in use now", path.display()));
                     (current, reported) = (next, None);
                 }
@@ -36,7 +38,7 @@ impl Gateway {
         }
     }
 
-    fn apply(&self, current: &GatewayFile, next: &GatewayFile, routes: Option<&Routes>) {
+    async fn apply(&self, current: &GatewayFile, next: &GatewayFile, routes: Option<&Routes>) {
         if let Err(error) = self.gates.rules.replace(next.rule_set()) {
             self.output.note(format!("the rules stay as they were: {error}"));
             return;
@@ -59,14 +61,14 @@ impl Gateway {
             }
         }
         if let Some(routes) = routes {
-            self.apply_paths(current, next, routes);
+            self.apply_paths(current, next, routes).await;
         }
         // What rules hide may have changed too.
         self.backends().iter().for_each(|backend| backend.notify());
     }
 
     /// Adds, changes and removes the paths of targets and virtual servers.
-    fn apply_paths(&self, current: &GatewayFile, next: &GatewayFile, routes: &Routes) {
+    async fn apply_paths(&self, current: &GatewayFile, next: &GatewayFile, routes: &Routes) {
         let gone = |name: &&String| !next.targets.contains_key(*name) && !next.servers.contains_key(*name);
         for name in current.targets.keys().chain(current.servers.keys()).filter(gone) {
             routes.remove(&format!("{ENDPOINT}/{name}"));
@@ -77,7 +79,7 @@ impl Gateway {
         for backend in self.backends().iter().filter(|backend| !backend.is_removed()) {
             if !current.targets.contains_key(backend.name()) {
                 let (path, server) = self.target_server(backend);
-                self.report(backend.name(), routes.insert(&path, &server));
+                self.report(backend.name(), self.serve(routes, &path, &server).await);
             }
         }
         let backends = self.backends();
@@ -87,9 +89,10 @@ impl Gateway {
                 Some(running) => running
                     .replace(entry, &backends)
                     .map_err(|error| Failure::usage(error.to_string(), "pintle gateway --help")),
-                None => {
-                    self.virtual_server(name, entry).and_then(|(path, server)| routes.insert(&path, &server))
-                }
+                None => match self.virtual_server(name, entry) {
+                    Ok((path, server)) => self.serve(routes, &path, &server).await,
+                    Err(failure) => Err(failure),
+                },
             };
             self.report(name, applied);
         }
@@ -102,15 +105,48 @@ impl Gateway {
     }
 }
 
+/// Returns what is read, if it is not the current value and is the same a moment later: whoever writes a file may not be done, and its
+/// beginning may have no rules.
+async fn settled<T: PartialEq, E>(
+    current: &T,
+    mut read: impl FnMut() -> Result<T, E>,
+) -> Result<Option<T>, E> {
+    let first = read()?;
+    if first == *current {
+        return Ok(None);
+    }
+    tokio::time::sleep(SETTLE).await;
+    Ok(Some(read()?).filter(|second| *second == first))
+}
+
 /// Returns the options that have changed and are read when the gateway starts.
 fn changed_at_start(current: &GatewayFile, next: &GatewayFile) -> Vec<&'static str> {
     let options = [
         ("name", current.name != next.name),
         ("instructions", current.instructions != next.instructions),
         ("audit", current.audit != next.audit),
+        ("url", current.url != next.url),
         ("access_log", current.access_log != next.access_log),
         ("auth", current.auth != next.auth),
         ("search", current.search != next.search),
     ];
     options.into_iter().filter(|(_, changed)| *changed).map(|(option, _)| option).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_file_that_is_being_written_is_not_used() {
+        let looks = async |texts: &[Result<&'static str, &'static str>]| {
+            let mut texts = texts.iter().copied();
+            settled(&"old", || texts.next().unwrap()).await
+        };
+        assert_eq!(looks(&[Ok("old")]).await, Ok(None));
+        assert_eq!(looks(&[Ok("new"), Ok("new")]).await, Ok(Some("new")));
+        assert_eq!(looks(&[Ok("ne"), Ok("new")]).await, Ok(None));
+        assert_eq!(looks(&[Ok("ne"), Err("wrong")]).await, Err("wrong"));
+        assert_eq!(looks(&[Err("wrong")]).await, Err("wrong"));
+    }
 }

@@ -7,35 +7,31 @@ use std::{
 use http::StatusCode;
 use pintle::{
     Server,
-    relay::Relay,
-    server::{AuditRecord, Mount, Rules, ToolSearch, around},
+    server::{AuditRecord, Rules, ToolSearch, around},
 };
 use tokio::sync::oneshot;
 
 use super::{
     access_log::AccessLog,
-    backend::{Backend, ConnectedTarget},
-    caller_targets::CallerTargets,
-    exchange::ExchangedAuth,
+    backend::Backend,
     file::GatewayFile,
+    fleet::GatewayFleet,
     json_log::JsonLog,
-    names::HostNames,
+    login::{LoginPages, ask_to_log_in},
     status::Counters,
     target::TargetEntry,
+    target_opening::TargetOpening,
     virtual_server::{VirtualServer, VirtualServerEntry, VirtualServerGates},
 };
 use crate::{
-    auth::BackgroundLogin,
     failure::Failure,
-    listen::{ENDPOINT, Page},
+    listen::{ENDPOINT, Page, Routes},
     output::Output,
     targets::ProgramStarts,
 };
 
 /// The limit of programs that run for one target.
 const MAX_PROGRAMS: usize = 64;
-/// The longest time between two attempts to connect to a target.
-const MAX_DELAY: Duration = Duration::from_secs(60);
 /// The time that targets have to be connected before the gateway starts without them.
 const FIRST_ATTEMPT_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -64,6 +60,8 @@ pub(super) struct Gateway {
     counters: Arc<Counters>,
     pub(super) access_log: Option<AccessLog>,
     users: GatewayUsers,
+    /// The pages of logins, if its users can open them.
+    pub(super) pages: Option<Arc<LoginPages>>,
     /// The issuer of the tokens of clients.
     issuer: Option<String>,
     programs: Mutex<Vec<ProgramStarts>>,
@@ -84,7 +82,8 @@ impl Gateway {
         });
         let reported = audit.clone();
         let rules = Rules::audited(file.rule_set(), move |record: &AuditRecord<'_>| reported(record));
-        let gates = VirtualServerGates { rules: rules.map_err(|error| wrong(&error))?, audit };
+        let rules = rules.map_err(|error| wrong(&error))?;
+        let gates = VirtualServerGates { rules, audit, fleet: None };
         let backends: Vec<_> = file
             .targets
             .iter()
@@ -104,11 +103,35 @@ impl Gateway {
             counters,
             access_log,
             users,
+            pages: None,
             issuer: file.auth.as_ref().map(|auth| auth.issuer.clone()),
             programs: Mutex::default(),
             output: output.clone(),
         };
         Ok(gateway)
+    }
+
+    /// Has principals log in on these pages.
+    pub(super) fn login_pages(mut self, pages: Option<Arc<LoginPages>>) -> Self {
+        self.pages = pages;
+        self
+    }
+
+    /// Shares sessions, and the rates of the rules, with other processes, if there are any.
+    pub(super) fn shared_with(mut self, fleet: Option<GatewayFleet>) -> Self {
+        if let Some(fleet) = &fleet {
+            drop(fleet.share_rates(self.gates.rules.clone()));
+        }
+        self.gates.fleet = fleet;
+        self
+    }
+
+    /// Serves a server at a path.
+    pub(super) async fn serve(&self, routes: &Routes, path: &str, server: &Server) -> Result<(), Failure> {
+        match &self.gates.fleet {
+            Some(fleet) => fleet.serve(routes, path, server).await,
+            None => routes.insert(path, server, |http| http),
+        }
     }
 
     /// Returns the server with all backends.
@@ -148,8 +171,12 @@ impl Gateway {
         Ok((path.clone(), self.logged(&path, server)))
     }
 
-    /// Has requests to a server logged, if the file says so.
+    /// Has users asked to log in where a call needs it, and requests to a server logged, if the file says so.
     fn logged(&self, path: &str, server: Server) -> Server {
+        let server = match self.pages.clone() {
+            Some(pages) => server.layer(&around(move |cx, next| ask_to_log_in(pages.clone(), cx, next))),
+            None => server,
+        };
         let Some(log) = self.access_log.clone() else { return server };
         let path: Arc<str> = path.into();
         server.layer(&around(move |cx, next| log.clone().around(path.clone(), cx, next)))
@@ -218,6 +245,7 @@ impl Gateway {
             target: target.clone(),
             starts,
             users: self.users,
+            pages: self.pages.clone(),
             issuer: self.issuer.clone(),
             output: self.output.clone(),
         };
@@ -260,115 +288,6 @@ fn base(name: &str, instructions: Option<&str>) -> Server {
         Some(instructions) => server.instructions(instructions),
         None => server,
     }
-}
-
-/// A target of a backend that is being connected.
-struct TargetOpening {
-    backend: Arc<Backend>,
-    number: u64,
-    target: TargetEntry,
-    starts: ProgramStarts,
-    users: GatewayUsers,
-    /// The issuer of the tokens of clients.
-    issuer: Option<String>,
-    output: Output,
-}
-
-impl TargetOpening {
-    /// Connects to the target, again and again until it succeeds or is replaced.
-    async fn connect(self, mut tried: Option<oneshot::Sender<()>>) {
-        if self.target.exchange().is_some() {
-            return self.connect_callers();
-        }
-        let (mut delay, mut login) = (Duration::from_secs(1), None);
-        while self.backend.has_target(self.number) {
-            match self.open(&mut login).await {
-                Ok(connected) => return self.backend.connect(self.number, connected),
-                Err(failure) => {
-                    let name = self.backend.name();
-                    self.output.note(format!("`{name}` cannot be connected: {}", failure.message));
-                    self.backend.fail(self.number, failure.message);
-                }
-            }
-            drop(tried.take());
-            match &login {
-                Some(login) => tokio::select! {
-                    () = login.ended() => delay = Duration::from_secs(1),
-                    () = tokio::time::sleep(delay) => {}
-                },
-                None => tokio::time::sleep(delay).await,
-            }
-            delay = (delay * 2).min(MAX_DELAY);
-        }
-    }
-
-    async fn open(&self, login: &mut Option<BackgroundLogin>) -> Result<ConnectedTarget, Failure> {
-        let Self { target, starts, users, output, .. } = self;
-        let endpoint = target.endpoint()?;
-        let resolved = endpoint.resolved(output).await?;
-        if target.has_login() && *users == GatewayUsers::Many {
-            let message = "`login` is for a gateway of one user, on standard streams or on this machine without tokens: clients would \
-                           share the rights of whoever logs in";
-            return Err(Failure::usage(message, "pintle gateway --help"));
-        }
-        if target.has_login() && login.is_none() {
-            *login = endpoint.background_login(&resolved, false, output)?;
-        }
-        let client = endpoint.client(output);
-        let relay = endpoint.relay(resolved, client, login.clone(), starts.clone(), output).await;
-        // What the user has to do is the reason.
-        let relay = relay.map_err(|failure| match login.as_ref().and_then(BackgroundLogin::waiting) {
-            Some(waiting) => Failure { message: waiting, ..failure },
-            None => failure,
-        })?;
-        let relay = if *users == GatewayUsers::Machine { relay.share_anonymous() } else { relay };
-        Ok(self.offered(relay))
-    }
-
-    /// Has the target connected for each token of a client, when it is used.
-    fn connect_callers(self) {
-        let Some((entry, url)) = self.target.exchange() else { return };
-        let exchange = match self.issuer.as_deref().map(|issuer| entry.exchange(issuer, url)) {
-            Some(Ok(exchange)) => exchange,
-            Some(Err(failure)) => return self.backend.fail(self.number, failure.message),
-            None => return self.backend.fail(self.number, "there is no authorization server".to_owned()),
-        };
-        let (backend, number, opening) = (self.backend.clone(), self.number, Arc::new(self));
-        let prefix = opening.target.prefix_text(backend.name()).to_owned();
-        backend.connect_callers(
-            number,
-            CallerTargets::new(&prefix, move |token| {
-                let (opening, auth) = (opening.clone(), ExchangedAuth::new(exchange.clone(), token));
-                async move { opening.open_for_caller(auth).await }
-            }),
-        );
-    }
-
-    async fn open_for_caller(&self, auth: ExchangedAuth) -> Result<ConnectedTarget, Failure> {
-        let endpoint = self.target.endpoint()?;
-        let resolved = endpoint.resolved(&self.output).await?;
-        let client = endpoint.client(&self.output);
-        let relay = endpoint.relay(resolved, client, Some(auth), self.starts.clone(), &self.output).await?;
-        Ok(self.offered(relay))
-    }
-
-    /// Returns what clients see of the target.
-    fn offered(&self, relay: Relay) -> ConnectedTarget {
-        let Self { backend, target, output, .. } = self;
-        let mounted = Mount::new(target.prefix(backend.name()), target.transform(relay));
-        let output = output.clone();
-        HostNames::new(mounted, move |name, offered| {
-            output.note(format!(
-                "`{}` is offered as `{offered}`, because some hosts refuse the name",
-                shown(name)
-            ));
-        })
-    }
-}
-
-/// Returns the beginning of a name, which may be of any length.
-pub(super) fn shown(name: &str) -> String {
-    name.chars().take(100).collect()
 }
 
 fn wrong(error: &pintle::Error) -> Failure {

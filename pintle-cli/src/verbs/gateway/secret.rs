@@ -44,6 +44,15 @@ impl SecretValue {
     }
 }
 
+impl SecretValue {
+    /// Returns what is wrong with the value as the secret of a client.
+    pub(super) fn fault_as_client_secret(&self) -> Option<String> {
+        matches!(self, Self::Text(_)).then(|| {
+            "`client_secret` does not belong into this file: write `{ env = \"VARIABLE\" }` or `{ file = \"PATH\" }`".into()
+        })
+    }
+}
+
 /// Returns whether a header or variable of this name is probably a secret.
 pub(super) fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::{
     exchange::ExchangeEntry,
+    login::{LoginClientEntry, LoginEntry},
     names,
     secret::{SecretValue, is_secret},
 };
@@ -36,8 +37,10 @@ pub(super) struct TargetEntry {
     cwd: Option<PathBuf>,
     /// Whether the URL may lead to a private address although it is not written as one: a name in an internal network.
     allow_private: bool,
-    /// Whether the user logs in to the server at the URL, for a gateway of one user.
-    login: bool,
+    /// The login to the server at the URL: `true` for that of the user of a gateway of one user, or `each` for one of each principal.
+    login: LoginEntry,
+    /// The client of the authorization server of the target, if it is registered there already.
+    login_client: Option<LoginClientEntry>,
     /// How tokens of clients are exchanged for tokens of the server at the URL.
     exchange: Option<ExchangeEntry>,
     /// Headers of every request to the URL.
@@ -73,11 +76,18 @@ impl TargetEntry {
         if given.into_iter().filter(|given| *given).count() != 1 {
             return Some("it needs exactly one of `command`, `url` and `server`".into());
         }
-        if self.login && self.url.is_none() {
+        if self.login != LoginEntry::Nobody && self.url.is_none() {
             return Some("`login` is for a target with a `url`".into());
         }
+        if let Some(client) = &self.login_client {
+            let fault = client.fault();
+            let wrong = || "`login_client` is for a target with `login = \"each\"`".to_owned();
+            if fault.is_some() || self.login != LoginEntry::Each {
+                return Some(fault.unwrap_or_else(wrong));
+            }
+        }
         if let Some(exchange) = &self.exchange {
-            let is_alone = self.url.is_some() && !self.login;
+            let is_alone = self.url.is_some() && self.login == LoginEntry::Nobody;
             let fault = exchange.fault();
             let wrong = || "`exchange` is for a target with a `url` and without `login`".to_owned();
             if fault.is_some() || !is_alone {
@@ -129,9 +139,15 @@ impl TargetEntry {
         self.exchange.as_ref().zip(self.url.as_deref())
     }
 
-    /// Returns whether the user logs in to the server.
+    /// Returns whether the user of the gateway logs in to the server.
     pub(super) fn has_login(&self) -> bool {
-        self.login
+        self.login == LoginEntry::User
+    }
+
+    /// Returns the URL that each principal logs in for, and the client that is registered for it.
+    pub(super) fn login_of_each(&self) -> Option<(&str, Option<&LoginClientEntry>)> {
+        let url = self.url.as_deref().filter(|_| self.login == LoginEntry::Each)?;
+        Some((url, self.login_client.as_ref()))
     }
 
     /// Returns the prefix of the target of this name.
@@ -167,9 +183,9 @@ impl ToolEntry {
     pub(super) fn fault(&self, offered: impl Fn(&str) -> String) -> Option<String> {
         let renamed = self.rename.as_deref()?;
         let offered = offered(renamed);
-        (!names::is_accepted(&offered)).then(|| {
+        (!names::is_kept(&offered)).then(|| {
             format!(
-                "`{offered}` is a name that some hosts refuse: use up to {} letters, digits, `_` and `-`",
+                "`{offered}` is a name that some hosts refuse, or one that ends as shortened names do: use up to {} letters, digits, `_` and `-`",
                 names::MAX_NAME
             )
         })

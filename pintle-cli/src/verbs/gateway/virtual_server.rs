@@ -10,9 +10,12 @@ use pintle::{
     server::{
         AuditRecord, CacheHint, ConnectionEvent, Cx, ListKind, Outcome, PageRequest, ProvidedEntry, Provider,
         ProviderChanges, ProviderPage, ProviderSubscription, RequestError, ResultLimit, Rule, RuleDecision,
-        Rules, Scope, SessionHandle, Target, Transform,
+        RuleSet, Rules, Scope, SessionHandle, Target, Transform,
     },
-    types::{Notification, RpcError, schema::ServerCapabilities},
+    types::{
+        Notification, RpcError,
+        schema::{ServerCapabilities, Tool},
+    },
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -20,6 +23,7 @@ use serde::Deserialize;
 use super::{
     backend::Backend,
     file::rule_set,
+    fleet::GatewayFleet,
     target::{TargetEntry, ToolEntry},
 };
 
@@ -56,7 +60,11 @@ impl VirtualServerEntry {
             return Some(format!("there is no target `{unknown}`{meant}"));
         }
         let fault = self.tools.values().find_map(|tool| tool.fault(str::to_owned));
-        fault.or_else(|| Rules::new(rule_set(&self.rules, self.default)).err().map(|error| error.to_string()))
+        fault.or_else(|| Rules::new(self.rule_set()).err().map(|error| error.to_string()))
+    }
+
+    fn rule_set(&self) -> RuleSet {
+        rule_set(&self.rules, self.default)
     }
 
     /// Returns whether the server has the target of this name.
@@ -81,17 +89,37 @@ impl VirtualServerEntry {
     }
 }
 
-/// The rules of the gateway, and where decisions of those of a virtual server are reported.
+/// The rules of the gateway, where decisions of those of a virtual server are reported, and the processes that count calls together.
 #[derive(Clone)]
 pub(super) struct VirtualServerGates {
     pub(super) rules: Rules,
     pub(super) audit: Arc<dyn Fn(&AuditRecord<'_>) + Send + Sync>,
+    pub(super) fleet: Option<GatewayFleet>,
+}
+
+impl VirtualServerGates {
+    /// Returns the rules of an entry, in addition to those of the gateway.
+    fn own_rules(&self, name: &str, entry: &VirtualServerEntry) -> pintle::Result<Rules> {
+        let audit = self.audit.clone();
+        let own = Rules::audited(entry.rule_set(), move |record: &AuditRecord<'_>| {
+            // What it allows is decided, and reported, by the rules of the gateway.
+            if record.decision != "allow" {
+                audit(record);
+            }
+        })?;
+        Ok(match &self.fleet {
+            Some(fleet) => fleet.share_rates_of(name, own),
+            None => own,
+        })
+    }
 }
 
 /// A virtual server that runs. Its choice can change while clients are connected.
 pub(super) struct VirtualServer {
     name: String,
     gates: VirtualServerGates,
+    /// The rules of the entry. Their counts of calls last as long as the server.
+    rules: Rules,
     current: RwLock<Arc<OfferedChoice>>,
     attached: Mutex<Vec<ProviderChanges>>,
 }
@@ -112,8 +140,10 @@ impl VirtualServer {
         gates: VirtualServerGates,
         backends: &[Arc<Backend>],
     ) -> pintle::Result<Self> {
-        let current = RwLock::new(Arc::new(OfferedChoice::new(name, entry, &gates, backends)?));
-        Ok(Self { name: name.to_owned(), gates, current, attached: Mutex::default() })
+        let rules = gates.own_rules(name, entry)?;
+        let choice = OfferedChoice::new(name, entry, [&gates.rules, &rules], backends)?;
+        let current = RwLock::new(Arc::new(choice));
+        Ok(Self { name: name.to_owned(), gates, rules, current, attached: Mutex::default() })
     }
 
     /// Offers what an entry chooses of these backends from now on, and notifies clients if that is something else.
@@ -130,8 +160,14 @@ impl VirtualServer {
         if is_same {
             return Ok(());
         }
-        let choice = Arc::new(OfferedChoice::new(&self.name, entry, &self.gates, backends)?);
-        let attached = self.attached.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let rules = [&self.gates.rules, &self.rules];
+        let choice = Arc::new(OfferedChoice::new(&self.name, entry, rules, backends)?);
+        self.rules.replace(entry.rule_set())?;
+        let attached = {
+            let mut attached = self.attached.lock().unwrap_or_else(PoisonError::into_inner);
+            attached.retain(ProviderChanges::is_connected);
+            attached.clone()
+        };
         for changes in &attached {
             choice.provider.attach(changes.clone());
         }
@@ -154,17 +190,11 @@ impl OfferedChoice {
     fn new(
         name: &str,
         entry: &VirtualServerEntry,
-        gates: &VirtualServerGates,
+        rules: [&Rules; 2],
         backends: &[Arc<Backend>],
     ) -> pintle::Result<Self> {
-        let audit = gates.audit.clone();
-        let own = Rules::audited(rule_set(&entry.rules, entry.default), move |record: &AuditRecord<'_>| {
-            // What it allows is decided, and reported, by the rules of the gateway.
-            if record.decision != "allow" {
-                audit(record);
-            }
-        })?;
-        let server = Server::new(name, env!("CARGO_PKG_VERSION")).gate(gates.rules.clone()).gate(own);
+        let server = Server::new(name, env!("CARGO_PKG_VERSION"));
+        let server = rules.into_iter().fold(server, |server, rules| server.gate(rules.clone()));
         let backends = chosen(entry, backends);
         let server = backends.iter().fold(server, |server, backend| server.provider(backend.clone()));
         let provider = entry.transform(server);
@@ -210,6 +240,14 @@ impl Provider for VirtualServer {
         self.current().provider.handle(cx).await
     }
 
+    fn handles_any_method(&self) -> bool {
+        self.current().provider.handles_any_method()
+    }
+
+    fn methods(&self) -> Vec<String> {
+        self.current().provider.methods()
+    }
+
     fn is_gated(&self) -> bool {
         self.current().provider.is_gated()
     }
@@ -218,9 +256,31 @@ impl Provider for VirtualServer {
         self.current().provider.claims_state()
     }
 
+    fn names(&self, list: ListKind) -> Vec<String> {
+        self.current().provider.names(list)
+    }
+
+    fn check(&self) -> pintle::Result<()> {
+        self.current().provider.check()
+    }
+
+    fn has_unlisted(&self) -> bool {
+        self.current().provider.has_unlisted()
+    }
+
+    fn known_tools(&self) -> Vec<Tool> {
+        self.current().provider.known_tools()
+    }
+
+    fn lint(&self) -> Vec<String> {
+        self.current().provider.lint()
+    }
+
     fn attach(&self, changes: ProviderChanges) {
         self.current().provider.attach(changes.clone());
-        self.attached.lock().unwrap_or_else(PoisonError::into_inner).push(changes);
+        let mut attached = self.attached.lock().unwrap_or_else(PoisonError::into_inner);
+        attached.retain(ProviderChanges::is_connected);
+        attached.push(changes);
     }
 
     fn watch(&self, uri: &str) {

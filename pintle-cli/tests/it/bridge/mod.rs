@@ -6,9 +6,13 @@ mod exposure;
 mod login;
 mod matrix;
 mod matrix_server;
+#[cfg(target_os = "linux")]
+mod open_files;
 mod principals;
 #[cfg(target_os = "linux")]
 pub(crate) mod programs;
+#[cfg(target_os = "linux")]
+mod sessions;
 
 use std::sync::{Arc, Mutex, PoisonError};
 

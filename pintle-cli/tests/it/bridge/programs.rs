@@ -167,3 +167,42 @@ async fn a_program_that_nobody_calls_is_ended() {
         marked.reaches(0).await;
     }
 }
+
+#[tokio::test]
+async fn an_old_program_is_replaced_between_two_calls() {
+    let options = ["--lifetime", "1ms", "--idle", "1h"];
+    let marked = MarkedBridge::start("lifetime", &options, r#"exec "$0" demo"#);
+    let client = marked.connect(Mode::Legacy).await;
+    for _ in 0..3 {
+        assert!(tide(&client).await.unwrap().contains("0.6"));
+        marked.reaches(0).await;
+    }
+}
+
+/// A program that shows what it offers once, and then exits at once, whoever starts it.
+#[tokio::test]
+async fn a_program_that_exits_at_once_is_started_again_after_a_delay_that_clients_are_told() {
+    let machine = Machine::new("bridge-exits");
+    let started = machine.path("started");
+    let script = format!(
+        r#"if [ -e '{0}' ]; then echo started >> '{0}'; exit 3; fi; : > '{0}'; exec "$0" demo"#,
+        started.display()
+    );
+    let marked = MarkedBridge::start("exits", &[], &script);
+    let client = marked.connect(Mode::Legacy).await;
+    let mut delayed = 0;
+    // A busy machine may take longer for a call than the first delays are; they double, up to half a minute.
+    for _ in 0..40 {
+        let error = tide(&client).await.unwrap_err().to_string();
+        assert!(error.contains("`harbour`"), "{error}");
+        if error.contains("exited with status 3") && error.contains("it is started again in") {
+            delayed += 1;
+        }
+        if delayed == 3 {
+            break;
+        }
+    }
+    assert_eq!(delayed, 3, "every call starts a program");
+    let starts = fs::read_to_string(&started).unwrap().lines().count();
+    assert!((4..40).contains(&starts), "{starts}");
+}

@@ -2,7 +2,7 @@
 
 #![cfg(unix)]
 
-use std::{process::Command, time::Duration};
+use std::process::Command;
 
 use pintle::{
     Client, Server,
@@ -11,7 +11,7 @@ use pintle::{
 };
 use tokio::sync::{mpsc, watch};
 
-use crate::support::{HttpServing, machine::Machine, pintle};
+use crate::support::{HttpServing, PATIENCE, machine::Machine, pintle};
 
 #[tokio::test]
 async fn running_calls_complete_and_new_ones_are_refused_when_it_is_terminated() {
@@ -39,15 +39,15 @@ async fn running_calls_complete_and_new_ones_are_refused_when_it_is_terminated()
     let running = tokio::spawn(async move { one.call_tool("slow_wait", ()).await });
     begins.recv().await.unwrap();
     assert!(Command::new("kill").arg(gateway.id().to_string()).status().unwrap().success());
-    // It is refused as soon as the signal has arrived, and never handled.
+    gateway.printed("ending: new calls are refused").await;
+    // From about then on, and never handled.
     let mut refused = None;
-    for _ in 0..300 {
-        match tokio::time::timeout(Duration::from_secs(5), other.call_tool("slow_nothing", ())).await {
-            Ok(Err(error)) if !error.to_string().contains("no such tool") => {
-                refused = Some(error.to_string());
-                break;
-            }
-            _ => tokio::time::sleep(Duration::from_millis(20)).await,
+    for _ in 0..1000 {
+        let called = tokio::time::timeout(PATIENCE, other.call_tool("slow_nothing", ())).await.unwrap();
+        let error = called.unwrap_err().to_string();
+        if !error.contains("no such tool") {
+            refused = Some(error);
+            break;
         }
     }
     let refused = refused.expect("new calls are refused");

@@ -1,9 +1,6 @@
 //! Tokens of clients are exchanged for tokens of a target, and results that are too long are cut.
 
-use std::{
-    net::TcpListener,
-    sync::{Arc, Mutex},
-};
+use std::sync::{Arc, Mutex};
 
 use pintle::{Server, client::Mode, server::tool};
 use pintle_oauth::{
@@ -12,18 +9,14 @@ use pintle_oauth::{
 };
 
 use super::{connect, names};
-use crate::support::{HttpServing, machine::Machine, pintle};
-
-fn free() -> String {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
-}
+use crate::support::{HttpServing, free_address::free_address, machine::Machine, pintle};
 
 /// The tokens that a server got, with their subjects.
 type Received = Arc<Mutex<Vec<(String, String)>>>;
 
 /// A server that accepts tokens for itself only, and records them.
 async fn target(login: &AuthorizationServer) -> (String, Received, pintle::server::http::HttpServing) {
-    let (address, received) = (free(), Received::default());
+    let (address, received) = (free_address().to_string(), Received::default());
     let recorded = received.clone();
     let whoami = tool("whoami", move |cx: pintle::server::Cx, who: Principal| {
         let recorded = recorded.clone();
@@ -46,7 +39,7 @@ async fn each_principal_has_its_own_token_at_the_target_and_none_is_forwarded() 
     login.add_client_with_secret("gateway", "s3cret");
     let (url, received, _serving) = target(&login).await;
     let machine = Machine::new("gateway-exchange");
-    let (address, issuer) = (free(), login.issuer().to_owned());
+    let (address, issuer) = (free_address().to_string(), login.issuer().to_owned());
     machine.write(
         "team.toml",
         &format!(

@@ -1,7 +1,5 @@
 //! A target that the user of the gateway logs in to.
 
-use std::time::Duration;
-
 use pintle::{
     Client,
     client::{Mode, http::Http},
@@ -26,18 +24,10 @@ fn start(machine: &Machine, url: &str, token: bool) -> HttpServing {
     HttpServing::of(command)
 }
 
-/// Calls a tool until its error has a text.
-async fn error_with(client: &pintle::Connection, expected: &str) -> String {
-    let mut error = String::new();
-    for _ in 0..300 {
-        error = client.call_tool("notes_whoami", ()).await.unwrap_err().to_string();
-        if error.contains(expected) {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    assert!(error.contains(expected), "{error}");
-    error
+/// Calls a tool when the gateway has tried to connect.
+async fn error_of_call(gateway: &HttpServing, client: &pintle::Connection) -> String {
+    gateway.printed("`notes` cannot be connected").await;
+    client.call_tool("notes_whoami", ()).await.unwrap_err().to_string()
 }
 
 #[tokio::test]
@@ -47,7 +37,8 @@ async fn calls_fail_with_the_login_page_until_the_user_has_logged_in() {
     let gateway = start(&machine, &server.url, false);
     let client = Client::new("host", "1.0.0").mode(Mode::Modern);
     let client = client.connect(Http::new(&gateway.url).unwrap()).await.unwrap();
-    let error = error_with(&client, "requires a login: open http").await;
+    let error = error_of_call(&gateway, &client).await;
+    assert!(error.contains("requires a login: open http"), "{error}");
     let page = error.split("open ").nth(1).unwrap().split(' ').next().unwrap().to_owned();
     tokio::task::spawn_blocking(move || browse(&page, "")).await.unwrap();
     assert_eq!(names(&client, |names| !names.is_empty()).await, ["notes_whoami"]);
@@ -61,5 +52,6 @@ async fn nobody_logs_in_for_several_principals() {
     let gateway = start(&machine, &server.url, true);
     let http = Http::new(&gateway.url).unwrap().bearer("ann-token").unwrap();
     let client = Client::new("host", "1.0.0").mode(Mode::Modern).connect(http).await.unwrap();
-    error_with(&client, "`login` is for a gateway of one user").await;
+    let error = error_of_call(&gateway, &client).await;
+    assert!(error.contains("`login` is for a gateway of one user"), "{error}");
 }

@@ -3,9 +3,12 @@
 mod addresses;
 mod drain;
 mod exchange;
+mod fleet;
 mod from_hosts;
 mod login;
+mod login_fleet;
 mod logs;
+mod principal_login;
 mod protected;
 mod servers;
 #[cfg(target_os = "linux")]
@@ -14,16 +17,15 @@ mod soak;
 use std::{
     io::{Read as _, Write as _},
     net::TcpStream,
-    time::Duration,
 };
 
 use pintle::{
     Client, Connection,
     client::{Answer, Mode, http::Http},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::support::{HttpServing, machine::Machine, pintle};
+use crate::support::{HttpServing, PATIENCE, machine::Machine, pintle};
 
 /// Two demo servers, in this process and as a program, and one that cannot be started.
 fn file(rules: &str) -> String {
@@ -90,17 +92,15 @@ async fn connect(url: &str, token: &str, mode: Mode) -> Connection {
     client.connect(Http::new(url).unwrap().bearer(token).unwrap()).await.unwrap()
 }
 
-/// Lists the tools until a condition is met.
+/// Lists the tools until a condition is met, again after each change.
 async fn names(client: &Connection, until: impl Fn(&[String]) -> bool) -> Vec<String> {
-    let mut names = Vec::new();
-    for _ in 0..300 {
-        names = client.tools().await.unwrap().into_iter().map(|tool| tool.name).collect();
-        if until(&names) {
-            break;
+    let mut changes = client.changes().await.unwrap();
+    loop {
+        let names: Vec<_> = client.tools().await.unwrap().into_iter().map(|tool| tool.name).collect();
+        if until(&names) || tokio::time::timeout(PATIENCE, changes.next()).await.is_err() {
+            return names;
         }
-        tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    names
 }
 
 /// Requests a page. Returns its whole response.
@@ -190,14 +190,10 @@ async fn tools_are_searched_in_place_of_listed_and_rules_judge_what_is_called() 
     for mode in [Mode::Legacy, Mode::Modern] {
         let bob = connect(&gateway.url, "bob-token", mode).await;
         assert_eq!(names(&bob, |_| true).await, ["search_tools", "call_tool"]);
-        let mut found = String::new();
-        for _ in 0..300 {
-            found = bob.call_tool("search_tools", json!({"query": "water"})).await.unwrap().text();
-            if found.contains("one_water") {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
+        // Its path lists what the search finds.
+        let one = connect(&format!("{}/one", gateway.url), "bob-token", mode).await;
+        assert_eq!(names(&one, |names| !names.is_empty()).await, ["one_water"]);
+        let found = bob.call_tool("search_tools", json!({"query": "water"})).await.unwrap().text();
         assert!(found.contains("one_water") && !found.contains("two_"), "{found}");
         let call = json!({"name": "one_water", "arguments": {"port": "bergen"}});
         assert!(!bob.call_tool("call_tool", call).await.unwrap().text().is_empty());
@@ -223,7 +219,10 @@ fn a_file_is_checked_and_its_rules_are_explained() {
     machine.write("wrong.toml", "[targets.a]\nserver = \"demo\"\n\n[[rules]]\ntols = [\"a\"]\n");
     let wrong = run(&["wrong.toml", "--check"]);
     assert!(wrong.stderr.contains("line 5") && wrong.stderr.contains("`tols`"), "{}", wrong.stderr);
-    assert!(run(&["--schema"]).stdout.contains("\"rules\""));
+    let schema: Value = serde_json::from_str(&run(&["--schema"]).stdout).unwrap();
+    let target = &schema["$defs"]["TargetEntry"]["properties"];
+    assert!(schema["properties"]["rules"].is_object() && target["login_client"].is_object(), "{schema}");
+    assert!(schema["$defs"]["LoginEntry"].to_string().contains("boolean"), "{schema}");
     machine.write("demo.toml", &format!("[targets.one]\nserver = \"demo\"\n{RULES}"));
     let explained = run(&["demo.toml", "--explain", "ALICE", "one_tide", r#"{"port": "lerwick"}"#]).stdout;
     assert!(explained.contains("bob reads: does not decide"), "{explained}");

@@ -2,7 +2,7 @@
 
 use std::{
     io::{Read as _, Write as _},
-    net::{TcpListener, TcpStream},
+    net::TcpStream,
     sync::{Arc, Mutex},
 };
 
@@ -15,7 +15,7 @@ use pintle_oauth::testing::{AuthorizationServer, Claims};
 use serde_json::Value;
 
 use super::{connect, names};
-use crate::support::{HttpServing, machine::Machine, pintle};
+use crate::support::{HttpServing, free_address::free_address, machine::Machine, pintle};
 
 /// A request with a token, or none. Returns the whole response.
 fn get(address: &str, path: &str, token: Option<&str>) -> String {
@@ -50,7 +50,7 @@ async fn a_token_is_for_one_path_names_the_principal_and_is_never_forwarded() {
     let (backend, recorded, _serving) = recording().await;
     let machine = Machine::new("gateway-protected");
     // The URL is in the file, so the port has to be known.
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let free = free_address().to_string();
     machine.write(
         "team.toml",
         &format!(

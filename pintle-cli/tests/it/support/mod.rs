@@ -1,5 +1,6 @@
 //! The command as a process, and what it printed.
 
+pub(crate) mod free_address;
 #[cfg(target_os = "linux")]
 pub(crate) mod hostile_login;
 #[cfg(target_os = "linux")]
@@ -15,7 +16,13 @@ pub(crate) mod snapshot;
 use std::{
     io::{BufRead as _, BufReader},
     process::{Child, Command, Stdio},
+    time::Duration,
 };
+
+use tokio::sync::watch;
+
+/// The time after which what a test waits for will not happen any more.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The command, without what the environment of the tests may set.
 pub(crate) fn pintle() -> Command {
@@ -91,6 +98,8 @@ pub(crate) fn words(line: &str) -> Vec<String> {
 pub(crate) struct HttpServing {
     process: Child,
     pub(crate) url: String,
+    /// The lines of its standard error.
+    lines: watch::Receiver<Vec<String>>,
 }
 
 impl HttpServing {
@@ -107,10 +116,17 @@ impl HttpServing {
 
     /// Starts a command that prints its URL.
     pub(crate) fn of(mut command: Command) -> Self {
-        let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let (sender, lines) = watch::channel(Vec::new());
+        let stderr = BufReader::new(process.stderr.take().unwrap());
+        std::thread::spawn(move || {
+            for line in stderr.lines().map_while(Result::ok) {
+                sender.send_modify(|lines| lines.push(line));
+            }
+        });
         let mut url = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut url).unwrap();
-        Self { process, url: url.trim().to_owned() }
+        Self { process, url: url.trim().to_owned(), lines }
     }
 }
 
@@ -118,6 +134,27 @@ impl HttpServing {
     /// Returns the id of the process.
     pub(crate) fn id(&self) -> u32 {
         self.process.id()
+    }
+
+    /// Waits for a line on standard error with a text, from the beginning on.
+    pub(crate) async fn printed(&self, text: &str) -> String {
+        let find = |lines: &Vec<String>| lines.iter().find(|line| line.contains(text)).cloned();
+        let mut lines = self.lines.clone();
+        let waited = tokio::time::timeout(PATIENCE, lines.wait_for(|lines| find(lines).is_some())).await;
+        let found = waited.ok().and_then(|printed| find(&*printed.ok()?));
+        found.unwrap_or_else(|| panic!("`{text}` is not printed: {:#?}", *self.lines.borrow()))
+    }
+
+    /// Waits until so many lines on standard error have a text, from the beginning on.
+    #[cfg(target_os = "linux")]
+    pub(crate) async fn printed_times(&self, text: &str, count: usize) {
+        let is_printed =
+            |lines: &Vec<String>| lines.iter().filter(|line| line.contains(text)).count() >= count;
+        let mut lines = self.lines.clone();
+        let waited = tokio::time::timeout(PATIENCE, lines.wait_for(is_printed)).await;
+        if !waited.is_ok_and(|printed| printed.is_ok()) {
+            panic!("`{text}` is not printed {count} times: {:#?}", *self.lines.borrow());
+        }
     }
 
     /// Waits until the process has ended by itself.

@@ -2,7 +2,7 @@
 
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
-    net::{TcpListener, TcpStream},
+    net::TcpStream,
     sync::mpsc,
 };
 
@@ -11,6 +11,8 @@ use pintle_oauth::{
     server::{Jwt, Principal, Protected},
     testing::AuthorizationServer,
 };
+
+use super::free_address::free_address;
 
 /// Both of them, until the tests end.
 pub(crate) struct ProtectedServer {
@@ -40,7 +42,7 @@ impl ProtectedServer {
                 let login = AuthorizationServer::listen().await.unwrap();
                 login.subject("alice");
                 login.add_client_with_secret("bot", "s3cret");
-                let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+                let free = free_address();
                 let url = format!("http://{free}/mcp");
                 let whoami = tool("whoami", |who: Principal| async move { who.subject().to_owned() });
                 let server = more(Server::new("notes", "1.0.0").tool(whoami));

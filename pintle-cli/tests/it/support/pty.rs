@@ -72,10 +72,11 @@ impl TerminalSession {
     /// Starts a command in a session of its own, so that Ctrl-C reaches it.
     pub(crate) fn start(own: &Command, columns: u16) -> Self {
         let (terminal, side) = open(columns);
-        let mut command = Command::new("setsid");
+        // `timeout` is not in that session: it would send the signals of the terminal to the command a second time.
+        let mut command = Command::new("timeout");
         command
-            .args(["--ctty", "--wait"])
-            .args(["timeout", "--foreground", "--kill-after=1", "60"])
+            .args(["--kill-after=1", "60"])
+            .args(["setsid", "--ctty", "--wait"])
             .arg(own.get_program())
             .args(own.get_args());
         for (name, value) in own.get_envs() {

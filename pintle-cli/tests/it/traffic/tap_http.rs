@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::{fresh_file, methods};
-use crate::support::{HttpServing, pintle, run, typed};
+use crate::support::{HttpServing, free_address::free_address, pintle, run, typed};
 
 /// The proxy, in a process that ends with this value.
 struct HttpTap {
@@ -157,8 +157,7 @@ fn web_pages_and_other_hosts_are_refused() {
 #[test]
 fn a_server_that_is_not_there_is_named() {
     let path = fresh_file("tap-nothing.jsonl");
-    // Nothing listens at this port: it was free a moment ago.
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let free = free_address();
     let tap = HttpTap::start(&format!("http://{free}/mcp"), &path);
     let called = run(pintle().args(["ping", &tap.url]));
     assert_eq!(called.code, Some(2), "{called:?}");

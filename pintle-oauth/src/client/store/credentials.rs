@@ -19,6 +19,14 @@ pub struct Credentials {
     pub(crate) registration: Option<Registration>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) tokens: BTreeMap<String, Tokens>,
+    /// When a file has saved them, in seconds since 1970. 0 if that is not known.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) saved_at: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// The response of dynamic registration.

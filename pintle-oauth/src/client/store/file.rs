@@ -12,7 +12,7 @@ use pintle::{Error, Result};
 use tokio::time::{Instant, sleep};
 
 use super::{Store, StoreLock, credentials::Credentials, lock::FileLock, stored_login::StoredLogin};
-use crate::shared::noise;
+use crate::shared::{clock, noise};
 
 /// How long to wait for another process that refreshes tokens: longer than its requests may take.
 const RENEWING: Duration = Duration::from_secs(90);
@@ -38,6 +38,8 @@ pub struct File(Arc<Kept>);
 #[derive(Debug)]
 struct Kept {
     path: PathBuf,
+    /// The limit of issuers.
+    max_issuers: usize,
     /// Held while the file is read, changed and written.
     turn: Mutex<()>,
 }
@@ -47,7 +49,21 @@ type All = BTreeMap<String, Credentials>;
 impl File {
     /// Stores credentials at this path. The file is created when needed; its directory has to exist.
     pub fn at(path: impl Into<PathBuf>) -> Self {
-        Self(Arc::new(Kept { path: path.into(), turn: Mutex::new(()) }))
+        Self(Arc::new(Kept { path: path.into(), max_issuers: usize::MAX, turn: Mutex::new(()) }))
+    }
+
+    /// Sets the limit of issuers. When those of one more are saved, the credentials that have no tokens are removed first, and then those
+    /// that were not saved for the longest time: tokens that are used are refreshed, and saved again. Default: no limit.
+    ///
+    /// ```
+    /// use pintle_oauth::client::File;
+    ///
+    /// let file = File::at("tokens.json").max_issuers(1_000);
+    /// ```
+    #[must_use]
+    pub fn max_issuers(self, limit: usize) -> Self {
+        let path = self.0.path.clone();
+        Self(Arc::new(Kept { path, max_issuers: limit.max(1), turn: Mutex::new(()) }))
     }
 
     /// Returns the logins whose tokens the file has, by issuer and resource.
@@ -146,8 +162,15 @@ impl Store for File {
     }
 
     async fn save(&self, issuer: &str, credentials: &Credentials) -> Result<()> {
-        let (issuer, credentials) = (issuer.to_owned(), credentials.clone());
-        self.apart(move |path| update(path, |all| drop(all.insert(issuer, credentials)))).await
+        let (issuer, mut credentials, limit) = (issuer.to_owned(), credentials.clone(), self.0.max_issuers);
+        credentials.saved_at = clock::now();
+        self.apart(move |path| {
+            update(path, |all| {
+                make_room(all, &issuer, limit);
+                all.insert(issuer, credentials);
+            })
+        })
+        .await
     }
 
     async fn lock(&self, issuer: &str) -> Result<StoreLock> {
@@ -162,6 +185,17 @@ impl Store for File {
             }
             sleep(LOOK).await;
         }
+    }
+}
+
+/// Removes issuers so that one more can be added.
+fn make_room(all: &mut All, issuer: &str, limit: usize) {
+    let room = limit.saturating_sub(usize::from(!all.contains_key(issuer)));
+    while all.len() > room {
+        let others = all.iter().filter(|(known, _)| *known != issuer);
+        let oldest = others.min_by_key(|(_, kept)| (!kept.tokens.is_empty(), kept.saved_at));
+        let Some(oldest) = oldest.map(|(known, _)| known.clone()) else { return };
+        all.remove(&oldest);
     }
 }
 
@@ -300,6 +334,29 @@ mod tests {
         assert!(again.load("https://c").await.unwrap().is_none());
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_file_with_a_limit_forgets_what_has_no_tokens_and_then_what_was_saved_first() {
+        let folder = Folder::new();
+        let path = folder.0.join("tokens.json");
+        let file = File::at(&path).max_issuers(3);
+        let saved = |name: &str, seconds: u64| {
+            let mut kept = credentials(name);
+            kept.saved_at = seconds;
+            (name.to_owned(), kept)
+        };
+        let mut all = All::from_iter([saved("a", 2), saved("b", 1), saved("c", 3)]);
+        all.get_mut("c").unwrap().tokens.clear();
+        write(&path, &serde_json::to_vec(&all).unwrap()).unwrap();
+        let known = || read(&path).unwrap().into_keys().collect::<Vec<_>>();
+        file.save("b", &credentials("b")).await.unwrap();
+        assert_eq!(known(), ["a", "b", "c"], "what is known needs no room");
+        file.save("d", &credentials("d")).await.unwrap();
+        assert_eq!(known(), ["a", "b", "d"], "`c` has no tokens");
+        file.save("e", &credentials("e")).await.unwrap();
+        assert_eq!(known(), ["b", "d", "e"], "`a` was saved before all others");
+        assert_eq!(file.load("b").await.unwrap().unwrap().tokens["https://h"].access.reveal(), "b");
     }
 
     #[tokio::test]

@@ -3,7 +3,7 @@
 use std::{
     fs::OpenOptions,
     io::{Read as _, Write as _},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     time::Duration,
 };
@@ -11,6 +11,7 @@ use std::{
 use pintle::{
     Server,
     server::{Args, Cx, StateKeys, ToolError, template, tool},
+    tasks::{TaskQuota, Tasks},
     types::schema::{ContentBlock, CreateMessageParams, Role, SamplingMessage},
 };
 use pintle_redis::{Redis, RedisOptions};
@@ -23,6 +24,8 @@ const LEDGER: &str = "PINTLE_CHAOS_LEDGER";
 
 /// The time after which a process that is silent is gone. Faults are shorter and longer.
 pub(super) const LEASE: Duration = Duration::from_secs(4);
+/// How long a task is kept: longer than a client waits for it.
+const TASK_TTL: Duration = Duration::from_secs(120);
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Number {
@@ -32,6 +35,11 @@ struct Number {
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Note {
     uri: String,
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Order {
+    key: String,
 }
 
 /// Asks the client's model something that it answers with a text.
@@ -49,10 +57,33 @@ async fn act(ledger: &PathBuf, key: &str) -> bool {
     written
 }
 
-fn server(ledger: PathBuf) -> Server {
+/// Asks, acts once, and asks again.
+async fn order(cx: Cx, ledger: PathBuf, key: String) -> Result<String, ToolError> {
+    let what = ask(&cx, "what").await?;
+    let is_done = cx.once("order", act(&ledger, &key)).await?;
+    let place = ask(&cx, "where").await?;
+    Ok(format!("{key}: {what}, {place}, {is_done}"))
+}
+
+/// The tasks of all clients, which have one address.
+fn tasks(redis: &Redis) -> Tasks {
+    let mut quota = TaskQuota::default();
+    quota.account_tasks = quota.tasks;
+    quota.account_bytes = quota.bytes;
+    Tasks::new()
+        .store(redis.tasks())
+        .quota(quota)
+        .ttl(TASK_TTL)
+        .poll_interval(Duration::from_millis(200))
+        .lease(LEASE)
+}
+
+fn server(redis: &Redis, ledger: PathBuf) -> Server {
+    let (ordered, rented) = (ledger.clone(), ledger.clone());
     Server::new("chaos", "1.0.0")
         .state_keys(StateKeys::from([7; 32]))
         .may_change()
+        .with(tasks(redis))
         .tool(tool("echo", |Args(Number { n })| async move { n.to_string() }))
         .tool(tool("steps", |cx: Cx, Args(Number { n })| async move {
             for step in 0..n {
@@ -73,6 +104,14 @@ fn server(ledger: PathBuf) -> Server {
                 Ok::<_, ToolError>(format!("{key} {paid}"))
             }
         }))
+        .tool(
+            tool("order", move |cx: Cx, Args(Order { key })| order(cx, ordered.clone(), key))
+                .task("optional")
+                .resumable(),
+        )
+        .tool(
+            tool("rent", move |cx: Cx, Args(Order { key })| order(cx, rented.clone(), key)).task("optional"),
+        )
         .tool(tool("wait", || async {
             sleep(Duration::from_secs(600)).await;
             "waited"
@@ -85,12 +124,13 @@ fn server(ledger: PathBuf) -> Server {
 }
 
 /// Starts a process. It ends with this one.
-pub(super) fn start(port: u16, redis: &str, ledger: &std::path::Path) -> Child {
+pub(super) fn start(port: u16, redis: &str, ledger: &Path, log: &Path) -> Child {
     let name = concat!(module_path!(), "::as_a_program").split_once("::").unwrap().1;
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", name, "--nocapture", "--quiet"]);
     command.env(PORT, port.to_string()).env(REDIS, redis).env(LEDGER, ledger);
-    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    let log = OpenOptions::new().create(true).append(true).open(log).unwrap();
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(log).spawn().unwrap()
 }
 
 async fn serve(port: u16) -> Result<(), Box<dyn std::error::Error>> {
@@ -102,8 +142,16 @@ async fn serve(port: u16) -> Result<(), Box<dyn std::error::Error>> {
             Err(_) => sleep(Duration::from_millis(100)).await,
         }
     };
-    let http = server(std::env::var(LEDGER)?.into()).http()?.at("/mcp").shared(redis);
-    http.serve(TcpListener::bind(("127.0.0.1", port)).await?)?.wait().await;
+    let server = server(&redis, std::env::var(LEDGER)?.into());
+    let http = server.http()?.at("/mcp").shared(redis);
+    // The process before this one may not be quite gone.
+    let listener = loop {
+        match TcpListener::bind(("127.0.0.1", port)).await {
+            Ok(listener) => break listener,
+            Err(_) => sleep(Duration::from_millis(50)).await,
+        }
+    };
+    http.serve(listener)?.wait().await;
     Ok(())
 }
 
@@ -116,6 +164,8 @@ fn as_a_program() {
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
         std::process::exit(0);
     });
+    let level = tracing::Level::INFO;
+    tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr).with_ansi(false).init();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(serve(port.parse().unwrap())).unwrap();
     std::process::exit(0);

@@ -11,6 +11,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::{
     random::Random,
     tally::Tally,
+    trace::Trace,
     wire::{Incoming, LIMIT, Received, send},
     world::Store,
 };
@@ -24,13 +25,15 @@ pub(super) struct SessionClient {
     pub(super) store: Store,
     pub(super) name: String,
     pub(super) tally: Tally,
+    /// What happened in this step.
+    trace: Trace,
     session: Option<String>,
-    next_id: u64,
+    pub(super) next_id: u64,
 }
 
-/// What came of a call.
+/// What came of a request.
 #[derive(Debug)]
-enum CallEnd {
+pub(super) enum CallEnd {
     /// A response, and the progress before it.
     Response(Value, Vec<f64>),
     /// A clear error: its name.
@@ -40,7 +43,7 @@ enum CallEnd {
 }
 
 /// The time between two attempts.
-const RETRY: Duration = Duration::from_millis(150);
+pub(super) const RETRY: Duration = Duration::from_millis(150);
 
 impl SessionClient {
     pub(super) fn new(
@@ -51,16 +54,17 @@ impl SessionClient {
         store: Store,
         name: String,
     ) -> Self {
-        let tally = Tally::default();
-        Self { requests, urls, revision, random, store, name, tally, session: None, next_id: 0 }
+        let (tally, trace) = (Tally::default(), Trace::default());
+        Self { requests, urls, revision, random, store, name, tally, trace, session: None, next_id: 0 }
     }
 
     pub(super) async fn run(mut self, until: Instant) -> Tally {
         while Instant::now() < until {
+            self.trace.clear();
             // Longer than every limit of a step together.
             let step = timeout(8 * LIMIT, self.step()).await;
             if let Err(violation) = step.unwrap_or_else(|_| Err("a step did not end".into())) {
-                self.tally.violate(format!("{}: {violation}", self.name));
+                self.tally.violate(format!("{}: {violation}", self.name), &mut self.trace);
                 self.session = None;
             }
         }
@@ -72,19 +76,23 @@ impl SessionClient {
             sleep(RETRY).await;
             return Ok(());
         }
-        match self.random.below(20) {
+        let has_tasks = self.revision == "2025-11-25";
+        match self.random.below(if has_tasks { 28 } else { 22 }) {
             0..6 => self.echo().await,
             6..11 => self.steps().await,
             11..15 => self.ask("ask").await,
             15 => self.ask("pay").await,
             16 => self.cancel().await,
             17 | 18 => self.watch().await,
-            _ => self.end().await,
+            19 => self.end().await,
+            20 | 21 => self.order().await,
+            _ => self.task().await,
         }
     }
 
     fn request(&mut self, method: &str, last: Option<&str>, body: String) -> Request<Bytes> {
         let url = self.random.choose(&self.urls).clone();
+        self.trace.add(format_args!("{method} {url} {last:?} {body}"));
         self.request_to(&url, method, last, body)
     }
 
@@ -112,6 +120,10 @@ impl SessionClient {
     async fn post(&mut self, message: &Value) -> Result<Option<Incoming>, String> {
         let request = self.request("POST", None, message.to_string());
         send(&self.requests, request).await
+    }
+
+    pub(super) fn session(&self) -> Option<&str> {
+        self.session.as_deref()
     }
 
     /// Opens a session. Returns `false` if that did not work out.
@@ -150,7 +162,7 @@ impl SessionClient {
     }
 
     /// Notes that the session is gone, which only a store that forgets may cause.
-    fn lost(&mut self, what: &str) -> Result<(), String> {
+    pub(super) fn lost(&mut self, what: &str) -> Result<(), String> {
         let session = self.session.take();
         self.tally.count("session lost");
         match self.store {
@@ -163,7 +175,9 @@ impl SessionClient {
     async fn deliver(&mut self, message: &Value) -> Result<bool, String> {
         let start = Instant::now();
         while start.elapsed() < LIMIT {
-            match self.post(message).await? {
+            let posted = self.post(message).await?;
+            self.trace.add(format_args!("{:?}", posted.as_ref().map(|posted| posted.status)));
+            match posted {
                 Some(accepted) if accepted.status == 202 => return Ok(true),
                 Some(refused) if refused.status == 404 => {
                     self.lost("a message")?;
@@ -192,25 +206,42 @@ impl SessionClient {
 
     /// Makes a call to its end. If `wanders`, the connection is closed now and then, and the stream resumed elsewhere.
     async fn call(&mut self, name: &str, arguments: Value, wanders: bool) -> Result<CallEnd, String> {
+        self.ask_for("tools/call", json!({"name": name, "arguments": arguments}), wanders).await
+    }
+
+    /// Makes a request to its end, as [`call`](Self::call) does.
+    pub(super) async fn ask_for(
+        &mut self,
+        method: &str,
+        mut params: Value,
+        wanders: bool,
+    ) -> Result<CallEnd, String> {
         self.next_id += 1;
         let id = self.next_id;
-        let params = json!({"name": name, "arguments": arguments, "_meta": {"progressToken": id}});
-        let call = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
+        let name = params["name"].as_str().unwrap_or(method).to_owned();
+        let name = &*name;
+        params["_meta"] = json!({"progressToken": id});
+        let call = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
         let Some(mut stream) = self.post(&call).await? else { return Ok(CallEnd::Error("cut")) };
+        self.trace.add(stream.status);
         match stream.status.as_u16() {
             200 => {}
             404 => return self.lost(name).map(|()| CallEnd::Error("404")),
+            // The store of tasks cannot be reached.
+            429 => return Ok(CallEnd::Error("429")),
             _ => return self.expect_busy(&stream, name).map(|()| CallEnd::Error("503")),
         }
         let (mut last, mut progress, mut response) = (None, Vec::new(), None::<Value>);
         let (mut heard, begun, mut resumed_times) = (Instant::now(), Instant::now(), 0);
         loop {
-            if begun.elapsed() > 2 * LIMIT {
+            // A call may go on at one process after the other.
+            if begun.elapsed() > 4 * LIMIT {
                 return Err(format!(
                     "`{name}` {id} did not end: resumed {resumed_times} times, after {progress:?} and {last:?}"
                 ));
             }
             let received = stream.next(Duration::from_secs(5)).await;
+            self.trace.add(format_args!("{received:?}"));
             if !matches!(received, Received::Silence) {
                 heard = Instant::now();
             }
@@ -225,6 +256,8 @@ impl SessionClient {
                         if !self.deliver(&answer).await? {
                             return Ok(CallEnd::Error("404"));
                         }
+                    } else if message["method"] == "notifications/cancelled" {
+                        self.tally.count(format!("{name}: goes on at another process"));
                     } else if let Some(step) = message["params"]["progress"].as_f64() {
                         progress.push(step);
                     } else if message["id"] == id && message["method"].is_null() {
@@ -272,7 +305,9 @@ impl SessionClient {
         let start = Instant::now();
         while start.elapsed() < LIMIT {
             let request = self.request("GET", last, String::new());
-            match send(&self.requests, request).await? {
+            let resumed = send(&self.requests, request).await?;
+            self.trace.add(format_args!("resumed: {:?}", resumed.as_ref().map(|resumed| resumed.status)));
+            match resumed {
                 Some(resumed) if resumed.status == 200 => {
                     self.tally.count("stream resumed");
                     return Ok(Ok(resumed));
@@ -293,6 +328,10 @@ impl SessionClient {
     fn expect(&mut self, name: &str, end: CallEnd, text: impl Fn(&str) -> bool) -> Result<(), String> {
         match end {
             CallEnd::Response(response, _) => match response["result"]["content"][0]["text"].as_str() {
+                Some(reason) if response["result"]["isError"] == true => {
+                    let reason: String = reason.chars().take(60).collect();
+                    self.tally.count(format!("{name}: `{reason}`"));
+                }
                 Some(found) if text(found) => self.tally.count(format!("{name}: ok")),
                 Some(found) => return Err(format!("`{name}` returned `{found}`")),
                 None => {
@@ -332,6 +371,14 @@ impl SessionClient {
         // A ping may have taken a number since.
         let (prefix, _) = word.rsplit_once('-').unwrap();
         self.expect(name, end, |text| if is_ask { text.starts_with(prefix) } else { text.ends_with(" true") })
+    }
+
+    /// Calls a tool that another process goes on with if its own dies.
+    async fn order(&mut self) -> Result<(), String> {
+        let key = format!("call {} of {}", self.next_id, self.name);
+        let end = self.call("order", json!({"key": key}), true).await?;
+        let prefix = format!("{key}: {}", self.name);
+        self.expect("order", end, |text| text.starts_with(&prefix) && text.ends_with(", true"))
     }
 
     async fn cancel(&mut self) -> Result<(), String> {
@@ -421,14 +468,7 @@ impl SessionClient {
                 Received::Silence => {}
             }
         }
-        match self.store {
-            // What such a store has announced and forgotten is not noticed by all.
-            Store::Forgetful => {
-                self.tally.count("watch: not heard");
-                Ok(())
-            }
-            Store::Durable => Err(format!("the change of `{uri}` was not heard")),
-        }
+        Err(format!("the change of `{uri}` was not heard"))
     }
 
     /// Ends the session, and checks that no process serves it any more.

@@ -1,10 +1,13 @@
 use std::collections::BTreeMap;
 
+use super::trace::Trace;
+
 /// The number of calls by what came of them, and everything that must not happen.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     counts: BTreeMap<String, usize>,
-    pub(super) violations: Vec<String>,
+    /// What must not happen, and what the client did and got before it.
+    pub(super) violations: Vec<(String, Trace)>,
 }
 
 impl Tally {
@@ -12,8 +15,10 @@ impl Tally {
         *self.counts.entry(what.into()).or_default() += 1;
     }
 
-    pub(super) fn violate(&mut self, what: String) {
-        self.violations.push(what);
+    /// Notes something that must not happen, with the trace of the client.
+    pub(super) fn violate(&mut self, what: String, trace: &mut Trace) {
+        trace.add("violated");
+        self.violations.push((what, std::mem::take(trace)));
     }
 
     pub(super) fn add(&mut self, other: Self) {

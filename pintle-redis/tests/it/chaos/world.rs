@@ -1,16 +1,19 @@
 //! The processes of the fleet, their Redis, and what happens to them.
 
 use std::{
-    net::TcpListener,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    sync::Mutex,
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::{link::Link, node, random::Random};
+use super::{link::Link, node, random::Random, trace::Trace};
+use crate::redis_server::free_port;
 
 /// The number of processes that serve.
 pub(super) const NODES: usize = 3;
@@ -33,10 +36,8 @@ pub(super) struct World {
     ports: [u16; NODES],
     nodes: [Mutex<Option<Child>>; NODES],
     links: [Link; NODES],
-}
-
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    faults: Mutex<Trace>,
+    is_kept: AtomicBool,
 }
 
 async fn listens(port: u16) {
@@ -70,6 +71,8 @@ impl World {
             ports: std::array::from_fn(|_| free_port()),
             nodes: Default::default(),
             links: [Link::new(redis_port).await, Link::new(redis_port).await, Link::new(redis_port).await],
+            faults: Mutex::default(),
+            is_kept: AtomicBool::new(false),
         };
         world.start_redis().await;
         for node in 0..NODES {
@@ -90,12 +93,60 @@ impl World {
         };
         command.current_dir(&self.folder).stdout(Stdio::null());
         *self.redis.lock().unwrap() = Some(command.spawn().unwrap());
+        self.redis_serves().await;
+        let ended = self.redis.lock().unwrap().as_mut().and_then(|redis| redis.try_wait().unwrap());
+        assert_eq!(ended, None, "`redis-server` has ended");
+    }
+
+    /// Waits until Redis has read its data: a fault is not longer than it is meant to be.
+    async fn redis_serves(&self) {
         listens(self.redis_port).await;
+        let client = redis::Client::open(self.redis_url()).unwrap();
+        for _ in 0..1500 {
+            if let Ok(mut connection) = crate::redis_server::connected(&client).await
+                && redis::cmd("PING").query_async::<String>(&mut connection).await.is_ok()
+            {
+                return;
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+        panic!("Redis does not serve");
     }
 
     fn start_node(&self, node: usize) {
-        let child = node::start(self.ports[node], &self.links[node].url(), &self.ledger());
+        let port = self.ports[node];
+        let child = node::start(port, &self.links[node].url(), &self.ledger(), &self.log(port));
+        self.note(format_args!("{} is started", self.ports[node]));
         *self.nodes[node].lock().unwrap() = Some(child);
+    }
+
+    fn note(&self, what: impl std::fmt::Display) {
+        self.faults.lock().unwrap().add(what);
+    }
+
+    /// Returns the faults so far, a line each.
+    pub(super) fn faults(&self) -> String {
+        self.faults.lock().unwrap().to_string()
+    }
+
+    /// Returns the trace of a client, with the faults and with what the processes logged in that time.
+    pub(super) fn explain(&self, mut trace: Trace) -> Trace {
+        for port in self.ports {
+            let log = std::fs::read(self.log(port)).unwrap_or_default();
+            trace.add_log(&port.to_string(), &String::from_utf8_lossy(&log));
+        }
+        trace.add_last(20, &self.faults.lock().unwrap());
+        trace
+    }
+
+    fn log(&self, port: u16) -> PathBuf {
+        self.folder.join(format!("{port}.log"))
+    }
+
+    /// Keeps the files of the processes, and returns where they are.
+    pub(super) fn keep(&self) -> &Path {
+        self.is_kept.store(true, Ordering::Relaxed);
+        &self.folder
     }
 
     pub(super) fn ledger(&self) -> PathBuf {
@@ -129,6 +180,7 @@ impl World {
             }
             sleep(pause).await;
             let node = usize::try_from(random.below(NODES as u64)).unwrap();
+            self.note(format_args!("{} is killed", self.ports[node]));
             end(&self.nodes[node]);
             sleep(Duration::from_millis(random.below(1_500))).await;
             self.start_node(node);
@@ -154,18 +206,22 @@ impl World {
             };
             let kind = random.below(4);
             let node = usize::try_from(random.below(NODES as u64)).unwrap();
+            let port = self.ports[node];
             match kind {
                 0 => {
+                    self.note(format_args!("Redis is paused for {length:?}"));
                     self.signal_redis("-STOP");
                     sleep(length).await;
                     self.signal_redis("-CONT");
                 }
                 1 => {
+                    self.note(format_args!("Redis is ended for {length:?}"));
                     end(&self.redis);
                     sleep(length).await;
                     self.start_redis().await;
                 }
                 _ => {
+                    self.note(format_args!("{port} is cut off for {length:?}"));
                     self.links[node].set_cut(true);
                     sleep(length).await;
                     self.links[node].set_cut(false);
@@ -200,6 +256,8 @@ impl Drop for World {
     fn drop(&mut self) {
         self.signal_redis("-CONT");
         self.nodes.iter().chain([&self.redis]).for_each(end);
-        let _ = std::fs::remove_dir_all(&self.folder);
+        if !self.is_kept.load(Ordering::Relaxed) {
+            let _ = std::fs::remove_dir_all(&self.folder);
+        }
     }
 }

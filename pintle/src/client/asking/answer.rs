@@ -8,7 +8,7 @@ use pintle_types::{
 use serde::Serialize;
 use serde_json::Value;
 
-use super::progress::QuestionProgress;
+use super::{progress::QuestionProgress, task_table::SessionTasks};
 use crate::sealed::Sealed;
 
 /// An input request of a server, and which server sent it.
@@ -46,7 +46,7 @@ pub struct Question<P> {
 
 impl<P> Question<P> {
     pub(in crate::client) fn new(asker: Asker, params: P) -> Self {
-        let Asker { connection, server, key, extensions, reports } = asker;
+        let Asker { connection, server, key, extensions, reports, tasks: _ } = asker;
         Self { connection, server, key, params, extensions, reports }
     }
 
@@ -114,6 +114,8 @@ pub(in crate::client) struct Asker {
     pub(in crate::client) key: Option<Arc<str>>,
     pub(in crate::client) extensions: Extensions,
     pub(in crate::client) reports: Option<QuestionProgress>,
+    /// The answers that run as tasks, if the server may ask for them.
+    pub(in crate::client) tasks: Option<SessionTasks>,
 }
 
 impl<P> Deref for Question<P> {

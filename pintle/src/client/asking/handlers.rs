@@ -102,6 +102,15 @@ impl Handlers {
         method: &str,
         params: &RawObject,
     ) -> Result<RawObject, RpcError> {
+        if let Some(tasks) = &asker.tasks {
+            if tasks.has_method(method) {
+                return tasks.serve(method, params).await;
+            }
+            if tasks.is_wanted(method, params) {
+                let tasks = tasks.clone();
+                return tasks.start(self.clone(), asker, method, params);
+            }
+        }
         if let Some(raw) = &self.raw
             && method != method::PING
             && !self.custom.contains_key(method)

@@ -317,7 +317,7 @@ impl Connection {
                 if queue.capacity() == queue.max_capacity() { self.direct().send(ask) } else { Some(ask) };
             let queued = match unsent {
                 None => Ok(()),
-                Some(unsent) => queue.try_send(Command::Call(unsent.into_owned())),
+                Some(unsent) => queue.try_send(Box::new(Command::Call(unsent.into_owned()))),
             };
             let sent = match queued {
                 Ok(()) => Ok(Ok(())),

@@ -92,6 +92,7 @@ impl RequestOptions {
                         Box::pin(shared.pass_notification(layers, method, params, deliver)).await;
                     }
                 },
+                Ok(CallUpdate::StreamPaused(wait)) => self.show_stream_pause(wait),
                 Ok(CallUpdate::End(end, noticed)) => {
                     let dropped = pending.dropped();
                     if dropped > 0 {

@@ -19,9 +19,11 @@ use super::{
 use crate::{
     Result,
     client::{Client, asking::RawHandler},
+    transport::PushDemand,
 };
 
 /// A request that is forwarded for another client. Nothing of it is parsed that need not be.
+#[derive(Clone)]
 pub(crate) struct Forward {
     pub(crate) method: Cow<'static, str>,
     /// The params in canonical shapes. The connection replaces what is its own in their `_meta`.
@@ -30,7 +32,8 @@ pub(crate) struct Forward {
     pub(crate) capabilities: RawObject,
     pub(crate) progress: bool,
     pub(crate) log_level: Option<LoggingLevel>,
-    /// The headers of the other client that repeat arguments. Those that a known schema names are made anew.
+    /// The headers of the other client that repeat arguments, or the name of a request of an extension. Those that this client knows
+    /// are made anew.
     pub(crate) headers: HeaderMap,
     /// The handler of input requests in a session.
     pub(crate) questions: RawHandler,
@@ -73,6 +76,12 @@ impl Client {
     pub(crate) fn forwarding(mut self, capabilities: ClientCapabilities, questions: RawHandler) -> Self {
         self.settings.declared = Some(capabilities);
         self.settings.handlers.raw = Some(questions);
+        self
+    }
+
+    /// Has messages that belong to no request arrive from when they are wanted.
+    pub(crate) fn defer_pushes(mut self, demand: PushDemand) -> Self {
+        self.settings.push_demand = demand;
         self
     }
 }

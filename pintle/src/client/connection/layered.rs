@@ -134,7 +134,7 @@ impl Connection {
     }
 
     /// Changes the subscriptions.
-    pub(super) async fn watch(&self, watch: Watch) -> Result<()> {
+    pub(super) async fn watch(&self, watch: Watch) -> Result<RawObject> {
         let (uri, method) = match &watch {
             Watch::Resource(uri) => (uri, method::RESOURCES_SUBSCRIBE),
             Watch::NotResource(uri) => (uri, method::RESOURCES_UNSUBSCRIBE),
@@ -158,14 +158,14 @@ impl Connection {
                     Watch::NotResource(_) => Watch::NotResource(uri),
                     _ => Watch::Resource(uri),
                 };
-                connection.send_watch(watch, Some(params)).await.map(|()| RawObject::empty())
+                connection.send_watch(watch, Some(params)).await
             })
         };
-        layers.go(Cx::sent(self.shared().cx_origin(), method.into(), params, perform)).await.map(drop)
+        layers.go(Cx::sent(self.shared().cx_origin(), method.into(), params, perform)).await
     }
 
     /// `params` are those of the request of one resource, if layers have passed it on.
-    async fn send_watch(&self, watch: Watch, params: Option<RawObject>) -> Result<()> {
+    async fn send_watch(&self, watch: Watch, params: Option<RawObject>) -> Result<RawObject> {
         let mut again = true;
         loop {
             let (post, pending) = mailbox(self.shared());
@@ -174,7 +174,8 @@ impl Connection {
             match RequestOptions::of(self).wait(pending, Instant::now()).await.map_err(failed) {
                 Ok(RequestOutcome::Error(error)) => return Err(Error::Rpc(error)),
                 Ok(RequestOutcome::Violation(violation)) => return Err(Error::Protocol(violation)),
-                Ok(_) => return Ok(()),
+                Ok(RequestOutcome::Complete(granted)) => return Ok(granted),
+                Ok(_) => return Ok(RawObject::empty()),
                 Err(Error::Failed(lost)) if again && lost.delivery == Delivery::LostSession => again = false,
                 Err(error) => return Err(error),
             }

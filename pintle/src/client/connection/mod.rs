@@ -35,7 +35,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::{
-    driver::{Command, DirectSend, Watch},
+    driver::{Command, DirectSend, GRANTED, Watch},
     state::{CallFailure, ConnectionState},
 };
 use crate::{Ended, Error, Result};
@@ -81,7 +81,7 @@ use call::{misnamed, named, params};
 #[derive(Clone, Debug)]
 pub struct Connection {
     shared: Arc<ConnectionState>,
-    commands: mpsc::Sender<Command>,
+    commands: mpsc::Sender<Box<Command>>,
     direct: Arc<DirectSend>,
     /// The result types that extensions resolve.
     arms: Arc<[Arc<ResultArm>]>,
@@ -92,7 +92,7 @@ pub struct Connection {
 impl Connection {
     pub(in crate::client) fn new(
         shared: Arc<ConnectionState>,
-        commands: mpsc::Sender<Command>,
+        commands: mpsc::Sender<Box<Command>>,
         direct: Arc<DirectSend>,
         arms: Arc<[Arc<ResultArm>]>,
     ) -> Self {
@@ -104,7 +104,7 @@ impl Connection {
         &self.shared
     }
 
-    pub(in crate::client) fn commands(&self) -> &mpsc::Sender<Command> {
+    pub(in crate::client) fn commands(&self) -> &mpsc::Sender<Box<Command>> {
         &self.commands
     }
 
@@ -338,7 +338,7 @@ impl Connection {
     ///
     /// The server refused the subscription, or the connection is closed.
     pub async fn subscribe(&self, uri: impl Into<String>) -> Result<()> {
-        self.watch(Watch::Resource(uri.into())).await
+        self.watch(Watch::Resource(uri.into())).await.map(drop)
     }
 
     /// Ends a subscription of [`subscribe`](Self::subscribe).
@@ -347,11 +347,12 @@ impl Connection {
     ///
     /// The server did not answer, or the connection is closed.
     pub async fn unsubscribe(&self, uri: impl Into<String>) -> Result<()> {
-        self.watch(Watch::NotResource(uri.into())).await
+        self.watch(Watch::NotResource(uri.into())).await.map(drop)
     }
 
     /// Subscribes to notifications of an extension: sets a member of the filter of `subscriptions/listen`, such as `taskIds`. They are
-    /// delivered by [`changes`](Self::changes). In the session era, servers send them without a subscription, and this does nothing.
+    /// delivered by [`changes`](Self::changes). Returns what the server has granted of the value, which may be less. In the session era,
+    /// servers send them without a subscription: this does nothing, and returns `null`.
     ///
     /// ```no_run
     /// # async fn example(server: pintle::Connection) -> pintle::Result<()> {
@@ -371,14 +372,20 @@ impl Connection {
     /// # Errors
     ///
     /// The server refused the subscription or does not support it, or the connection is closed.
-    pub async fn subscribe_extension(&self, name: impl Into<String>, value: impl Into<Value>) -> Result<()> {
+    pub async fn subscribe_extension(
+        &self,
+        name: impl Into<String>,
+        value: impl Into<Value>,
+    ) -> Result<Value> {
         let name = name.into();
         if SubscriptionFilter::defines(&name) {
             return Err(Error::Misuse(format!(
                 "`{name}` is defined by the protocol: use `changes` or `subscribe` for it"
             )));
         }
-        self.watch(Watch::Extension(name, value.into())).await
+        let granted = self.watch(Watch::Extension(name, value.into())).await?;
+        let granted = granted.decode_member(GRANTED).map_err(|error| Error::Decode(error.to_string()))?;
+        Ok(granted.unwrap_or_default())
     }
 
     /// Notifies the server that the roots have changed. [`Roots`](super::Roots) does so by itself.
@@ -493,6 +500,6 @@ impl Connection {
     }
 
     pub(in crate::client) async fn command(&self, command: Command) -> Result<(), CallFailure> {
-        self.commands.send(command).await.map_err(|_| CallFailure::Closed(self.shared.how_ended()))
+        self.commands.send(Box::new(command)).await.map_err(|_| CallFailure::Closed(self.shared.how_ended()))
     }
 }

@@ -76,6 +76,8 @@ pub(crate) enum CallNotification {
     Progress(RawObject),
     /// The params of a log message.
     Log(RawObject),
+    /// The server ended the stream of the request for now. It is resumed after this time.
+    StreamPaused(Duration),
 }
 
 /// The use of the result of a request. If the client has layers, the connection uses a result inside of them.
@@ -156,6 +158,13 @@ impl RequestOptions {
         match &self.on_notification {
             None => call_back(self.on_log.as_ref(), &params),
             Some(callback) => pass(callback, CallNotification::Log(params)),
+        }
+    }
+
+    /// Calls back if the server has ended the stream of the request for now. Only relays want to know.
+    pub(in crate::client) fn show_stream_pause(&self, wait: Duration) {
+        if let Some(callback) = &self.on_notification {
+            pass(callback, CallNotification::StreamPaused(wait));
         }
     }
 

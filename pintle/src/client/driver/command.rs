@@ -45,6 +45,9 @@ impl CallRequest<'_> {
     }
 }
 
+/// The member of the result of a [`Watch`] with what the server has granted of a member of the filter.
+pub(in crate::client) const GRANTED: &str = "granted";
+
 /// A change of what is subscribed to.
 #[derive(Clone, Debug)]
 pub(in crate::client) enum Watch {

@@ -1,12 +1,12 @@
 //! The task that owns a connection: its transport, and the protocol's side of it.
 
+mod answer_reports;
 mod attribution;
 mod command;
 mod direct_send;
 mod layered;
 mod opening;
 mod polled_slot;
-mod question_progress;
 mod receiving;
 mod spans;
 mod subscriptions;
@@ -34,23 +34,27 @@ use tokio::{
     time::{Instant, Sleep, sleep, sleep_until},
 };
 
-use super::state::{CallFailure, CallSender, ConnectionState};
+use super::{
+    asking::TaskTable,
+    state::{CallFailure, CallSender, ConnectionState},
+};
 use crate::{
     Ended,
     timeouts::after,
     transport::{DrivenTransport, Failed, MessageContext},
 };
 
+use answer_reports::AnswerReports;
 use attribution::Cancellations;
-pub(super) use command::{CallRequest, Command, Watch};
+pub(super) use command::{CallRequest, Command, GRANTED, Watch};
 pub(super) use direct_send::DirectSend;
 use direct_send::DriverSlot;
 use layered::{LayerReply, LayerTasks};
-use question_progress::ProgressReports;
 use spans::OwnSpans;
 use subscriptions::Subscriptions;
 
-/// Capacity of the command queue. Callers wait when it is full.
+/// Capacity of the command queue. Callers wait when it is full. Commands are boxed: the queue has memory for 32 of them at once, and
+/// is empty most of the time.
 pub(super) const COMMANDS: usize = 256;
 /// Units of work per poll, before other tasks run.
 const BUDGET: usize = 64;
@@ -72,11 +76,13 @@ pub(super) struct Driver {
     profile: Profile,
     transport: Box<dyn DrivenTransport>,
     engine: Engine,
-    commands: mpsc::Receiver<Command>,
+    commands: mpsc::Receiver<Box<Command>>,
     /// Messages of the connection itself that are in the layers, if the client has layers.
     layering: Option<Box<LayerTasks>>,
-    /// Progress reports of answers, once the server has requested some.
-    reports: Option<Box<ProgressReports>>,
+    /// Reports of answers, once the server has requested progress, or if answers may run as tasks.
+    reports: Option<Box<AnswerReports>>,
+    /// The answers that run as tasks, if the client has them.
+    tasks: Option<Arc<TaskTable>>,
     /// The callers by the id of their request.
     waiting: HashMap<RequestId, Waiter>,
     /// Running handlers of input requests.
@@ -144,18 +150,20 @@ impl Driver {
         shared: Arc<ConnectionState>,
         profile: Profile,
         transport: Box<dyn DrivenTransport>,
-        commands: mpsc::Receiver<Command>,
+        commands: mpsc::Receiver<Box<Command>>,
     ) -> Self {
         let layering = shared.settings.layers.clone().map(|layers| Box::new(LayerTasks::new(layers)));
         let engine = Engine::new(profile.clone(), shared.settings.limits.clone());
         let watching = Subscriptions::new(shared.settings.on_change.is_some());
+        let (reports, tasks) = AnswerReports::of_tasks(&shared).unzip();
         Self {
             profile,
             transport,
             engine,
             commands,
             layering,
-            reports: None,
+            reports,
+            tasks,
             waiting: HashMap::default(),
             thinking: JoinSet::new(),
             questions: HashMap::new(),
@@ -181,21 +189,23 @@ impl Driver {
     }
 
     /// Drives an open connection until it is closed, or lost for good.
-    pub(super) async fn run(self, direct: Arc<DirectSend>) {
+    ///
+    /// A connection is idle most of the time: what is awaited only when it opens or ends is boxed, and its memory freed.
+    pub(super) async fn run(self: Box<Self>, direct: Arc<DirectSend>) {
         let slot = DriverSlot(direct);
-        let mut driver = Box::new(self);
+        let mut driver = self;
         let ended = loop {
             let Some((turn, back)) = slot.run(driver).await else { return };
             driver = back;
             match turn {
                 DriverExit::Close => {
-                    driver.leave().await;
+                    Box::pin(driver.leave()).await;
                     break Ended::Stopped;
                 }
                 DriverExit::Lost(ended) => {
                     tracing::debug!(%ended, "the connection is lost");
                     driver.lose(&ended);
-                    match driver.open_again_unless_closing().await {
+                    match Box::pin(driver.open_again_unless_closing()).await {
                         Some(true) => {}
                         Some(false) => break ended,
                         None => break Ended::Stopped,
@@ -264,7 +274,7 @@ impl Driver {
                     break;
                 }
                 match self.commands.poll_recv(cx) {
-                    Poll::Ready(Some(command)) => self.obey(command),
+                    Poll::Ready(Some(command)) => self.obey(*command),
                     // Every handle is gone.
                     Poll::Ready(None) => return Poll::Ready(DriverExit::Close),
                     Poll::Pending => break,
@@ -335,7 +345,11 @@ impl Driver {
             if self.owes_much() {
                 return Ok(read > 0);
             }
-            match self.transport.poll_recv(cx) {
+            let received = self.transport.poll_recv(cx);
+            while let Some(pause) = self.transport.take_stream_pause() {
+                self.stream_paused(&pause);
+            }
+            match received {
                 Poll::Ready(Ok(Some(incoming))) => self.receive(incoming),
                 Poll::Ready(Ok(None)) => return Err(self.went_away()),
                 Poll::Ready(Err(error)) => return Err(self.failed(&error)),
@@ -514,6 +528,7 @@ impl Driver {
         self.layering.iter_mut().for_each(|layering| layering.clear());
         self.shared.tools_unsubscribed();
         self.thinking = JoinSet::new();
+        self.tasks.iter().for_each(|tasks| tasks.clear());
         let questions = self.questions.drain().count();
         self.shared.questions.fetch_sub(questions, Ordering::Relaxed);
         self.cancellations.clear();

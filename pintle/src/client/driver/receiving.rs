@@ -12,13 +12,13 @@ use super::{CallFailure, Driver, RunningAnswer, Waiter, spans};
 use crate::{
     Error,
     client::{
-        asking::Asker,
+        asking::{Asker, SessionTasks},
         state::{CallHandlers, CallbackEvent},
     },
     excerpt::excerpt,
     question_key,
     telemetry::{self, ReceivedRequests, RequestFacts, SpanKind},
-    transport::{Delivery, Failed, Incoming, Oversized, Skipped},
+    transport::{Delivery, Failed, Incoming, Oversized, Skipped, StreamPause},
 };
 
 /// Limit of quoted server output in errors, in bytes.
@@ -56,6 +56,14 @@ impl Driver {
                 Read::One(inbound) => self.take(inbound),
                 Read::Several(inbound) => inbound.into_iter().for_each(|inbound| self.take(inbound)),
             },
+        }
+    }
+
+    /// Tells the call whose stream the server ended before the answer.
+    pub(super) fn stream_paused(&mut self, pause: &StreamPause) {
+        tracing::debug!(request = %pause.request, wait = ?pause.wait, "the server ended the stream of a request for now");
+        if let Some(Waiter::Call(post)) = self.waiting.get(&pause.request) {
+            post.stream_paused(pause.wait);
         }
     }
 
@@ -232,7 +240,9 @@ impl Driver {
             }
         };
         let (key, reports) = (question_key::read(&params), self.progress_of(&id, &params));
-        let asker = Asker { key, reports, ..self.shared.asker() };
+        let tasks = self.tasks.as_ref().zip(self.engine.revision());
+        let tasks = tasks.and_then(|(table, revision)| SessionTasks::new(table, revision));
+        let asker = Asker { key, reports, tasks, ..self.shared.asker() };
         let (asked, shared) = (id.clone(), self.shared.clone());
         let span = self.question_span(&method, &id);
         let answering = async move { (asked, shared.answer(handlers, asker, &method, params).await) };

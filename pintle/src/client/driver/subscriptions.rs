@@ -2,14 +2,26 @@ use std::{collections::BTreeSet, time::Duration};
 
 use pintle_proto::client::{End, Extras, RequestOutcome, SendError};
 use pintle_types::{
-    ErrorCode, JsonObject, RawObject, RequestId, method,
-    schema::{ServerCapabilities, SubscribeParams, SubscriptionFilter, SubscriptionsListenParams},
+    ErrorCode, JsonObject, RawObject, RawValue, RequestId, method,
+    method::tasks_extension,
+    schema::{
+        ClientCapabilities, ServerCapabilities, SubscribeParams, SubscriptionFilter,
+        SubscriptionsListenParams,
+    },
 };
 use serde_json::Value;
 use tokio::{task::AbortHandle, time::Instant};
 
-use super::{CallFailure, Driver, LayerReply, Waiter, command::Watch, layered::OwnMessage, spans};
+use super::{
+    CallFailure, Driver, LayerReply, Waiter,
+    command::{GRANTED, Watch},
+    layered::OwnMessage,
+    spans,
+};
 use crate::{Ended, Error, client::state::CallSender, transport::Failed};
+
+/// The member of the filter of subscriptions that names tasks.
+const TASK_IDS: &str = "taskIds";
 
 /// The subscriptions of a connection, and their state.
 ///
@@ -21,6 +33,8 @@ pub(super) struct Subscriptions {
     uris: BTreeSet<String>,
     /// Members of the filter that belong to extensions.
     extensions: JsonObject,
+    /// The part of the filter that the server has granted last.
+    granted: RawObject,
     /// The acknowledged request.
     live: Option<RequestId>,
     /// The request that the server has not acknowledged yet.
@@ -113,6 +127,7 @@ impl Subscriptions {
             lists,
             uris: BTreeSet::new(),
             extensions: JsonObject::new(),
+            granted: RawObject::empty(),
             live: None,
             opening: None,
             waiters: Vec::new(),
@@ -208,7 +223,8 @@ impl Driver {
         };
         match self.listen() {
             Ok(ListenChange::Requested) => self.watching.waiters.push((target, post)),
-            Ok(ListenChange::Unchanged | ListenChange::Nothing) => done(post),
+            Ok(ListenChange::Unchanged) => granted_to(&self.watching.granted, &target, post),
+            Ok(ListenChange::Nothing) => done(post),
             Err(SendError::Unavailable { .. }) => {
                 self.subscribe(method::RESOURCES_SUBSCRIBE, target.uri().map(Into::into), params, post);
             }
@@ -311,7 +327,12 @@ impl Driver {
     }
 
     fn send_listen(&mut self, params: &RawObject) -> Result<RequestId, SendError> {
-        let request = self.engine.request(method::SUBSCRIPTIONS_LISTEN, params, &Extras::default())?;
+        // Whoever watches tasks has the extension, also if it is other clients that do.
+        let has_tasks = self.watching.extensions.contains_key(TASK_IDS);
+        let declared = has_tasks.then(|| self.with_tasks()).flatten();
+        let mut extras = Extras::default();
+        extras.capabilities = declared.as_ref();
+        let request = self.engine.request(method::SUBSCRIPTIONS_LISTEN, params, &extras)?;
         let id = request.id.clone();
         if let Some(overtaken) = self.watching.opening.replace(id.clone()) {
             self.stop(&overtaken);
@@ -319,6 +340,14 @@ impl Driver {
         self.start_span(&id, &request.method, request.params.as_ref());
         self.send(&pintle_types::Message::Request(request));
         Ok(id)
+    }
+
+    /// Returns the capabilities of the client, with the extension of tasks.
+    fn with_tasks(&self) -> Option<RawObject> {
+        let mut capabilities: ClientCapabilities = self.profile.capabilities.decode().ok()?;
+        let extensions = capabilities.extensions.get_or_insert_default();
+        extensions.entry(tasks_extension::NAME).or_insert_with(|| JsonObject::new().into());
+        RawObject::from_serialize(&capabilities).ok()
     }
 
     /// Sends a request that the layers have passed on, unless there is a newer one.
@@ -429,6 +458,7 @@ impl Driver {
 
     /// Ends the wait for an acknowledgement.
     fn granted(&mut self, granted: &RawObject) {
+        self.watching.granted = granted.clone();
         let uris: Vec<String> =
             granted.decode_member("resourceSubscriptions").ok().flatten().unwrap_or_default();
         for (target, post) in std::mem::take(&mut self.watching.waiters) {
@@ -439,8 +469,8 @@ impl Driver {
                 SubscriptionTarget::Extension { name, .. } if granted.get(name).is_none() => {
                     format!("the server does not support subscriptions to `{name}`")
                 }
-                _ => {
-                    done(post);
+                target => {
+                    granted_to(granted, target, post);
                     continue;
                 }
             };
@@ -537,6 +567,16 @@ impl Driver {
         self.watching.failures += 1;
         self.watching.retry = Some(Instant::now() + wait.min(MAX_WAIT));
     }
+}
+
+/// Returns to a caller what the server has granted of the member that it has set.
+fn granted_to(granted: &RawObject, target: &SubscriptionTarget, post: CallSender) {
+    let value = match target {
+        SubscriptionTarget::Extension { name, .. } => granted.decode_member::<&RawValue>(name).ok().flatten(),
+        _ => None,
+    };
+    let result = value.map_or_else(RawObject::empty, |value| RawObject::empty().with(GRANTED, value));
+    post.end(Ok(RequestOutcome::Complete(result)), 0);
 }
 
 fn done(post: CallSender) {

@@ -10,7 +10,7 @@ mod transport;
 use std::{
     fmt, io,
     net::IpAddr,
-    sync::Arc,
+    sync::{Arc, OnceLock},
     task::{Context, Poll},
 };
 
@@ -26,11 +26,11 @@ use crate::{
     Result,
     message_log::ConnectionLog,
     transport::{
-        DeadlinePauses, Driven, DrivenTransport, Failed, Incoming, MessageContext, PushState, Transport,
-        TransportKind,
+        DeadlinePauses, Driven, DrivenTransport, Failed, Incoming, MessageContext, PushDemand, PushState,
+        StreamPause, Transport, TransportKind,
     },
 };
-use connect::{Address, AddressFilter, Erased, Fetch, HttpSender};
+use connect::{Address, AddressFilter, Erased, Fetch, HttpSender, Pool};
 use fetch::{AnyAuth, HttpClient};
 use transport::HttpConnection;
 
@@ -49,19 +49,34 @@ use transport::HttpConnection;
 /// server.close().await;
 /// # Ok(()) }
 /// ```
+///
+/// A clone is a connection of its own to the same server. It shares the pool of sockets, the certificates and the authorization:
+///
+/// ```no_run
+/// use pintle::{Client, client::http::Http, relay::Relay};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> pintle::Result<()> {
+/// let http = Http::new("https://example.com/mcp")?.bearer("s3cret")?;
+/// let relay = Relay::connect(Client::new("front", "0.1.0"), move || std::future::ready(Ok(http.clone()))).await?;
+/// # drop(relay); Ok(()) }
+/// ```
 #[must_use = "nothing is sent until a client connects with it"]
 pub struct Http {
     address: Address,
     headers: HeaderMap,
     auth: Option<Arc<dyn AnyAuth>>,
-    client: Option<Box<dyn Fetch>>,
+    client: Option<Arc<dyn Fetch>>,
     limits: Limits,
     retry: Retry,
     proxy: Proxy,
     allowed: Option<AddressFilter>,
+    /// The sockets, which clones with the same settings share. Created with the first request.
+    pool: Arc<OnceLock<Pool>>,
     fault: Option<String>,
     deadline_pauses: DeadlinePauses,
     push_state: PushState,
+    push_demand: PushDemand,
     /// The message limit of the client that uses this transport.
     message_bytes: usize,
     message_log: Option<ConnectionLog>,
@@ -84,9 +99,11 @@ impl Http {
             retry: Retry::default(),
             proxy: Proxy::system(),
             allowed: None,
+            pool: Arc::default(),
             fault: None,
             deadline_pauses: DeadlinePauses::new(),
             push_state: PushState::closed(),
+            push_demand: PushDemand::always(),
             message_bytes: pintle_proto::Limits::default().message_bytes,
             message_log: None,
             live: None,
@@ -176,13 +193,14 @@ impl Http {
             + Send
             + 'static,
     {
-        self.client = Some(Box::new(Erased::new(client)));
+        self.client = Some(Arc::new(Erased::new(client)));
         self
     }
 
     /// Sets the limits of requests and responses.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
+        self.pool = Arc::default();
         self
     }
 
@@ -195,6 +213,7 @@ impl Http {
     /// Sets the proxy. Default: [`Proxy::system`].
     pub fn proxy(mut self, proxy: Proxy) -> Self {
         self.proxy = proxy;
+        self.pool = Arc::default();
         self
     }
 
@@ -208,6 +227,7 @@ impl Http {
     /// ```
     pub fn only(mut self, allowed: impl Fn(IpAddr) -> bool + Send + Sync + 'static) -> Self {
         self.allowed = Some(Arc::new(allowed));
+        self.pool = Arc::default();
         self
     }
 
@@ -220,30 +240,53 @@ impl Http {
     }
 
     fn wire(&mut self) -> HttpClient {
-        let sender = match self.client.take() {
-            Some(client) => HttpSender::Theirs(client),
-            None => {
-                let proxies = Arc::new(self.proxy.matcher());
-                HttpSender::Ours(connect::pool(
-                    &self.limits,
-                    proxies,
-                    connect::encryption(),
-                    self.allowed.take(),
-                ))
-            }
+        let sender = match &self.client {
+            Some(client) => HttpSender::Theirs(client.clone()),
+            None => HttpSender::Ours(self.pool.get_or_init(|| self.new_pool()).clone()),
         };
         HttpClient {
             address: self.address.clone(),
             sender,
-            headers: std::mem::take(&mut self.headers),
-            auth: self.auth.take(),
+            headers: self.headers.clone(),
+            auth: self.auth.clone(),
             limits: self.limits.clone(),
             answer: self.limits.answer(self.message_bytes),
             retry: self.retry.clone(),
             deadline_pauses: self.deadline_pauses.clone(),
             push_state: self.push_state.clone(),
-            fault: self.fault.take(),
+            push_demand: self.push_demand.clone(),
+            fault: self.fault.clone(),
             message_log: self.message_log.take(),
+        }
+    }
+
+    fn new_pool(&self) -> Pool {
+        let proxies = Arc::new(self.proxy.matcher());
+        connect::pool(&self.limits, proxies, connect::encryption(), self.allowed.clone())
+    }
+}
+
+impl Clone for Http {
+    /// Returns a transport with the same settings, which is not connected.
+    fn clone(&self) -> Self {
+        Self {
+            address: self.address.clone(),
+            headers: self.headers.clone(),
+            auth: self.auth.clone(),
+            client: self.client.clone(),
+            limits: self.limits.clone(),
+            retry: self.retry.clone(),
+            proxy: self.proxy.clone(),
+            allowed: self.allowed.clone(),
+            pool: self.pool.clone(),
+            fault: self.fault.clone(),
+            // What belongs to a connection is not shared.
+            deadline_pauses: DeadlinePauses::new(),
+            push_state: PushState::closed(),
+            push_demand: PushDemand::always(),
+            message_bytes: pintle_proto::Limits::default().message_bytes,
+            message_log: None,
+            live: None,
         }
     }
 }
@@ -326,12 +369,20 @@ impl DrivenTransport for Http {
         self.live.as_ref()?.stream_request()
     }
 
+    fn take_stream_pause(&mut self) -> Option<StreamPause> {
+        self.live.as_mut()?.take_stream_pause()
+    }
+
     fn poll_sse_endpoints(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Box<Failed>>> {
         self.live().poll_sse_endpoints(cx)
     }
 
     fn deadline_pauses(&self) -> DeadlinePauses {
         self.deadline_pauses.clone()
+    }
+
+    fn defer_pushes(&mut self, demand: &PushDemand) {
+        self.push_demand = demand.clone();
     }
 
     fn push_state(&self) -> PushState {

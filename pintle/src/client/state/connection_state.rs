@@ -146,6 +146,7 @@ impl ConnectionState {
             key: None,
             extensions: Extensions::new(),
             reports: None,
+            tasks: None,
         }
     }
 
@@ -275,7 +276,9 @@ impl ConnectionState {
             return Ok(HeaderMap::new());
         }
         if method != method::TOOLS_CALL {
-            return Ok(self.named(method, params));
+            let named = self.named(method, params);
+            // What it repeats is known to the other client only.
+            return Ok(foreign.filter(|_| named.is_empty()).cloned().unwrap_or(named));
         }
         let mut headers = foreign.cloned().unwrap_or_default();
         if lock(&self.tools).is_empty() {

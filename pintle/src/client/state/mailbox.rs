@@ -3,6 +3,7 @@ use std::{
     future::poll_fn,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, Waker},
+    time::Duration,
 };
 
 use http::HeaderMap;
@@ -24,6 +25,8 @@ pub(in crate::client) enum CallUpdate {
     Progress(RawObject),
     /// A log message of this call.
     Log(RawObject),
+    /// The server ended the stream of this call for now. It is resumed after this time.
+    StreamPaused(Duration),
     /// The end, and how many callback events came before it.
     End(Result<RequestOutcome, CallFailure>, u64),
 }
@@ -98,6 +101,7 @@ struct MailboxState {
 enum CallNotice {
     Progress(RawObject),
     Log(RawObject),
+    StreamPaused(Duration),
 }
 
 /// The number and the size of queued notices of one kind.
@@ -134,6 +138,10 @@ impl CallSender {
 
     pub(in crate::client) fn log(&self, params: RawObject) {
         self.push(CallNotice::Log(params));
+    }
+
+    pub(in crate::client) fn stream_paused(&self, wait: Duration) {
+        self.push(CallNotice::StreamPaused(wait));
     }
 
     fn push(&self, notice: CallNotice) {
@@ -222,6 +230,7 @@ impl Mailbox {
             return Poll::Ready(Some(match notice {
                 CallNotice::Progress(params) => CallUpdate::Progress(params),
                 CallNotice::Log(params) => CallUpdate::Log(params),
+                CallNotice::StreamPaused(wait) => CallUpdate::StreamPaused(wait),
             }));
         }
         if let Some((end, notices)) = inside.end.take() {
@@ -245,6 +254,10 @@ impl Mailbox {
 impl MailboxState {
     /// Queues a notice, in place of the oldest of its kind if the queue is full.
     fn push(&mut self, notice: CallNotice) {
+        // One that was not read yet says the same.
+        if notice.is_pause() && self.notices.iter().any(CallNotice::is_pause) {
+            return;
+        }
         let (is_log, bytes) = (notice.is_log(), notice.bytes());
         let (max_count, max_bytes) = if is_log { MAX_LOGS } else { MAX_PROGRESS };
         loop {
@@ -289,9 +302,15 @@ impl CallNotice {
         matches!(self, Self::Log(_))
     }
 
+    fn is_pause(&self) -> bool {
+        matches!(self, Self::StreamPaused(_))
+    }
+
     fn bytes(&self) -> usize {
-        let (Self::Progress(params) | Self::Log(params)) = self;
-        params.as_str().len()
+        match self {
+            Self::Progress(params) | Self::Log(params) => params.as_str().len(),
+            Self::StreamPaused(_) => 0,
+        }
     }
 }
 
@@ -313,6 +332,18 @@ mod tests {
         // One that nobody would read is none.
         post.progress(step(1 << 20));
         assert_eq!(held(&post), (0, 5, 0));
+    }
+
+    #[test]
+    fn a_server_that_ends_a_stream_again_and_again_fills_no_queue() {
+        let post = CallSender { mailbox: Arc::default(), handlers: None };
+        post.progress("{}".parse().unwrap());
+        (0..2000).for_each(|_| post.stream_paused(Duration::from_millis(20)));
+        let mut inside = post.mailbox.lock();
+        assert_eq!((inside.notices.len(), inside.dropped), (2, 0));
+        assert!(matches!(inside.pop(), Some(CallNotice::Progress(_))));
+        assert!(matches!(inside.pop(), Some(CallNotice::StreamPaused(_))));
+        assert_eq!((inside.progress.count, inside.progress.bytes), (0, 0));
     }
 
     #[test]

@@ -15,11 +15,12 @@ use pintle_types::{
 use crate::{
     Error, Result, Timeouts,
     client::{
-        asking::{Handlers, Report},
+        asking::{AnswerTasks, Handlers, Report},
         layer::Next,
         tools::{OutputCheck, PolicyHook, output},
     },
     message_log::MessageLog,
+    transport::PushDemand,
 };
 
 /// A synchronous callback.
@@ -33,8 +34,12 @@ pub(in crate::client) type NoiseCallback = Arc<dyn Fn(Report<&str>) + Send + Syn
 pub(in crate::client) struct ClientSettings {
     pub(in crate::client) info: Implementation,
     pub(in crate::client) handlers: Handlers,
+    /// The limits of answers that run as tasks, if servers may ask for them.
+    pub(in crate::client) answer_tasks: Option<AnswerTasks>,
     /// The declared capabilities, if they do not follow from the handlers.
     pub(in crate::client) declared: Option<ClientCapabilities>,
+    /// From when messages that belong to no request are wanted.
+    pub(in crate::client) push_demand: PushDemand,
     /// The layers around every message, and where it takes effect.
     pub(in crate::client) layers: Option<Next>,
     pub(in crate::client) policy: Option<PolicyHook>,
@@ -71,7 +76,9 @@ impl ClientSettings {
         Self {
             info,
             handlers: Handlers::default(),
+            answer_tasks: None,
             declared: None,
+            push_demand: PushDemand::always(),
             layers: None,
             policy: None,
             output: output::usual(),
@@ -144,6 +151,7 @@ impl ClientSettings {
             roots.list_changed = Some(true);
             can.roots = Some(roots);
         }
+        can.tasks = self.answer_tasks.and_then(|_| AnswerTasks::capability(&can));
         can.extensions = Some(self.extensions.clone()).filter(|extensions| !extensions.is_empty());
         can
     }

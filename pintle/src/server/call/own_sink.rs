@@ -43,6 +43,8 @@ struct SinkState {
     runner: Option<Waker>,
     /// Set if somebody other than the handler ends the call.
     ended: Option<CallEnd>,
+    /// Whether somebody has waited for capacity.
+    awaited: bool,
     /// Whether the driver is gone.
     closed: bool,
 }
@@ -80,6 +82,7 @@ impl OwnSink {
                     event.take().into_iter().for_each(|event| state.push(event));
                     return wake(state);
                 }
+                state.awaited = true;
             }
             capacity.await;
         }
@@ -194,7 +197,7 @@ impl OwnSink {
 
     /// Closes the sink: its events are dropped, and so are those that are sent from now on.
     pub(crate) fn close(&self) {
-        let events = {
+        let (events, awaited) = {
             let mut state = self.lock();
             state.closed = true;
             state.waker = None;
@@ -202,10 +205,12 @@ impl OwnSink {
                 task.abort();
             }
             state.bytes = 0;
-            std::mem::take(&mut state.events)
+            (std::mem::take(&mut state.events), state.awaited)
         };
         drop(events);
-        self.capacity.notify_waiters();
+        if awaited {
+            self.capacity.notify_waiters();
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, SinkState> {

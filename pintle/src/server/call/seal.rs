@@ -54,7 +54,19 @@ impl Key {
     }
 
     fn seal(&self, bound: &[u8], plain: &[u8]) -> Result<Vec<u8>, Unspecified> {
-        let salt: [u8; SALT] = random::bytes()?;
+        self.seal_salted(random::bytes()?, bound, plain)
+    }
+
+    /// Returns a salt that depends on what is sealed, and on nothing else: equal values are sealed to equal bytes, and no salt is used
+    /// for two values.
+    fn stable_salt(&self, bound: &[u8], plain: &[u8]) -> Result<[u8; SALT], Unspecified> {
+        let length = u64::try_from(bound.len()).map_err(|_| Unspecified)?.to_be_bytes();
+        let mut salt = [0; SALT];
+        self.secret.expand(&[b"stable salt", &length, bound, plain], SaltLength)?.fill(&mut salt)?;
+        Ok(salt)
+    }
+
+    fn seal_salted(&self, salt: [u8; SALT], bound: &[u8], plain: &[u8]) -> Result<Vec<u8>, Unspecified> {
         let (key, nonce) = self.once(&salt)?;
         let mut sealed = [salt.as_slice(), plain].concat();
         let tag = key.seal_in_place_separate_tag(
@@ -123,6 +135,20 @@ impl StateKeys {
         Seal::open(self, KeyId(*key), value_bound(bound).as_bytes(), sealed)
     }
 
+    /// Seals a value that clients get as a name. The same value is always sealed to the same bytes.
+    pub(crate) fn seal_name(&self, bound: &str, value: &[u8]) -> Option<Vec<u8>> {
+        let (key, bound) = (self.keys.first()?, name_bound(bound));
+        let salt = key.stable_salt(bound.as_bytes(), value).ok()?;
+        let sealed = key.seal_salted(salt, bound.as_bytes(), value).ok()?;
+        Some([&key.id.0[..], &sealed].concat())
+    }
+
+    /// Opens a value that [`seal_name`](Self::seal_name) has sealed.
+    pub(crate) fn open_name(&self, bound: &str, sealed: &[u8]) -> Option<Vec<u8>> {
+        let (key, sealed) = sealed.split_first_chunk()?;
+        Seal::open(self, KeyId(*key), name_bound(bound).as_bytes(), sealed)
+    }
+
     /// Whether the first key was made for this process alone.
     pub fn is_random(&self) -> bool {
         self.random
@@ -132,6 +158,11 @@ impl StateKeys {
 /// Returns what a value is bound to: never what a state of a call is bound to.
 fn value_bound(bound: &str) -> String {
     format!("stored value\0{bound}")
+}
+
+/// Returns what a name is bound to: never what anything else is bound to.
+fn name_bound(bound: &str) -> String {
+    format!("name\0{bound}")
 }
 
 /// A key of your own: 32 secret bytes that every process of a fleet is given.
@@ -152,6 +183,15 @@ struct Name;
 impl KeyType for Name {
     fn len(&self) -> usize {
         8
+    }
+}
+
+/// As long as a salt.
+struct SaltLength;
+
+impl KeyType for SaltLength {
+    fn len(&self) -> usize {
+        SALT
     }
 }
 
@@ -201,6 +241,23 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_name_is_always_the_same_and_opens_where_it_belongs() {
+        let keys = StateKeys::from([1; 32]);
+        let sealed = keys.seal_name("ann", b"task 1").unwrap();
+        assert_eq!(keys.seal_name("ann", b"task 1").unwrap(), sealed);
+        assert_eq!(keys.open_name("ann", &sealed).unwrap(), b"task 1");
+        assert_eq!(keys.open_name("bob", &sealed), None);
+        assert_eq!(keys.open_value("ann", &sealed), None, "it is no stored value");
+        // Nothing of the salt, the text or the tag is the same for another value or another owner.
+        for other in [keys.seal_name("ann", b"task 2").unwrap(), keys.seal_name("annt", b"ask 1").unwrap()] {
+            assert_ne!(other[8..16], sealed[8..16]);
+            assert_ne!(other[other.len() - 16..], sealed[sealed.len() - 16..]);
+        }
+        let rotated = StateKeys::from([2; 32]).and(keys);
+        assert_eq!(rotated.open_name("ann", &sealed).unwrap(), b"task 1");
     }
 
     #[test]

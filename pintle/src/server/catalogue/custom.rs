@@ -142,20 +142,21 @@ pub(super) fn check_method(known: &HashMap<String, CustomMethod>, name: &str) ->
 
 /// The handler of a method that the application or an extension defines.
 #[derive(Clone)]
-pub(crate) struct CustomMethod(Arc<dyn Fn(Cx) -> MethodFuture + Send + Sync>);
-
-type MethodFuture = Pin<Box<dyn Future<Output = Result<RawObject, Outcome>> + Send>>;
+pub(crate) struct CustomMethod(Arc<dyn Fn(Cx) -> HandlerFuture + Send + Sync>);
 
 impl CustomMethod {
     /// Runs the handler.
     pub(crate) fn run(&self, cx: Cx) -> HandlerFuture {
-        let running = (self.0)(cx);
-        Box::pin(async move {
-            match running.await {
-                Ok(result) => Outcome::Complete(result.into()),
-                Err(outcome) => outcome,
-            }
-        })
+        (self.0)(cx)
+    }
+
+    /// Creates a handler that reads its params itself.
+    pub(crate) fn raw<F, Fut>(handler: F) -> Self
+    where
+        F: Fn(Cx) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Outcome> + Send + 'static,
+    {
+        Self(Arc::new(move |cx| Box::pin(handler(cx))))
     }
 
     pub(crate) fn new<P, R, E, F, Fut>(handler: F) -> Self
@@ -170,16 +171,18 @@ impl CustomMethod {
             let params = cx.params().without(&["_meta"]).decode::<P>();
             let running = params.map(|params| handler(cx.clone(), params));
             Box::pin(async move {
-                let running = running.map_err(|error| {
-                    Outcome::Failed(RpcError::invalid_params(format!(
-                        "`{}`: {}",
-                        cx.method(),
-                        plain_error(&error)
-                    )))
-                })?;
-                let result = running.await.map_err(|error| error.into().outcome(cx.method(), None))?;
-                RawObject::from_serialize(&result)
-                    .map_err(|error| Outcome::Failed(RpcError::internal(error.to_string())))
+                let running = match running {
+                    Ok(running) => running,
+                    Err(error) => {
+                        let reason = format!("`{}`: {}", cx.method(), plain_error(&error));
+                        return Outcome::Failed(RpcError::invalid_params(reason));
+                    }
+                };
+                match running.await.map(|result| RawObject::from_serialize(&result)) {
+                    Ok(Ok(result)) => Outcome::Complete(result.into()),
+                    Ok(Err(error)) => Outcome::Failed(RpcError::internal(error.to_string())),
+                    Err(error) => error.into().outcome(cx.method(), None),
+                }
             })
         }))
     }

@@ -129,6 +129,51 @@ impl Installation {
         self
     }
 
+    /// Adds a handler for a method that reads its params itself and returns the outcome: for results that are printed already, and
+    /// are not to be decoded and printed again for each request. Any caller may call it: check [`Cx::identity`].
+    ///
+    /// A name that is already registered is an error, as for [`method`](Self::method).
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use pintle::{Server, server::{Cx, Installation, Outcome, ProtocolExtension}, types::RawObject};
+    ///
+    /// struct Rates(Arc<RawObject>);
+    ///
+    /// impl ProtocolExtension for Rates {
+    ///     fn name(&self) -> &str {
+    ///         "com.example/rates"
+    ///     }
+    ///
+    ///     fn install(self, installation: Installation) -> Installation {
+    ///         installation.for_all_clients().raw_method("rates/current", move |_cx: Cx| {
+    ///             std::future::ready(Outcome::Complete(self.0.clone().into()))
+    ///         })
+    ///     }
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let server = Server::new("bank", "1.0.0").with(Rates(Arc::new(r#"{"EUR":1.08}"#.parse()?)));
+    /// # #[cfg(feature = "client")] {
+    /// let bank = pintle::Client::new("demo", "0.1.0").connect(server.in_process()?).await?;
+    /// let rates = bank.call_raw("rates/current", RawObject::empty()).await?;
+    /// assert_eq!(rates.get("EUR"), Some("1.08"));
+    /// # }
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn raw_method<F, Fut>(mut self, name: impl Into<String>, handler: F) -> Self
+    where
+        F: Fn(Cx) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Outcome> + Send + 'static,
+    {
+        let name = name.into();
+        self.wire.methods.push(name.clone());
+        self.methods.push((name, CustomMethod::raw(handler)));
+        self
+    }
+
     /// Adds a handler for a method that the protocol itself has in some revisions with sessions, and leaves to an extension in
     /// later ones, as those of tasks. Clients of those revisions need not declare the extension; the server has to
     /// [declare](Self::capabilities) the capability that the method depends on.
@@ -186,8 +231,8 @@ impl Installation {
         self
     }
 
-    /// Has the extension take over calls whose handlers call [`Cx::detach`]. The function returns a [`ToolStart::Detach`], or `None`
-    /// for a client that cannot follow the call.
+    /// Has the extension take over calls whose handlers call [`Cx::detach`], and those that an interceptor starts with
+    /// [`ToolStart::DetachOnWait`]. The function returns a [`ToolStart::Detach`], or `None` for a client that cannot follow the call.
     ///
     /// A server has one such extension; a second one is an error.
     #[must_use]

@@ -297,6 +297,10 @@ pub(crate) struct PagePosition {
     pub(crate) behind: usize,
     /// The name or URI of the last of them.
     pub(crate) key: String,
+    /// The number of pages of the source that were listed before.
+    pub(crate) pages: usize,
+    /// The number of bytes of their entries.
+    pub(crate) bytes: usize,
 }
 
 impl ListPosition {
@@ -317,8 +321,8 @@ impl ListPosition {
 }
 
 impl PagePosition {
-    /// Reads the kind of cursor, the numbers of a source and of its listed entries, the length of the source's cursor plus one or 0
-    /// for none, the cursor, and the key.
+    /// Reads the kind of cursor, the numbers of a source, of its listed entries, of its pages before and of their bytes, the length of the
+    /// source's cursor plus one or 0 for none, the cursor, and the key.
     pub(crate) fn decode(kind: u8, cursor: &str) -> Option<Self> {
         let bytes = URL_SAFE_NO_PAD.decode(cursor).ok()?;
         let bytes = bytes.strip_prefix(&[kind])?;
@@ -326,6 +330,8 @@ impl PagePosition {
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).ok();
         let (source, rest) = bytes.split_first_chunk::<4>()?;
         let (behind, rest) = rest.split_first_chunk::<4>()?;
+        let (pages, rest) = rest.split_first_chunk::<4>()?;
+        let (listed, rest) = rest.split_first_chunk::<4>()?;
         let (length, rest) = rest.split_first_chunk::<4>()?;
         let (cursor, key) = match number(length)?.checked_sub(1) {
             None => (None, rest),
@@ -334,7 +340,8 @@ impl PagePosition {
                 (Some(text(cursor)?), key)
             }
         };
-        Some(Self { source: number(source)?, cursor, behind: number(behind)?, key: text(key)? })
+        let (pages, bytes) = (number(pages)?, number(listed)?);
+        Some(Self { source: number(source)?, cursor, behind: number(behind)?, key: text(key)?, pages, bytes })
     }
 
     pub(crate) fn encode(&self, kind: u8) -> String {
@@ -345,6 +352,8 @@ impl PagePosition {
             &[kind],
             &number(self.source)[..],
             &number(self.behind),
+            &number(self.pages),
+            &number(self.bytes),
             &number(length),
             cursor.unwrap_or_default().as_bytes(),
             self.key.as_bytes(),

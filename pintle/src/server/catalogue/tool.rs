@@ -341,7 +341,9 @@ impl ToolRoute {
     }
 
     /// Declares that a task of this tool that was not done when its process ended runs again in another one: from the top, over the
-    /// answers that it has and the values of its [`once`](crate::server::Cx::once) actions. Other tasks fail then.
+    /// answers that it has and the values of its [`once`](crate::server::Cx::once) actions. Other tasks fail then. A call of a session over
+    /// HTTP that is no task runs again too, if processes share the session (`Http::shared`) and its client resumes the stream at another
+    /// one.
     ///
     /// What the handler does besides, it does again. What it takes from the request has to be in the record of the call: a handler that
     /// takes an [`Extension`](crate::server::Extension) or the [`HttpHead`](crate::server::HttpHead) is refused by

@@ -74,9 +74,12 @@ impl ChangeInbox {
         wake(inbox);
     }
 
-    /// Adds a notification of an extension. It replaces an older one with the same key.
+    /// Adds a notification of an extension, unless it is for another session. It replaces an older one with the same key.
     pub(super) fn add_notice(&self, notice: &Arc<Notice>) {
         let mut inbox = self.lock();
+        if notice.session.is_some() && notice.session != inbox.owner.session {
+            return;
+        }
         if notice.key.is_some() {
             inbox.notices.retain(|other| (&other.method, &other.key) != (&notice.method, &notice.key));
         }

@@ -1,4 +1,4 @@
-use std::{fmt, sync::Arc};
+use std::{fmt, num::NonZeroU64, sync::Arc};
 
 use serde_json::Value;
 
@@ -9,11 +9,18 @@ use crate::server::Principal;
 /// It goes to the subscriptions whose filter has `member`, and to the sessions that declared the extension and are
 /// [granted](crate::server::Installation::grants) something of it. A slow listener does not delay others: it may miss notices,
 /// but the latest one of a [`key`](Self::key) is never dropped in favour of an earlier one.
+#[derive(Clone)]
 pub struct Notice {
     pub(crate) member: String,
     pub(crate) method: String,
     pub(crate) params: Value,
     pub(crate) key: Option<String>,
+    /// The id of the task that it is about.
+    pub(crate) task: Option<String>,
+    /// The number of the session that it is for, if it is for one.
+    pub(crate) session: Option<NonZeroU64>,
+    /// Whether it comes from a provider that is no mounted server, so that its URIs are those of the provider.
+    pub(crate) is_provided: bool,
     fits: Option<Arc<Fits>>,
     visible: Option<Arc<Visible>>,
 }
@@ -28,7 +35,9 @@ impl Notice {
             Value::Object(params) => Value::Object(params),
             other => serde_json::json!({ "value": other }),
         };
-        Self { member: member.into(), method: method.into(), params, key: None, fits: None, visible: None }
+        let (member, method) = (member.into(), method.into());
+        let (key, task, session, is_provided) = (None, None, None, false);
+        Self { member, method, params, key, task, session, is_provided, fits: None, visible: None }
     }
 
     /// Restricts the notification to listeners that are granted a matching value: what a subscription's filter has as `member`, or what the
@@ -59,10 +68,46 @@ impl Notice {
         self
     }
 
+    /// Restricts the notification to the listeners that are granted a list with the id of a task, which is also its
+    /// [key](Self::key), and the member `taskId` of its params.
+    ///
+    /// Clients of a server that this one is mounted in know the task by another id. They are sent the notification with that one, if their
+    /// subscription names it in `taskIds`.
+    ///
+    /// ```
+    /// use pintle::server::Notice;
+    /// use serde_json::json;
+    ///
+    /// let params = json!({ "taskId": "t-1", "line": "compiling" });
+    /// let notice = Notice::new("taskIds", "notifications/tasks/output", params).about_task("t-1");
+    /// ```
+    #[must_use]
+    pub fn about_task(mut self, id: impl Into<String>) -> Self {
+        let id = id.into();
+        if let Some(params) = self.params.as_object_mut() {
+            params.insert("taskId".to_owned(), id.as_str().into());
+        }
+        self.key = Some(id.clone());
+        self.task = Some(id);
+        self
+    }
+
     /// Sets the key. Among pending notices with the same key, only the latest is sent.
     #[must_use]
     pub fn key(mut self, key: impl Into<String>) -> Self {
         self.key = Some(key.into());
+        self
+    }
+
+    /// Sends the notification to the session of this number, without a subscription.
+    #[cfg(feature = "client")]
+    pub(crate) fn in_session(mut self, number: u64) -> Option<Self> {
+        self.session = Some(NonZeroU64::new(number)?);
+        Some(self)
+    }
+
+    pub(crate) fn of_provider(mut self) -> Self {
+        self.is_provided = true;
         self
     }
 
@@ -73,7 +118,13 @@ impl Notice {
 
     /// Returns whether a listener that was granted this receives it.
     pub(crate) fn is_for(&self, granted: Option<&Value>) -> bool {
-        granted.is_some_and(|granted| self.fits.as_ref().is_none_or(|fits| fits(granted)))
+        let names = |granted: &Value, task: &str| {
+            granted.as_array().is_some_and(|ids| ids.iter().any(|id| id.as_str() == Some(task)))
+        };
+        granted.is_some_and(|granted| {
+            self.task.as_deref().is_none_or(|task| names(granted, task))
+                && self.fits.as_ref().is_none_or(|fits| fits(granted))
+        })
     }
 }
 

@@ -45,6 +45,7 @@ impl Recipient<'_> {
     /// Serializes a notification of an extension, if the client wants it and may see it.
     pub(crate) fn extension_notification(&self, notice: &Notice) -> Option<Vec<u8>> {
         let wanted = match self.listener.tag() {
+            tag if notice.session.is_some() => tag.is_none(),
             Some(_) => notice.is_for(self.listener.grants(&notice.member)),
             None => notice.is_for(self.granted(notice).as_ref()),
         };

@@ -52,6 +52,14 @@ impl Gates {
         self.is_empty() || self.judge(&request()) != Decision::Hide
     }
 
+    /// Has the gates decide about a subscription to a resource, and report it. [`watching`](Self::watching) makes the decision.
+    pub(crate) fn subscribing(&self, scope: &Scope<'_>, entry: Entry<'_>, backend: Option<&str>, uri: &str) {
+        if !self.is_empty() {
+            let request = GateRequest::new(*scope, Access::Subscribe, entry);
+            self.judge(&request.backend(backend).uri(Some(uri)));
+        }
+    }
+
     /// Decides whether the caller may be notified of changes of a resource.
     pub(crate) fn watching(
         &self,
@@ -62,8 +70,10 @@ impl Gates {
     ) -> Decision {
         match self.is_empty() {
             true => Decision::Allow,
-            false => self
-                .judge(&GateRequest::new(*scope, Access::Subscribe, entry).backend(backend).uri(Some(uri))),
+            false => {
+                let request = GateRequest::new(*scope, Access::Subscribe, entry).repeated();
+                self.judge(&request.backend(backend).uri(Some(uri)))
+            }
         }
     }
 }

@@ -19,6 +19,8 @@ pub struct GateRequest<'a> {
     pub backend: Option<&'a str>,
     /// The URI that is read, watched or completed, if the entry is a resource or a template.
     pub uri: Option<&'a str>,
+    /// Whether a decision that was made is made again, such as for each notification of a subscription.
+    pub(crate) is_repeated: bool,
     /// The arguments of a call, as text.
     text: Option<&'a str>,
     arguments: OnceCell<Result<JsonObject, String>>,
@@ -26,7 +28,8 @@ pub struct GateRequest<'a> {
 
 impl<'a> GateRequest<'a> {
     pub(crate) fn new(scope: Scope<'a>, access: Access, entry: Entry<'a>) -> Self {
-        Self { scope, access, entry, backend: None, uri: None, text: None, arguments: OnceCell::new() }
+        let (backend, uri, text, arguments) = (None, None, None, OnceCell::new());
+        Self { scope, access, entry, backend, uri, is_repeated: false, text, arguments }
     }
 
     pub(crate) fn backend(self, backend: Option<&'a str>) -> Self {
@@ -35,6 +38,10 @@ impl<'a> GateRequest<'a> {
 
     pub(crate) fn uri(self, uri: Option<&'a str>) -> Self {
         Self { uri, ..self }
+    }
+
+    pub(crate) fn repeated(self) -> Self {
+        Self { is_repeated: true, ..self }
     }
 
     pub(crate) fn arguments_text(self, text: Option<&'a str>) -> Self {

@@ -5,13 +5,16 @@ use std::{sync::Arc, time::Duration};
 use pintle_types::{Message, Response, RpcError};
 
 use super::{
+    node_link::RETRY,
     session::{
         channel::Channel,
         log::{Appended, EventId, EventLog, MissedEvents, Replay},
         nodes::message::{MessageBody, StreamOpening, decode},
     },
     shared::HttpShared,
+    take_over::{TakeOver, take_over},
 };
+use crate::server::call::context::RequestContext;
 
 /// The interval in which the writer of a stream is asked to go on, and a writer that is gone is found.
 const INTERVAL: Duration = Duration::from_secs(5);
@@ -19,44 +22,85 @@ const INTERVAL: Duration = Duration::from_secs(5);
 /// Sends the events that another process appends to a stream, until it ends. `last` is the last event that was read.
 ///
 /// The log has the events; the writer only notifies this process of them, so nothing is missed or repeated if a notification is
-/// lost. If the writer is gone, its calls are answered with an error, once, whichever process finds it.
-async fn follow(shared: Arc<HttpShared>, channel: Arc<Channel>, mut last: EventId, opening: StreamOpening) {
+/// lost. If the writer is gone, one process, whichever finds it first, goes on with a call that is recorded, or answers the calls with an
+/// error.
+async fn follow(
+    shared: Arc<HttpShared>,
+    channel: Arc<Channel>,
+    mut last: EventId,
+    mut opening: StreamOpening,
+    context: Arc<RequestContext>,
+) {
     let session = channel.session.id;
-    let following = shared.follow(session, last.stream);
-    let owner = opening.owner();
-    loop {
-        let gone = match owner {
-            Some(owner) => {
-                let follow = MessageBody::Follow { stream: last.stream };
-                matches!(shared.send_to_node(owner, session, follow).await, Ok(false))
-            }
-            // Of a service without a fleet, which is not running.
-            None => true,
-        };
+    let log = shared.settings().log.clone();
+    'writer: loop {
+        let owner = opening.owner();
+        let following = shared.follow(session, last.stream, owner);
         loop {
-            match shared.settings().log.after(&session.to_string(), last).await {
-                Ok(Replay::Events(MissedEvents { events, ended, .. })) => {
-                    for event in events {
-                        last = event.id;
-                        channel.deliver(Some(event.id), event.data).await;
+            let mut wait = INTERVAL;
+            let gone = match owner {
+                Some(owner) => {
+                    let follow = MessageBody::Follow { stream: last.stream };
+                    shared.send_to_node(owner, session, follow).await.map_or_else(
+                        |_| {
+                            wait = RETRY;
+                            false
+                        },
+                        |is_there| !is_there,
+                    )
+                }
+                // Of a service without a fleet, which is not running.
+                None => true,
+            };
+            loop {
+                match log.after(&session.to_string(), last).await {
+                    Ok(Replay::Events(MissedEvents { events, ended, opening: described })) => {
+                        for event in events {
+                            last = event.id;
+                            channel.deliver(Some(event.id), event.data).await;
+                        }
+                        if ended {
+                            return channel.over();
+                        }
+                        if let Some(described) = decode::<StreamOpening>(&described)
+                            && described.owner().is_some()
+                        {
+                            opening = described;
+                            if opening.owner() != owner {
+                                continue 'writer;
+                            }
+                        }
                     }
-                    if ended {
-                        return channel.over();
+                    // The session has ended, or the reader is too slow. It is told when it resumes.
+                    Ok(Replay::Gone) => return channel.over(),
+                    Err(error) => {
+                        tracing::warn!(%error, "the event log failed: a stream waits for it");
+                        wait = RETRY;
                     }
                 }
-                // The session has ended, or the reader is too slow. It is told when it resumes.
-                Ok(Replay::Gone) => return channel.over(),
-                Err(error) => tracing::warn!(%error, "the event log failed: a stream waits for it"),
-            }
-            if gone || following.stream.is_abandoned() {
-                let log = &shared.settings().log;
-                if end_abandoned(&**log, &session.to_string(), last, &opening).await {
-                    continue;
+                if gone || following.stream.is_abandoned() {
+                    match take_over(&shared, &channel.session, last, &opening, &context).await {
+                        TakeOver::Runs(exchange, newest, line) => {
+                            drop(following);
+                            channel.deliver(Some(newest), line).await;
+                            return exchange.go_on(channel, newest).await;
+                        }
+                        TakeOver::Late => {
+                            // The other one has to be able to say that it goes on.
+                            following.stream.advance(RETRY).await;
+                            continue;
+                        }
+                        TakeOver::Failed => return channel.over(),
+                        TakeOver::Unrecorded => {}
+                    }
+                    if end_abandoned(&*log, &session.to_string(), last, &opening).await {
+                        continue;
+                    }
+                    return channel.over();
                 }
-                return channel.over();
-            }
-            if !following.stream.advance(INTERVAL).await {
-                break;
+                if !following.stream.advance(wait).await {
+                    break;
+                }
             }
         }
     }
@@ -100,8 +144,15 @@ async fn end_abandoned(
 
 impl HttpShared {
     /// Has a channel send the events that another process appends to its stream, after `last`.
-    pub(super) fn follow_stream(self: &Arc<Self>, channel: &Arc<Channel>, last: EventId, opening: &[u8]) {
+    pub(super) fn follow_stream(
+        self: &Arc<Self>,
+        channel: &Arc<Channel>,
+        last: EventId,
+        opening: &[u8],
+        context: &Arc<RequestContext>,
+    ) {
         let opening = decode(opening).unwrap_or_default();
-        channel.set_work(Box::pin(follow(self.clone(), channel.clone(), last, opening)));
+        let following = follow(self.clone(), channel.clone(), last, opening, context.clone());
+        channel.set_work(Box::pin(following));
     }
 }

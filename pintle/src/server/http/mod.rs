@@ -8,6 +8,7 @@ mod edge;
 pub mod fleet_kit;
 mod follow;
 mod frame;
+mod node_events;
 mod node_link;
 mod origin;
 mod post;
@@ -21,6 +22,7 @@ mod shared;
 mod shutdown;
 mod spans;
 mod stateless;
+mod take_over;
 
 pub use self::edge::acceptor::Shutdown;
 pub use self::edge::body::{BodyLimits, ReadBodyError, read_body};

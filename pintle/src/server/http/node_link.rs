@@ -12,7 +12,6 @@ use std::{
 
 use bytes::Bytes;
 use pintle_proto::server::Change;
-use pintle_types::{Frame, Message, method};
 use tokio::{
     runtime::Handle,
     sync::Notify,
@@ -26,16 +25,13 @@ use super::{
         Session,
         id::SessionId,
         nodes::{
-            NodeEvent, NodeId, Nodes,
-            message::{MessageBody, NodeMessage, PublishedChanges, decode, encode},
+            NodeId, Nodes,
+            message::{MessageBody, NodeMessage, PublishedChanges, encode},
         },
     },
     shared::HttpShared,
 };
-use crate::{
-    Ended,
-    server::changes::{Audience, ChangeLink, notice::Notice},
-};
+use crate::server::changes::{Audience, ChangeLink, notice::Notice};
 
 /// The state of a service in its fleet. It is empty without one.
 #[derive(Default)]
@@ -43,9 +39,9 @@ pub(super) struct NodeLink {
     tasks: OnceLock<NodeTasks>,
     changes: Arc<UnpublishedChanges>,
     /// The streams of other processes that are read here.
-    followed: Mutex<HashMap<(SessionId, u64), Arc<FollowedStream>>>,
+    pub(super) followed: Mutex<HashMap<(SessionId, u64), Arc<FollowedStream>>>,
     /// How often messages of the others may have been lost.
-    gaps: AtomicU64,
+    pub(super) gaps: AtomicU64,
 }
 
 /// The tasks that receive messages and publish changes, aborted on drop.
@@ -62,14 +58,23 @@ impl Drop for NodeTasks {
 struct UnpublishedChanges {
     pending: Mutex<PublishedChanges>,
     added: Notify,
+    /// Whether some are being published.
+    publishing: AtomicBool,
+    published: Notify,
 }
 
 /// The number of resources, and the bytes of their URIs, that are published one by one.
 const MAX_UPDATES: usize = 1024;
 const MAX_BYTES: usize = 64 << 10;
 
+/// The time that a process takes to leave its fleet.
+const LEAVE: Duration = Duration::from_secs(2);
+
+/// How often a message that has to arrive is sent if it fails.
+const ATTEMPTS: usize = 30;
+
 /// The time after which a connection to the other processes that failed is tried again.
-const RETRY: Duration = Duration::from_secs(1);
+pub(super) const RETRY: Duration = Duration::from_secs(1);
 
 impl UnpublishedChanges {
     fn add(&self, server: &str, change: &Change) {
@@ -102,12 +107,31 @@ impl UnpublishedChanges {
     async fn publish(self: Arc<Self>, nodes: Arc<dyn Nodes>) {
         loop {
             self.added.notified().await;
-            let changes = std::mem::take(&mut *self.pending.lock().unwrap_or_else(PoisonError::into_inner));
+            let changes = {
+                let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+                self.publishing.store(true, Ordering::Release);
+                std::mem::take(&mut *pending)
+            };
             let changes = encode(&changes);
             while let Err(error) = nodes.publish(changes.clone()).await {
                 tracing::warn!(%error, "a change could not be published to the other processes: it is tried again");
                 sleep(RETRY).await;
             }
+            self.publishing.store(false, Ordering::Release);
+            self.published.notify_waiters();
+        }
+    }
+
+    /// Waits until all changes are published.
+    async fn flush(&self) {
+        loop {
+            // Created before looking, or a notification in between would be missed.
+            let published = self.published.notified();
+            let is_empty = self.pending.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
+            if is_empty && !self.publishing.load(Ordering::Acquire) {
+                return;
+            }
+            published.await;
         }
     }
 }
@@ -143,9 +167,11 @@ impl ChangeLink for PublishLink {
 /// A stream of another process that is read here.
 #[derive(Default)]
 pub(super) struct FollowedStream {
-    advanced: Notify,
-    /// Whether the other process does not know the stream.
-    abandoned: AtomicBool,
+    pub(super) advanced: Notify,
+    /// The process that writes it.
+    pub(super) owner: Option<NodeId>,
+    /// Whether the other process does not know the stream, or is gone.
+    pub(super) abandoned: AtomicBool,
 }
 
 impl FollowedStream {
@@ -178,8 +204,14 @@ impl Drop for Following {
 
 impl HttpShared {
     /// Registers the reader of a stream of another process.
-    pub(super) fn follow(self: &Arc<Self>, session: SessionId, stream: u64) -> Following {
-        let (key, followed) = ((session, stream), Arc::<FollowedStream>::default());
+    pub(super) fn follow(
+        self: &Arc<Self>,
+        session: SessionId,
+        stream: u64,
+        owner: Option<NodeId>,
+    ) -> Following {
+        let followed = Arc::new(FollowedStream { owner, ..FollowedStream::default() });
+        let key = (session, stream);
         let mut all = self.link.followed.lock().unwrap_or_else(PoisonError::into_inner);
         all.insert(key, followed.clone());
         drop(all);
@@ -210,6 +242,22 @@ impl HttpShared {
         });
     }
 
+    /// Leaves the fleet, once all changes are published. If that takes too long, the others find that this process is gone.
+    pub(super) async fn leave_fleet(&self) {
+        let Some(nodes) = self.settings().nodes.clone() else { return };
+        let leaving = async {
+            self.link.changes.flush().await;
+            nodes.close().await
+        };
+        match timeout(LEAVE, leaving).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::debug!(%error, "the other processes are not told that this one stops"),
+            Err(_) => {
+                tracing::warn!("changes could not be published to the other processes before this one stops")
+            }
+        }
+    }
+
     /// Sends a message to the other processes that have a session. Returns their number.
     pub(super) async fn send_to_others(&self, session: SessionId, body: MessageBody) -> io::Result<usize> {
         let Some(nodes) = self.settings().nodes.clone() else { return Ok(0) };
@@ -228,6 +276,29 @@ impl HttpShared {
         runtime.spawn(async move {
             if let Err(error) = shared.send_to_others(session, body).await {
                 tracing::warn!(%error, "a message did not reach the other processes of a session");
+            }
+        });
+    }
+
+    /// Sends a message to the other processes that have a session, in a task, until they have it. It may arrive twice.
+    pub(super) fn notify_until_sent(self: &Arc<Self>, session: SessionId, body: MessageBody) {
+        if self.settings().nodes.is_none() {
+            return;
+        }
+        let Ok(runtime) = Handle::try_current() else { return };
+        let shared = Arc::downgrade(self);
+        runtime.spawn(async move {
+            for _ in 0..ATTEMPTS {
+                let Some(shared) = shared.upgrade() else { return };
+                match shared.send_to_others(session, body.clone()).await {
+                    Ok(_) => return,
+                    Err(error) => tracing::warn!(
+                        %error,
+                        "a message did not reach the other processes of a session: it is sent again"
+                    ),
+                }
+                drop(shared);
+                sleep(RETRY).await;
             }
         });
     }
@@ -254,21 +325,32 @@ impl HttpShared {
     }
 
     /// Joins the other processes that have a session.
-    pub(super) async fn join_others(self: &Arc<Self>, session: SessionId) -> io::Result<()> {
+    ///
+    /// If they may have found since the last time that this process was gone, the answers to what it has asked meanwhile may be lost.
+    pub(super) async fn join_others(self: &Arc<Self>, session: &Session) -> io::Result<()> {
         let settings = self.settings();
         let Some(nodes) = &settings.nodes else { return Ok(()) };
         self.connect();
-        nodes.join(&session.to_string(), settings.idle_session).await
-    }
-
-    /// Joins the other processes that have a session again, if they may have found since that this process was gone.
-    pub(super) async fn rejoin_others(self: &Arc<Self>, session: &Session) -> io::Result<()> {
         let gaps = self.link.gaps.load(Ordering::Acquire);
-        if !session.is_joined_after(gaps) {
-            self.join_others(session.id).await?;
-            session.set_joined_after(gaps);
+        // Until it is done again, the session may be used for so long.
+        let life = settings.idle_session.saturating_add(settings.idle_session / 4);
+        nodes.join(&session.id.to_string(), life).await?;
+        let was_gone = !session.is_joined_after(gaps);
+        session.set_joined_after(gaps);
+        if was_gone {
+            session.lose_answers();
         }
         Ok(())
+    }
+
+    /// Joins the other processes that have a session again, if they may have found since that this process was gone, or will forget it
+    /// before the session expires.
+    pub(super) async fn rejoin_others(self: &Arc<Self>, session: &Session) -> io::Result<()> {
+        let is_joined = session.is_joined_after(self.link.gaps.load(Ordering::Acquire));
+        match is_joined && !session.is_joined_before(self.settings().idle_session / 4) {
+            true => Ok(()),
+            false => self.join_others(session).await,
+        }
     }
 
     /// Leaves the other processes that have a session.
@@ -278,126 +360,6 @@ impl HttpShared {
             let _ = nodes.leave(&session.to_string()).await;
         }
     }
-
-    async fn handle(self: &Arc<Self>, received: NodeEvent) {
-        match received {
-            NodeEvent::Message(bytes) => {
-                let message: Option<NodeMessage> = decode(&bytes);
-                if let Some((message, id)) =
-                    message.and_then(|message| SessionId::parse(&message.session).map(|id| (message, id)))
-                    && let Ok(node) = message.node.parse()
-                {
-                    self.handle_message(id, node, message.body);
-                }
-            }
-            NodeEvent::Change(bytes) => {
-                if let Some(changes) = decode(&bytes) {
-                    self.handle_changes(&changes);
-                }
-            }
-            NodeEvent::Gap => {
-                tracing::warn!("messages of other processes were lost: all clients are notified of changes");
-                self.link.gaps.fetch_add(1, Ordering::AcqRel);
-                self.change_hub.publish_all();
-                self.lose_answers();
-                let shared = Arc::downgrade(self);
-                drop(tokio::spawn(rejoin_all(shared)));
-            }
-        }
-    }
-
-    fn handle_changes(&self, changes: &PublishedChanges) {
-        if let Choice::One(server) = &self.settings().choice
-            && server.snapshot().service.info().name != changes.server
-        {
-            return;
-        }
-        let lists = [
-            (changes.tools, Change::Tools),
-            (changes.prompts, Change::Prompts),
-            (changes.resources, Change::Resources),
-        ];
-        lists.iter().filter(|(changed, _)| *changed).for_each(|(_, change)| self.change_hub.publish(change));
-        for uri in &changes.updated {
-            self.change_hub.publish(&Change::Resource(uri.as_str().into()));
-        }
-        if changes.all {
-            self.change_hub.publish_all();
-        }
-    }
-
-    fn handle_message(self: &Arc<Self>, id: SessionId, node: NodeId, body: MessageBody) {
-        if let MessageBody::Advance { stream, running } = body {
-            let followed = self.link.followed.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(followed) = followed.get(&(id, stream)) {
-                followed.abandoned.store(!running, Ordering::Relaxed);
-                followed.advanced.notify_one();
-            }
-            return;
-        }
-        let session = self.sessions.find(id);
-        if let MessageBody::Follow { stream } = body {
-            let channel = session.and_then(|session| session.channel(stream));
-            let running = channel.is_some();
-            if let Some(channel) = channel {
-                channel.follow(node);
-            }
-            let shared = self.clone();
-            drop(tokio::spawn(async move {
-                let _ = shared.send_to_node(node, id, MessageBody::Advance { stream, running }).await;
-            }));
-            return;
-        }
-        let Some(session) = session else { return };
-        match body {
-            MessageBody::Deliver { message } => session.deliver(message.as_bytes()),
-            MessageBody::End => {
-                self.sessions.remove(id);
-                session.end(Ended::Stopped);
-                let shared = self.clone();
-                drop(tokio::spawn(async move { shared.leave_others(id).await }));
-            }
-            MessageBody::Record => {
-                let settings = self.settings();
-                drop(tokio::spawn(async move {
-                    if let Some(store) = &settings.store
-                        && let Ok(Some(stored)) = store.get(&id.to_string(), settings.idle_session).await
-                    {
-                        session.adopt(&stored);
-                    }
-                }));
-            }
-            MessageBody::Listen { stream } => {
-                for line in session.set_remote_get_stream(node, stream) {
-                    session.push(line);
-                }
-            }
-            MessageBody::Unlisten => session.clear_remote_get_stream(node),
-            MessageBody::Joined if session.has_own_get_stream() => {
-                let shared = self.clone();
-                drop(tokio::spawn(async move {
-                    let _ = shared.send_to_node(node, id, MessageBody::Listen { stream: None }).await;
-                }));
-            }
-            MessageBody::Push { line } => session.push_here(line.into()),
-            _ => {}
-        }
-    }
-}
-
-/// Tells the others which sessions this process uses, until that works.
-async fn rejoin_all(shared: Weak<HttpShared>) {
-    while let Some(shared) = shared.upgrade() {
-        let Some(store) = shared.settings().store.clone() else { return };
-        match shared.keep_written(&*store).await {
-            Ok(()) => return,
-            Err(error) => {
-                tracing::warn!(%error, "the sessions of this process could not be joined: it is tried again")
-            }
-        }
-        drop((store, shared));
-        sleep(RETRY).await;
-    }
 }
 
 async fn receive(shared: Weak<HttpShared>, nodes: Arc<dyn Nodes>) {
@@ -405,54 +367,11 @@ async fn receive(shared: Weak<HttpShared>, nodes: Arc<dyn Nodes>) {
         let received = nodes.receive().await;
         let Some(shared) = shared.upgrade() else { return };
         match received {
-            Ok(received) => shared.handle(received).await,
+            Ok(received) => shared.handle_node_event(received).await,
             Err(error) => {
                 tracing::warn!(%error, "messages of other processes cannot be received: it is tried again");
                 drop(shared);
                 sleep(RETRY).await;
-            }
-        }
-    }
-}
-
-impl Session {
-    /// Handles a message that the client has sent to another process.
-    fn deliver(&self, message: &[u8]) {
-        use pintle_proto::server::Inbound;
-        let Ok(frame @ Frame::One(Message::Response(_) | Message::Notification(_))) =
-            Frame::parse(message, 1)
-        else {
-            return;
-        };
-        match self.receive(&self.server.snapshot().service, frame) {
-            Inbound::Answer(answer) => self.answer(answer),
-            Inbound::Cancel(ticket) => self.cancel(ticket),
-            // The call has ended, or another process runs it.
-            _ => {}
-        }
-    }
-}
-
-impl HttpShared {
-    /// Returns the answers and cancellations among messages, if there are other processes: they may be for a call of theirs.
-    pub(super) fn forwardable(&self, frame: &Frame) -> Vec<Bytes> {
-        if self.settings().nodes.is_none() {
-            return Vec::new();
-        }
-        let is_forwardable = |message: &&Message| match message {
-            Message::Response(_) => true,
-            Message::Notification(notification) => notification.method == method::NOTIFICATIONS_CANCELLED,
-            Message::Request(_) => false,
-        };
-        match frame {
-            Frame::One(message) => Some(message)
-                .filter(is_forwardable)
-                .map(|message| message.to_vec().into())
-                .into_iter()
-                .collect(),
-            Frame::Batch(items) => {
-                let messages = items.iter().filter_map(|item| item.as_ref().ok()).filter(is_forwardable);
-                messages.map(|message| message.to_vec().into()).collect()
             }
         }
     }

@@ -267,7 +267,7 @@ impl HttpRequestCx {
             EndpointRequest::Resume { session, last_event_id } => {
                 let session = find(session).await?;
                 session.set_initialized();
-                get_stream::resume(shared, &session, last_event_id, extensions.clone()).await?
+                get_stream::resume(shared, &session, last_event_id, &self.context).await?
             }
             EndpointRequest::End { session } => {
                 let session = find(session).await?;

@@ -64,6 +64,7 @@ impl Http {
         let cut = if within(grace, self.0.calls.idle()).await { 0 } else { self.0.calls.cut(&shut_down()) };
         within(ABORT_GRACE, self.0.calls.idle()).await;
         self.end_sessions();
+        self.0.leave_fleet().await;
         Drained { finished: running.saturating_sub(cut), cut }
     }
 
@@ -97,5 +98,9 @@ impl DrainService for Http {
 
     fn end_sessions(&self) {
         Self::end_sessions(self);
+    }
+
+    fn leave_fleet(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(self.0.leave_fleet())
     }
 }

@@ -18,7 +18,7 @@ use tokio::{
 use crate::{
     Ended, Result,
     server::{Server, ServingHandle, serving::Stop},
-    transport::{Listener, Stream},
+    transport::{Listener, Stream, open_files},
 };
 
 /// The limit on concurrent connections. Further ones wait to be accepted.
@@ -59,6 +59,7 @@ pub(super) async fn serve(server: Server, mut listener: Listener, stop: Arc<Stop
             Ok(Ok(stream)) => connections.serve(&server, stream),
             Ok(Err(error)) if is_connection_error(&error) => {}
             Ok(Err(error)) => {
+                let error = open_files::explained(error);
                 tracing::warn!("failed to accept a connection, retrying: {error}");
                 delay = Some(Box::pin(sleep(RETRY_DELAY)));
             }

@@ -26,6 +26,8 @@ pub(crate) trait AnyProvider: Send + Sync {
     fn find<'a>(&'a self, cx: Cx, target: &'a Target<'_>) -> ProviderFuture<'a, Option<ProvidedEntry>>;
     fn handle(self: Arc<Self>, cx: Cx) -> HandlerFuture;
     fn handles_any_method(&self) -> bool;
+    fn methods(&self) -> Vec<String>;
+    fn is_whole_server(&self) -> bool;
     fn claims_state(&self) -> bool;
     fn names(&self, list: ListKind) -> Vec<String>;
     fn check(&self) -> crate::Result<()>;
@@ -85,6 +87,14 @@ impl<P: Provider> AnyProvider for P {
 
     fn handles_any_method(&self) -> bool {
         Provider::handles_any_method(self)
+    }
+
+    fn methods(&self) -> Vec<String> {
+        Provider::methods(self)
+    }
+
+    fn is_whole_server(&self) -> bool {
+        Provider::is_whole_server(self)
     }
 
     fn claims_state(&self) -> bool {

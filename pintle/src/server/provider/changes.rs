@@ -63,6 +63,12 @@ impl ProviderChanges {
         self.publish(&Change::Resource(uri.into()));
     }
 
+    /// Sends clients a notification of an extension. One [about a task](Notice::about_task) of the provider goes to the subscriptions that
+    /// were [granted](crate::server::ProviderSubscription::grant_task) that task, with the id that their clients know.
+    pub fn tell(&self, notice: Notice) {
+        self.publish_notice(&Arc::new(notice.of_provider()));
+    }
+
     /// Has the server read the capabilities and instructions again.
     pub fn capabilities_changed(&self) {
         self.refresh();
@@ -88,7 +94,15 @@ impl ChangeLink for ProviderChanges {
     }
 
     fn publish_notice(&self, notice: &Arc<Notice>) {
-        self.server.publish_notice(notice);
+        if !notice.is_provided || !self.prefixes.iter().any(Prefix::changes_uris) {
+            return self.server.publish_notice(notice);
+        }
+        // The result of a task that has ended may have resources. That of a task of a mounted server has passed its mounts.
+        let mut notice = Notice::clone(notice);
+        if let Some(content) = notice.params.pointer_mut("/result/content") {
+            self.prefixes.iter().rev().for_each(|prefix| prefix.add_to_content(content));
+        }
+        self.server.publish_notice(&Arc::new(notice));
     }
 
     fn refresh(&self) {

@@ -36,7 +36,7 @@ enum DefinitionSource {
     Unknown,
     /// The caller may not see the entry.
     Hidden,
-    Value(Box<Definition>),
+    Value(Arc<Definition>),
     Tool(Arc<ToolRoute>),
     Prompt(Arc<PromptRoute>),
     Resource(Arc<ResourceRoute>),
@@ -76,7 +76,9 @@ impl ProvidedEntry {
     /// Writes the name, URI or URI template with this prefix.
     pub(crate) fn prefixed(mut self, prefix: &Prefix) -> Self {
         match &mut self.source {
-            DefinitionSource::Value(definition) if self.prefixes.is_empty() => definition.prefix(prefix),
+            DefinitionSource::Value(definition) if self.prefixes.is_empty() => {
+                Arc::make_mut(definition).prefix(prefix)
+            }
             _ => self.prefixes.push(prefix.clone()),
         }
         self
@@ -146,7 +148,7 @@ impl ProvidedEntry {
     pub(crate) fn edited(mut self, edit: impl FnOnce(Definition) -> Definition) -> Self {
         if let Some(mut definition) = self.definition() {
             self.prefixes.drain(..).for_each(|prefix| definition.prefix(&prefix));
-            self.source = DefinitionSource::Value(Box::new(edit(definition)));
+            self.source = DefinitionSource::Value(Arc::new(edit(definition)));
         }
         self
     }
@@ -269,7 +271,7 @@ macro_rules! from_definitions {
     ($($definition:ident: $kind:ident),*) => {$(
         impl From<$definition> for ProvidedEntry {
             fn from(definition: $definition) -> Self {
-                Self::new(DefinitionSource::Value(Box::new(Definition::$kind(definition))))
+                Self::new(DefinitionSource::Value(Arc::new(Definition::$kind(definition))))
             }
         }
     )*};

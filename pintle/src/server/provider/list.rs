@@ -12,6 +12,9 @@ use crate::server::{
 
 /// The number of pages of providers that one request reads.
 const MAX_PROVIDER_PAGES: usize = 32;
+/// The limits of the list of one provider, in pages and bytes of entries. The rest is left out.
+const MAX_LISTED_PAGES: usize = 1_000;
+const MAX_LISTED_BYTES: usize = 64 << 20;
 
 /// Answers a list request of a server with providers: first the entries of the server, then those of each provider.
 pub(crate) async fn list(cx: Cx, list: ListKind) -> Outcome {
@@ -76,6 +79,7 @@ async fn fill(
         let found = known.provider.list(cx.clone(), list, request).await?;
         pages += 1;
         let backend = known.provider.name();
+        let bytes: usize = found.entries.iter().map(|entry| entry.as_str().len()).sum();
         let first = position.continue_at(found.entries.len(), |at| {
             found.entries.get(at).and_then(|entry| key(list, entry)).unwrap_or_default()
         });
@@ -92,17 +96,42 @@ async fn fill(
             (position.behind, position.key) = (behind, key);
             page.push(&entry);
         }
-        let more = found.cursor.is_some();
-        position = match found.cursor {
-            None => PagePosition { source: position.source + 1, ..PagePosition::default() },
-            cursor => PagePosition { source: position.source, cursor, ..PagePosition::default() },
-        };
+        let next = after(&position, found.cursor, bytes);
+        if let Err(reason) = next {
+            tracing::warn!(%backend, ?list, reason, "the rest of the list of a provider is left out");
+        }
+        let more = matches!(next, Ok(Some(_)));
+        let following = PagePosition { source: position.source + 1, ..PagePosition::default() };
+        position = next.ok().flatten().unwrap_or(following);
         // Without a page size, a page of the provider is one of the list.
         if more && page.size == usize::MAX && page.entries.count > 0 {
             return Ok(Some(position));
         }
     }
     Ok(None)
+}
+
+/// Returns where the list of a provider continues after a page of so many bytes; `None` at its end.
+///
+/// # Errors
+///
+/// The reason why the list is not continued: it has no end, or is too long.
+fn after(
+    position: &PagePosition,
+    cursor: Option<String>,
+    bytes: usize,
+) -> Result<Option<PagePosition>, &'static str> {
+    if cursor.is_none() {
+        return Ok(None);
+    }
+    let (pages, bytes) = (position.pages.saturating_add(1), position.bytes.saturating_add(bytes));
+    if cursor == position.cursor {
+        return Err("its next page is the same again");
+    }
+    if pages >= MAX_LISTED_PAGES || bytes >= MAX_LISTED_BYTES {
+        return Err("it has too many pages or bytes");
+    }
+    Ok(Some(PagePosition { source: position.source, cursor, pages, bytes, ..PagePosition::default() }))
 }
 
 /// Returns whether the gates of the server show an entry. If there are any, one that cannot be decoded is hidden.

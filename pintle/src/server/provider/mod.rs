@@ -6,6 +6,7 @@ pub(crate) mod conflicts;
 pub(crate) mod definitions;
 pub(crate) mod entry;
 pub(crate) mod list;
+pub(crate) mod methods;
 pub(crate) mod mount;
 pub(crate) mod page;
 pub(crate) mod prefix;
@@ -13,9 +14,12 @@ pub(crate) mod registry;
 pub(crate) mod search;
 pub(crate) mod subscribing;
 pub(crate) mod subscription;
+pub(crate) mod task_id;
+pub(crate) mod tasks;
 #[cfg(test)]
 mod tests;
 pub(crate) mod transform;
+pub(crate) mod watched_tasks;
 pub(crate) mod watches;
 
 use std::{
@@ -97,6 +101,10 @@ pub trait Provider: Send + Sync + 'static {
     /// it too. A list of which nothing is declared is not requested, and `listChanged` and `subscribe` are for providers that
     /// report [changes](Self::attach).
     ///
+    /// A provider with [methods](Self::methods) of its own, or that [answers any](Self::handles_any_method), may also offer `extensions`,
+    /// `experimental` capabilities and `tasks`. The server declares those of all of its providers; of two that declare different
+    /// settings for the same extension, those of the first.
+    ///
     /// It is read when the provider is added, when the server starts, and when the provider
     /// [reports a change](ProviderChanges).
     fn capabilities(&self) -> ServerCapabilities;
@@ -148,11 +156,18 @@ pub trait Provider: Send + Sync + 'static {
     fn handle(&self, cx: Cx) -> impl Future<Output = Outcome> + Send;
 
     /// Returns whether [`handle`](Self::handle) also answers requests of methods that neither the protocol nor the server defines,
-    /// such as those of extensions, and of tasks. The first provider that returns `true` gets them, and the server declares its
-    /// [capabilities](Self::capabilities) unchanged, with extensions and experimental ones. It is read as they are. The default
-    /// is `false`.
+    /// such as those of extensions, and of tasks. It is read when the [capabilities](Self::capabilities) are. The default is `false`.
+    ///
+    /// Of several such providers, the first gets a request that [declares](Self::capabilities) the extension that its method is named
+    /// after: `clock/wind` is one of `com.example/clock`. If none does, the request is refused.
     fn handles_any_method(&self) -> bool {
         false
+    }
+
+    /// Returns the methods that neither the protocol nor the server defines and that [`handle`](Self::handle) answers. The first provider
+    /// that has a method gets its requests. It is read when the [capabilities](Self::capabilities) are.
+    fn methods(&self) -> Vec<String> {
+        Vec::new()
     }
 
     /// Returns whether the server claims the `requestState` of a call before [`handle`](Self::handle) runs, so that it is used
@@ -191,7 +206,8 @@ pub trait Provider: Send + Sync + 'static {
     }
 
     /// Prepares a subscription of a client, before it is acknowledged: a `resources/subscribe` of a session, or a
-    /// `subscriptions/listen`, also one to changes of lists only. `uris` are the resources that may be of this provider.
+    /// `subscriptions/listen`, also one to changes of lists only. `uris` are the resources that may be of this provider. The tasks of this
+    /// provider that the client wants to be notified of are in the params of the call: see [`ProviderSubscription::grant_task`].
     ///
     /// A provider that reports changes to all clients alike need not care. The default accepts everything.
     ///
@@ -240,6 +256,12 @@ pub trait Provider: Send + Sync + 'static {
     /// that they are of this provider: layers of a server may.
     #[doc(hidden)]
     fn has_unlisted(&self) -> bool {
+        false
+    }
+
+    /// Returns whether the server is the one behind, as far as clients see: ids of tasks are not changed.
+    #[doc(hidden)]
+    fn is_whole_server(&self) -> bool {
         false
     }
 
@@ -322,6 +344,10 @@ impl<P: Provider> Provider for Arc<P> {
         (**self).handles_any_method()
     }
 
+    fn methods(&self) -> Vec<String> {
+        (**self).methods()
+    }
+
     fn claims_state(&self) -> bool {
         (**self).claims_state()
     }
@@ -373,6 +399,10 @@ impl<P: Provider> Provider for Arc<P> {
 
     fn has_unlisted(&self) -> bool {
         (**self).has_unlisted()
+    }
+
+    fn is_whole_server(&self) -> bool {
+        (**self).is_whole_server()
     }
 
     fn is_gated(&self) -> bool {

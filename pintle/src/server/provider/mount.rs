@@ -17,12 +17,13 @@ use super::{
     page::{ProviderPage, key},
     prefix::Prefix,
     subscription::ProviderSubscription,
+    watched_tasks,
 };
 use crate::{
     Error,
     server::{
         ConnectionEvent, Cx, ListKind, PageRequest, RequestError, Scope, SessionHandle, Target,
-        access::required::Required,
+        access::required::Required, gate::admission::permit,
     },
 };
 
@@ -139,31 +140,18 @@ impl<P: Provider> Mount<P> {
             return None;
         }
         let mut rewritten = None;
-        for member in ["contents", "content", "messages"] {
+        // The result of a call that became a task is a member of the task.
+        for member in ["contents", "content", "messages", "result"] {
             let Ok(Some(mut value)) = result.decode_member::<Value>(member) else { continue };
-            self.outer_content(&mut value);
+            match (member, value.get_mut("content")) {
+                ("result", None) => continue,
+                ("result", Some(content)) => self.prefix.add_to_content(content),
+                _ => self.prefix.add_to_content(&mut value),
+            }
             let value = to_raw_value(&value).ok()?;
             rewritten = Some(rewritten.as_ref().unwrap_or(result).with(member, &value));
         }
         rewritten
-    }
-
-    /// Rewrites the URIs of contents of resources, of links to them and of embedded ones, in a list or one by one.
-    fn outer_content(&self, value: &mut Value) {
-        match value {
-            Value::Array(items) => items.iter_mut().for_each(|item| self.outer_content(item)),
-            Value::Object(item) => {
-                if let Some(Value::String(uri)) = item.get_mut("uri") {
-                    *uri = self.prefix.add(ListKind::Resources, uri);
-                }
-                for member in ["resource", "content"] {
-                    if let Some(inner) = item.get_mut(member) {
-                        self.outer_content(inner);
-                    }
-                }
-            }
-            _ => {}
-        }
     }
 }
 
@@ -225,14 +213,29 @@ impl<P: Provider> Provider for Mount<P> {
     }
 
     async fn handle(&self, cx: Cx) -> Outcome {
+        // The rights for an entry were checked when it was found.
+        if ListKind::of_method(cx.method()).is_none()
+            && cx.target().is_none_or(|target| matches!(target, Target::Task(_)))
+        {
+            if !self.required.shows(cx.left()) {
+                return Outcome::Failed(RpcError::method_not_found(cx.method()));
+            }
+            if let Err(refused) = permit(&cx, &self.required, cx.method()) {
+                return refused;
+            }
+        }
         let method = cx.method().to_owned();
         let cx = cx.rewritten(|params| self.inner_params(&method, params));
         self.outer_outcome(self.provider.handle(cx).await)
     }
 
-    /// Methods have no prefix, and need no rights.
+    /// Methods have no prefix.
     fn handles_any_method(&self) -> bool {
-        self.prefix.namespace().is_empty() && self.required.is_nothing() && self.provider.handles_any_method()
+        self.provider.handles_any_method()
+    }
+
+    fn methods(&self) -> Vec<String> {
+        self.provider.methods()
     }
 
     fn claims_state(&self) -> bool {
@@ -268,6 +271,8 @@ impl<P: Provider> Provider for Mount<P> {
     async fn subscribe(&self, cx: Cx, uris: Vec<String>) -> Result<ProviderSubscription, RequestError> {
         let strip = |uri: &String| self.prefix.strip(ListKind::Resources, uri).map(|uri| uri.to_string());
         let inner: Vec<_> = uris.iter().filter_map(strip).collect();
+        // Whoever has lost the rights has no tasks here either.
+        let cx = if self.required.is_met(cx.left()) { cx } else { watched_tasks::of_provider(cx, &[]) };
         let subscribed = self.provider.subscribe(cx, inner).await?;
         Ok(subscribed.renamed(|uri| self.prefix.add(ListKind::Resources, uri)))
     }

@@ -1,5 +1,7 @@
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use crate::server::{ListKind, Target};
 
 /// How the names of a mounted provider are written: `git_status` for the tool `status` of the namespace `git`.
@@ -92,6 +94,24 @@ impl Prefix {
                 format!("{scheme}{}/{rest}", self.namespace)
             }
             ListKind::Resources | ListKind::Templates => key.to_owned(),
+        }
+    }
+
+    /// Writes the URIs of contents of resources, of links to them and of embedded ones with the namespace, in a list or one by one.
+    pub(crate) fn add_to_content(&self, value: &mut Value) {
+        match value {
+            Value::Array(items) => items.iter_mut().for_each(|item| self.add_to_content(item)),
+            Value::Object(item) => {
+                if let Some(Value::String(uri)) = item.get_mut("uri") {
+                    *uri = self.add(ListKind::Resources, uri);
+                }
+                for member in ["resource", "content"] {
+                    if let Some(inner) = item.get_mut(member) {
+                        self.add_to_content(inner);
+                    }
+                }
+            }
+            _ => {}
         }
     }
 

@@ -20,6 +20,7 @@ use super::{
     definitions::DefinitionCache,
     entry::{Definition, ProvidedEntry},
     page::ProviderPage,
+    watched_tasks::WatchedTasks,
 };
 use crate::server::{
     ConnectionEvent, Cx, ListKind, PageRequest, RequestError, Scope, Target, catalogue::lists,
@@ -37,6 +38,8 @@ pub(crate) struct RegisteredProvider {
     definitions: Arc<DefinitionCache>,
     /// Whether it is still a provider of the server.
     pub(crate) link: RemovalMark,
+    /// The tasks that clients of the server are notified of.
+    pub(crate) watched_tasks: Arc<WatchedTasks>,
 }
 
 /// A mark that a provider was removed from its server. Clones share it.
@@ -85,6 +88,8 @@ struct DeclaredFacts {
     capabilities: ServerCapabilities,
     instructions: Option<String>,
     handles_any_method: bool,
+    methods: Vec<String>,
+    is_whole_server: bool,
     is_gated: bool,
 }
 
@@ -92,13 +97,23 @@ impl DeclaredFacts {
     fn of(provider: &dyn AnyProvider) -> Self {
         let instructions = provider.instructions().filter(|text| !text.trim().is_empty());
         let instructions = instructions.map(|text| format!("## {}\n\n{text}", provider.name()));
-        let handles_any_method = provider.handles_any_method();
-        let is_gated = provider.is_gated();
-        Self { capabilities: provider.capabilities(), instructions, handles_any_method, is_gated }
+        Self {
+            capabilities: provider.capabilities(),
+            instructions,
+            handles_any_method: provider.handles_any_method(),
+            methods: provider.methods(),
+            is_whole_server: provider.is_whole_server(),
+            is_gated: provider.is_gated(),
+        }
     }
 }
 
 impl DeclaredFacts {
+    /// Returns whether the provider answers methods that the protocol does not define.
+    fn has_methods(&self) -> bool {
+        self.handles_any_method || !self.methods.is_empty()
+    }
+
     /// Adds the capabilities that depend on methods which the protocol does not define. Those of the server come first.
     fn declare_rest(&self, capabilities: &mut ServerCapabilities) {
         fn unite(all: &mut Option<JsonObject>, more: Option<&JsonObject>) {
@@ -109,10 +124,16 @@ impl DeclaredFacts {
         let provided = &self.capabilities;
         unite(&mut capabilities.extensions, provided.extensions.as_ref());
         unite(&mut capabilities.experimental, provided.experimental.as_ref());
-        if capabilities.tasks.is_none() {
-            capabilities.tasks.clone_from(&provided.tasks);
+        match (&mut capabilities.tasks, &provided.tasks) {
+            (Some(all), Some(more)) => {
+                all.list = all.list.take().or_else(|| more.list.clone());
+                all.cancel = all.cancel.take().or_else(|| more.cancel.clone());
+                all.requests = all.requests.take().or_else(|| more.requests.clone());
+            }
+            (all, Some(more)) => *all = Some(more.clone()),
+            (_, None) => {}
         }
-        for (name, settings) in &provided.extra {
+        for (name, settings) in provided.extra.iter().filter(|_| self.is_whole_server) {
             capabilities.extra.entry(name).or_insert_with(|| settings.clone());
         }
     }
@@ -122,7 +143,13 @@ impl RegisteredProvider {
     /// Reads what a provider declares.
     pub(crate) fn new(provider: Arc<dyn AnyProvider>) -> Self {
         let declared = Arc::new(DeclaredFacts::of(&*provider));
-        Self { provider, declared, definitions: Arc::default(), link: RemovalMark::default() }
+        Self {
+            provider,
+            declared,
+            definitions: Arc::default(),
+            link: RemovalMark::default(),
+            watched_tasks: Arc::default(),
+        }
     }
 
     fn removed() -> Self {
@@ -136,10 +163,29 @@ impl RegisteredProvider {
         &self.declared.capabilities
     }
 
+    /// Returns whether the provider has a handler of a method.
+    pub(crate) fn has_method(&self, method: &str) -> bool {
+        self.declared.methods.iter().any(|own| own == method)
+    }
+
+    /// Returns whether the provider answers any method.
+    pub(crate) fn handles_any_method(&self) -> bool {
+        self.declared.handles_any_method
+    }
+
+    /// Returns the names of the extensions that it has declared.
+    pub(crate) fn extensions(&self) -> impl Iterator<Item = &str> {
+        self.declared.capabilities.extensions.iter().flat_map(|declared| declared.keys().map(String::as_str))
+    }
+
     /// Reads again what the provider declares. Returns it if that is something else now.
     pub(crate) fn refreshed(&self) -> Option<Self> {
-        let (definitions, link) = (self.definitions.clone(), self.link.clone());
-        let refreshed = Self { definitions, link, ..Self::new(self.provider.clone()) };
+        let refreshed = Self {
+            definitions: self.definitions.clone(),
+            link: self.link.clone(),
+            watched_tasks: self.watched_tasks.clone(),
+            ..Self::new(self.provider.clone())
+        };
         (refreshed.declared != self.declared).then_some(refreshed)
     }
 
@@ -155,6 +201,14 @@ impl RegisteredProvider {
     fn may_have(&self, target: &Target<'_>) -> bool {
         ListKind::of(target).is_some_and(|list| self.offers(list))
     }
+}
+
+/// An entry of a provider.
+pub(crate) struct FoundEntry {
+    /// The number of the provider.
+    pub(crate) number: usize,
+    pub(crate) provider: Arc<dyn AnyProvider>,
+    pub(crate) entry: ProvidedEntry,
 }
 
 /// The failure of a provider to find an entry.
@@ -181,6 +235,7 @@ impl From<FindError> for RequestError {
 impl Providers {
     /// Adds a provider: in the place of one that was removed, or as the last one.
     pub(crate) fn push(&mut self, provider: RegisteredProvider) {
+        self.log_settings(&provider);
         match self.0.iter_mut().find(|known| known.link.is_removed()) {
             Some(place) => *place = provider,
             None => self.0.push(provider),
@@ -195,10 +250,29 @@ impl Providers {
     }
 
     /// Replaces a provider by itself, refreshed, unless it was removed.
-    pub(crate) fn replace(&mut self, refreshed: RegisteredProvider) {
+    pub(crate) fn replace(&mut self, refreshed: &RegisteredProvider) {
         if let Some(known) = self.0.iter_mut().find(|known| Arc::ptr_eq(&known.provider, &refreshed.provider))
         {
-            *known = refreshed;
+            *known = refreshed.clone();
+            self.log_settings(refreshed);
+        }
+    }
+
+    /// Logs the extensions of a provider that another one has declared with different settings.
+    fn log_settings(&self, provider: &RegisteredProvider) {
+        let declared = provider.declared.capabilities.extensions.iter().flatten();
+        for (name, settings) in declared.filter(|_| provider.declared.has_methods()) {
+            let others = self.0.iter().filter(|known| !Arc::ptr_eq(&known.provider, &provider.provider));
+            let of_other = |known: &RegisteredProvider| {
+                let extensions = known.declared.capabilities.extensions.as_ref()?;
+                extensions.get(name).filter(|other| *other != settings).map(drop)
+            };
+            if let Some(other) = others.into_iter().find(|known| of_other(known).is_some()) {
+                let (one, other) = (provider.provider.name(), other.provider.name());
+                tracing::warn!(
+                    "`{one}` and `{other}` declare the extension `{name}` with different settings; those of the first are used"
+                );
+            }
         }
     }
 
@@ -220,11 +294,14 @@ impl Providers {
         cx: &Cx,
         target: &Target<'_>,
         count: usize,
-    ) -> Result<Option<(Arc<dyn AnyProvider>, ProvidedEntry)>, FindError> {
+    ) -> Result<Option<FoundEntry>, FindError> {
         let mut failed = None;
-        for known in self.0.iter().take(count).filter(|known| known.may_have(target)) {
+        let known = self.0.iter().enumerate().take(count);
+        for (number, known) in known.filter(|(_, known)| known.may_have(target)) {
             match known.provider.find(cx.clone(), target).await {
-                Ok(Some(entry)) => return Ok(Some((known.provider.clone(), entry))),
+                Ok(Some(entry)) => {
+                    return Ok(Some(FoundEntry { number, provider: known.provider.clone(), entry }));
+                }
                 Ok(None) => {}
                 Err(error) => {
                     let backend = || known.provider.name().into_owned();
@@ -255,9 +332,19 @@ impl Providers {
         })
     }
 
-    /// Returns the provider of methods that neither the protocol nor the server defines, if there is one.
-    pub(crate) fn of_any_method(&self) -> Option<&Arc<dyn AnyProvider>> {
-        self.0.iter().find(|known| known.declared.handles_any_method).map(|known| &known.provider)
+    /// Returns whether a provider answers methods that neither the protocol nor the server defines.
+    pub(crate) fn has_methods(&self) -> bool {
+        self.0.iter().any(|known| known.declared.has_methods())
+    }
+
+    /// Returns whether the server is that of one provider, as far as clients see.
+    pub(crate) fn is_whole_server(&self) -> bool {
+        self.0.iter().any(|known| known.declared.is_whole_server)
+    }
+
+    /// Returns the methods that providers have handlers of.
+    pub(crate) fn methods(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().flat_map(|known| known.declared.methods.iter().map(String::as_str))
     }
 
     /// Returns whether a provider has gates of its own.
@@ -267,7 +354,7 @@ impl Providers {
 
     /// Adds the capabilities of the providers.
     pub(crate) fn declare(&self, capabilities: &mut ServerCapabilities) {
-        if let Some(known) = self.0.iter().find(|known| known.declared.handles_any_method) {
+        for known in self.0.iter().filter(|known| known.declared.has_methods()) {
             known.declared.declare_rest(capabilities);
         }
         let is_true = |flag: Option<bool>| flag == Some(true);

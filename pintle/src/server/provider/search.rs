@@ -282,6 +282,10 @@ impl<P: Provider> Provider for ToolSearch<P> {
         self.provider.handles_any_method()
     }
 
+    fn methods(&self) -> Vec<String> {
+        self.provider.methods()
+    }
+
     fn claims_state(&self) -> bool {
         self.provider.claims_state()
     }

@@ -7,7 +7,7 @@ use pintle_types::{RawObject, RpcError, method};
 use serde_json::{Value, value::to_raw_value};
 use tokio::task::JoinSet;
 
-use super::{any::AnyProvider, subscription::ProviderSubscription};
+use super::{any::AnyProvider, subscription::ProviderSubscription, watched_tasks};
 use crate::server::{Cx, ListKind, RequestError, Target};
 
 /// A subscription that the providers accept.
@@ -29,12 +29,13 @@ pub(crate) async fn prepare(cx: &Cx, params: RawObject) -> Result<AcceptedSubscr
     let limit = cx.snapshot().service.bounds().watched;
     let targets = crate::target::targets(cx.method(), &params);
     let uris: Vec<_> = targets.iter().take(limit).map(|target| target.name().to_owned()).collect();
-    let held = subscribe(cx, uris).await;
+    let mut held = subscribe(cx, uris).await;
     if cx.method() == method::RESOURCES_SUBSCRIBE {
         let refused = held.refused().next().map(|(_, error)| Outcome::Failed(error.clone()));
         return refused.map_or(Ok(AcceptedSubscription { params, held }), Err);
     }
     let params = without_refused(&params, &held).unwrap_or(params);
+    let params = watched_tasks::settle(cx, params, &mut held)?;
     Ok(AcceptedSubscription { params, held })
 }
 
@@ -84,20 +85,29 @@ pub(crate) async fn subscribe(cx: &Cx, uris: Vec<String>) -> ProviderSubscriptio
     }
     // A session subscribes to resources only; the others may listen to changes of lists.
     let is_listening = !cx.call().is_in_session();
-    asked.retain(|(_, uris)| is_listening || !uris.is_empty());
+    let wanted = watched_tasks::wanted(cx);
     let mut all = ProviderSubscription::new();
     let mut joined = JoinSet::new();
-    for (provider, uris) in asked {
-        let cx = cx.clone();
+    for (number, (provider, uris)) in asked.into_iter().enumerate() {
+        if !is_listening && uris.is_empty() {
+            continue;
+        }
+        let tasks: Vec<_> = wanted.iter().filter(|task| task.provider == number).collect();
+        let cx = watched_tasks::of_provider(cx.clone(), &tasks);
         joined.spawn(async move {
             let subscribed = provider.subscribe(cx, uris.clone()).await;
-            subscribed.unwrap_or_else(|error| refuse_all(&uris, error))
+            (number, subscribed.unwrap_or_else(|error| refuse_all(&uris, error)))
         });
     }
     let mut refused: HashMap<String, (usize, RpcError)> = HashMap::new();
     while let Some(subscribed) = joined.join_next().await {
         // A provider that panics takes no part.
-        for (uri, error) in subscribed.map(|subscribed| all.join(subscribed)).unwrap_or_default() {
+        let Ok((number, mut subscribed)) = subscribed else { continue };
+        let granted = subscribed.take_granted_tasks();
+        if let Some(known) = snapshot.providers.get(number) {
+            watched_tasks::join(&mut all, known, number, &granted, &wanted);
+        }
+        for (uri, error) in all.join(subscribed) {
             refused.entry(uri).or_insert((0, error)).0 += 1;
         }
     }

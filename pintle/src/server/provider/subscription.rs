@@ -8,6 +8,7 @@ use pintle_types::RpcError;
 pub struct ProviderSubscription {
     held: Vec<Box<dyn Any + Send>>,
     refused: Vec<(String, RpcError)>,
+    granted_tasks: Vec<String>,
 }
 
 impl ProviderSubscription {
@@ -32,13 +33,30 @@ impl ProviderSubscription {
         self.refused.iter().map(|(uri, error)| (&**uri, error))
     }
 
+    /// Grants one of the tasks that the subscription names: those in `taskIds` of the filter, in the params of the call, are tasks of
+    /// this provider, with its ids. The client is sent the [notices](crate::server::Notice::about_task) about it, with the id that the
+    /// client knows. A task that is not granted is left out of the acknowledgement, and the client polls it.
+    pub fn grant_task(&mut self, id: impl Into<String>) {
+        self.granted_tasks.push(id.into());
+    }
+
+    /// Returns the tasks that were granted.
+    pub fn granted_tasks(&self) -> impl Iterator<Item = &str> {
+        self.granted_tasks.iter().map(String::as_str)
+    }
+
+    /// Takes the tasks that were granted, to give them other ids.
+    pub(crate) fn take_granted_tasks(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.granted_tasks)
+    }
+
     /// Renames the resources that were refused.
     pub(crate) fn renamed(mut self, rename: impl Fn(&str) -> String) -> Self {
         self.refused.iter_mut().for_each(|(uri, _)| *uri = rename(uri));
         self
     }
 
-    /// Takes over what another provider keeps. What it refused is up to the caller.
+    /// Takes over what another provider keeps. What it refused and granted is up to the caller.
     pub(crate) fn join(&mut self, other: Self) -> Vec<(String, RpcError)> {
         self.held.extend(other.held);
         other.refused
@@ -47,6 +65,9 @@ impl ProviderSubscription {
 
 impl fmt::Debug for ProviderSubscription {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ProviderSubscription").field("refused", &self.refused).finish_non_exhaustive()
+        f.debug_struct("ProviderSubscription")
+            .field("refused", &self.refused)
+            .field("granted_tasks", &self.granted_tasks)
+            .finish_non_exhaustive()
     }
 }

@@ -9,7 +9,7 @@ pub struct AuditRecord<'a> {
     pub time_ms: u64,
     /// The name of the principal; `@local` or `@anonymous` for callers without one.
     pub principal: &'a str,
-    /// The method of the protocol, or what comes nearest: `list`, `complete`, `subscribe`, `read` or `call`.
+    /// The method of the protocol, or what comes nearest: `complete`, `subscribe`, `read` or `call`.
     pub access: &'static str,
     /// The name or URI.
     pub name: &'a str,

@@ -1,12 +1,16 @@
 //! Rules: a gate that is configured.
 
 pub(crate) mod audit;
+pub(crate) mod memory_rates;
+pub mod rate_kit;
+pub(crate) mod rate_store;
 mod rates;
 pub(crate) mod rule;
+mod shared_rates;
 
 use std::{
     fmt,
-    sync::{Arc, PoisonError, RwLock},
+    sync::{Arc, OnceLock, PoisonError, RwLock},
     time::{Duration, SystemTime},
 };
 
@@ -16,6 +20,7 @@ use serde::Deserialize;
 
 use self::{
     audit::AuditRecord,
+    rate_store::RateStore,
     rates::Rates,
     rule::{Match, Rule, RuleDecision, RuleSubject},
 };
@@ -70,11 +75,13 @@ pub struct Rules(Arc<RulesInner>);
 struct RulesInner {
     current: RwLock<Arc<CurrentRules>>,
     audit: Option<Box<Audit>>,
+    /// The store of rates that are shared.
+    rates: OnceLock<Arc<dyn RateStore>>,
 }
 
 type Audit = dyn Fn(&AuditRecord<'_>) + Send + Sync;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct CurrentRules {
     set: RuleSet,
     rates: Rates,
@@ -99,21 +106,50 @@ impl Rules {
     ///
     /// A rule is wrong; the error has its name or number.
     pub fn new(set: RuleSet) -> Result<Self> {
-        let current = RwLock::new(Arc::new(CurrentRules::new(set)?));
-        Ok(Self(Arc::new(RulesInner { current, audit: None })))
+        let current = RwLock::new(Arc::new(CurrentRules::new(set, None)?));
+        Ok(Self(Arc::new(RulesInner { current, audit: None, rates: OnceLock::new() })))
     }
 
-    /// Creates a gate that reports every decision about a completion, read or call to a function, which must not block.
+    /// Creates a gate that reports every decision about a completion, read, call or subscription to a function, which must not block.
     ///
     /// # Errors
     ///
     /// A rule is wrong; the error has its name or number.
     pub fn audited(set: RuleSet, audit: impl Fn(&AuditRecord<'_>) + Send + Sync + 'static) -> Result<Self> {
-        let current = RwLock::new(Arc::new(CurrentRules::new(set)?));
-        Ok(Self(Arc::new(RulesInner { current, audit: Some(Box::new(audit)) })))
+        let current = RwLock::new(Arc::new(CurrentRules::new(set, None)?));
+        Ok(Self(Arc::new(RulesInner { current, audit: Some(Box::new(audit)), rates: OnceLock::new() })))
     }
 
-    /// Replaces the rules. Counts of rates begin anew. Notify clients with [`Server::tools_changed`](crate::server::Server::tools_changed)
+    /// Counts the calls of the rates together with the other processes that have the same store, such as `pintle_redis::Redis`, and the
+    /// same rules. The first store stays.
+    ///
+    /// Calls are taken in blocks of a sixteenth of a limit, so that most need no request to the store. A limit may be exceeded by one
+    /// block of each process for a moment, which is missing afterwards. While the store cannot be reached, each process applies the whole
+    /// limit by itself.
+    ///
+    /// ```
+    /// use pintle::server::{MemoryRateStore, Rules};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let rules = Rules::new(serde_json::from_str(
+    ///     r#"{"rules": [{"rate": {"calls": 300, "seconds": 60}, "decision": "allow"}]}"#,
+    /// )?)?;
+    /// // In production: `pintle_redis::Redis::connect(url).await?`.
+    /// let rules = rules.share_rates(MemoryRateStore::new());
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn share_rates(self, store: impl RateStore) -> Self {
+        let store: Arc<dyn RateStore> = Arc::new(store);
+        if self.0.rates.set(store.clone()).is_ok() {
+            let set = self.current().set.clone();
+            let next = Arc::new(CurrentRules { set, rates: Rates::new(Some(store)) });
+            *self.0.current.write().unwrap_or_else(PoisonError::into_inner) = next;
+        }
+        self
+    }
+
+    /// Replaces the rules. Counts of rates begin anew, unless they are [shared](Self::share_rates). Notify clients with [`Server::tools_changed`](crate::server::Server::tools_changed)
     /// and its kin.
     ///
     /// # Errors
@@ -124,7 +160,7 @@ impl Rules {
         if current.set == set {
             return Ok(());
         }
-        let next = Arc::new(CurrentRules::new(set)?);
+        let next = Arc::new(CurrentRules::new(set, self.0.rates.get().cloned())?);
         *self.0.current.write().unwrap_or_else(PoisonError::into_inner) = next;
         Ok(())
     }
@@ -164,7 +200,8 @@ impl Rules {
     fn report(&self, subject: &RuleSubject<'_>, decision: &Decision, rule: Option<String>) {
         let Some(audit) = self.0.audit.as_ref() else { return };
         let access = match subject.access {
-            Access::List | Access::Subscribe => return,
+            Access::List => return,
+            Access::Subscribe => "subscribe",
             Access::Complete => "complete",
             Access::Read => "read",
             Access::Call => "call",
@@ -221,7 +258,7 @@ impl Gate for Rules {
             // What is allowed is reported when it is counted, once per call.
             let is_counted = matches!(decision, Decision::Allow | Decision::Confirm(_))
                 && matches!(subject.access, Access::Call | Access::Read);
-            if !is_counted {
+            if !is_counted && !request.is_repeated {
                 self.report(subject, &decision, rule.and_then(|number| current.label(number)));
             }
             decision
@@ -237,7 +274,7 @@ impl Gate for Rules {
             for (number, rule) in current.set.rules.iter().enumerate().take(last.saturating_add(1)) {
                 if let Some(limit) = &rule.rate
                     && rule.matches(subject) == Match::Yes
-                    && let Some(longer) = current.rates.take(number, limit, subject)
+                    && let Some(longer) = current.rates.take((number, rule.name.as_deref()), limit, subject)
                 {
                     (wait, decided) = (wait.max(Some(longer)), Some(number));
                     decision = Decision::Limit(longer);
@@ -250,13 +287,13 @@ impl Gate for Rules {
 }
 
 impl CurrentRules {
-    fn new(set: RuleSet) -> Result<Self> {
+    fn new(set: RuleSet, rates: Option<Arc<dyn RateStore>>) -> Result<Self> {
         let numbered = set.rules.iter().enumerate();
         let faults: Vec<_> = numbered
             .filter_map(|(number, rule)| Some(format!("{}: {}", label(number, rule), rule.fault()?)))
             .collect();
         match faults.is_empty() {
-            true => Ok(Self { set, rates: Rates::default() }),
+            true => Ok(Self { set, rates: Rates::new(rates) }),
             false => Err(Error::misuse(faults.join("\n"))),
         }
     }

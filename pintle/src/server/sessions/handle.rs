@@ -1,14 +1,19 @@
 use std::{
     any::Any,
     fmt,
-    sync::{Arc, Weak},
+    sync::{Arc, OnceLock, Weak},
     time::Duration,
 };
 
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use pintle_proto::{Peer, inputs::AskError, server::Change};
 use pintle_types::{
     Message, Notification, RawObject, method, plain_error,
     schema::{InputRequest, ListRootsResult, Root},
+};
+use ring::{
+    digest::{SHA256, digest},
+    rand::{SecureRandom as _, SystemRandom},
 };
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::sync::oneshot;
@@ -19,6 +24,8 @@ use super::{
     values::{MAX_VALUES, NotStored},
 };
 use crate::telemetry::{self, RequestFacts, SpanKind};
+#[cfg(feature = "client")]
+use crate::transport::{PushDemand, TransportKind};
 
 /// A handle to a live session: a client of an older revision that has made a handshake, on any transport.
 ///
@@ -54,6 +61,23 @@ impl SessionHandle {
     /// HTTP, which is a credential.
     pub fn id(&self) -> Option<u64> {
         Some(self.live().ok()?.facts().number)
+    }
+
+    /// Returns a name that no other session has, in any process: for what is stored for longer than a process lives. It does not reveal
+    /// the session id of HTTP. `None` if the session has ended, or the system has no random numbers.
+    pub fn unique_name(&self) -> Option<String> {
+        static PROCESS: OnceLock<Option<String>> = OnceLock::new();
+        let live = self.live().ok()?;
+        if let Some(id) = live.shared_id() {
+            return Some(URL_SAFE_NO_PAD.encode(digest(&SHA256, id.as_bytes())));
+        }
+        // Another process has a session of the same number.
+        let process = PROCESS.get_or_init(|| {
+            let mut bytes = [0; 16];
+            SystemRandom::new().fill(&mut bytes).ok()?;
+            Some(URL_SAFE_NO_PAD.encode(bytes))
+        });
+        Some(format!("{}.{}", process.as_deref()?, live.facts().number))
     }
 
     /// Returns the client; `None` if the session has ended.
@@ -154,9 +178,8 @@ impl SessionHandle {
         self.answer(SessionRequest::Custom(request)).await
     }
 
-    /// Sends a request of another server, outside of any call, and returns its answer. An error of the client is that of the
-    /// answer.
-    #[cfg(feature = "client")]
+    /// Sends a request that is in the shapes of the client, outside of any call, and returns its answer. An error of the client is
+    /// that of the answer.
     pub(crate) async fn forward_request(
         &self,
         request: InputRequest,
@@ -298,6 +321,21 @@ impl SessionHandle {
     pub(crate) fn mark_overlaid(&self) -> Result<(), SessionError> {
         self.live()?.server().set_session_tools();
         Ok(())
+    }
+
+    /// Returns whether the client wants messages that belong to no call: over HTTP, from when it opens a stream for them.
+    #[cfg(feature = "client")]
+    pub(crate) fn push_demand(&self) -> PushDemand {
+        let Ok(live) = self.live() else { return PushDemand::always() };
+        if live.transport() != TransportKind::Http {
+            return PushDemand::always();
+        }
+        let demand = live.facts().push_demand.get_or_init(PushDemand::later).clone();
+        // A stream that is opened after this finds the demand.
+        if live.has_push_stream() {
+            demand.want();
+        }
+        demand
     }
 
     /// Notifies the client of a change.

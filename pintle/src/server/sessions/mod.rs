@@ -8,13 +8,17 @@ pub(crate) mod values;
 use std::{
     pin::Pin,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
     },
 };
 
 use bytes::Bytes;
-use pintle_proto::{Peer, inputs::AskError, server::Engine};
+use pintle_proto::{
+    Peer,
+    inputs::AskError,
+    server::{Call, Engine},
+};
 use pintle_types::{RawObject, RequestId, method, schema::InputRequest};
 use tokio::{sync::oneshot, time::Instant};
 
@@ -24,7 +28,7 @@ use self::{
 };
 use crate::{
     server::{Server, changes::ChangeInbox},
-    transport::TransportKind,
+    transport::{PushDemand, TransportKind},
 };
 
 /// A session on any transport, as handles see it.
@@ -36,7 +40,23 @@ pub(crate) trait LiveSession: Send + Sync {
 
     fn principal(&self) -> Option<&str>;
 
+    /// Returns the secret id that the session has in every process, if it has one.
+    fn shared_id(&self) -> Option<String> {
+        None
+    }
+
     fn is_over(&self) -> bool;
+
+    /// Records the answers and actions of a call, if another process can go on with it. `None` if nobody can.
+    fn save_call<'a>(&'a self, _: &'a Call) -> Option<SavingCall<'a>> {
+        None
+    }
+
+    /// Returns whether the client receives messages that belong to no call.
+    #[cfg(feature = "client")]
+    fn has_push_stream(&self) -> bool {
+        true
+    }
 
     /// Sends a request that belongs to no call. The answer is sent to `reply`, which is dropped if the session ends.
     fn request(&self, request: SessionRequest, reply: ReplySender) -> Result<(), SessionError>;
@@ -54,6 +74,9 @@ pub(crate) trait LiveSession: Send + Sync {
     /// Ends the session.
     fn close(self: Arc<Self>) -> SessionEnding;
 }
+
+/// The recording of a call.
+pub(crate) type SavingCall<'a> = Pin<Box<dyn Future<Output = Result<(), String>> + Send + 'a>>;
 
 /// The end of a session. It begins when it is polled.
 pub(crate) type SessionEnding = Pin<Box<dyn Future<Output = Result<(), SessionError>> + Send>>;
@@ -107,11 +130,19 @@ pub(crate) struct SessionFacts {
     /// `None` if it exists for one request only.
     pub(crate) opened: Option<Instant>,
     pub(crate) values: SessionValues,
+    /// Whether the client wants messages that belong to no call, once somebody has asked for it.
+    #[cfg_attr(not(any(feature = "client", feature = "http-server")), allow(dead_code, reason = "relays use it"))]
+    pub(crate) push_demand: OnceLock<PushDemand>,
 }
 
 impl SessionFacts {
     pub(crate) fn new() -> Self {
-        Self { number: next_number(), opened: Some(Instant::now()), values: SessionValues::default() }
+        Self {
+            number: next_number(),
+            opened: Some(Instant::now()),
+            values: SessionValues::default(),
+            push_demand: OnceLock::new(),
+        }
     }
 }
 
@@ -124,7 +155,7 @@ pub(crate) fn next_number() -> u64 {
 /// The facts of all sessions that exist for one request only. No handle reaches them.
 #[cfg(feature = "http-server")]
 pub(crate) static TRANSIENT: SessionFacts =
-    SessionFacts { number: 0, opened: None, values: SessionValues::new() };
+    SessionFacts { number: 0, opened: None, values: SessionValues::new(), push_demand: OnceLock::new() };
 
 impl Server {
     /// Returns the live sessions of this server on all its transports, in the order in which they were opened. Clients of the

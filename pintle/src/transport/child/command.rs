@@ -9,6 +9,7 @@ use std::{
 };
 
 use super::{Child, Exit, Stderr};
+use crate::transport::open_files;
 
 /// A program to start as a [`Child`].
 ///
@@ -234,6 +235,10 @@ impl ChildCommand {
             }
             (io::ErrorKind::PermissionDenied, _) => {
                 format!("may not run `{program}`: make it executable, or give the program that runs it")
+            }
+            _ if open_files::are_exhausted(error) => {
+                let why = format!("could not start `{program}`: {}", open_files::explanation(error));
+                return io::Error::new(io::ErrorKind::ResourceBusy, why);
             }
             _ => format!("could not start `{program}`: {error}"),
         };

@@ -98,6 +98,10 @@ async fn what_hosts_ignore_is_an_error_at_the_start() {
         let route = tool("other", || async { "" }).meta(meta(json!({ "ui": fields })));
         Server::new("s", "1").with(Apps::new().app(clock())).tool(route)
     };
+    let old = |fields: Value| {
+        let route = tool("other", || async { "" }).meta(meta(fields));
+        Server::new("s", "1").with(Apps::new().app(clock())).tool(route)
+    };
     let page = |mime: &str, fields: Value| {
         let route = resource("ui://page", "page", || async { "" })
             .mime_type(mime)
@@ -120,7 +124,21 @@ async fn what_hosts_ignore_is_an_error_at_the_start() {
         (shown(json!({"visibility": ["app", "app"]})), "`model`, `app` or both"),
         (shown(json!({"visibility": "app"})), "no list"),
         (shown(json!("ui://clock/face")), "no object"),
+        (old(json!({"ui/resourceUri": URI})), "`ui/resourceUri` alone"),
+        (old(json!({"ui/resourceUri": "ui://old", "ui": {"resourceUri": URI}})), "another resource in `ui`"),
         (page("text/html", json!({})), "media type"),
+        (page("text/html;profile=mcp-app", json!("wide")), "`_meta.ui` is no object"),
+        (page("text/html;profile=mcp-app", json!({"resourceUri": URI})), "belongs to a tool"),
+        (page("text/html;profile=mcp-app", json!({"csp": {"connectDomains": [1]}})), "it is no text"),
+        (
+            page("text/html;profile=mcp-app", json!({"csp": {"connectDomains": "https://a.example"}})),
+            "`csp.connectDomains` is no list",
+        ),
+        (page("text/html;profile=mcp-app", json!({"permissions": ["camera"]})), "`permissions` is no object"),
+        (
+            page("text/html;profile=mcp-app", json!({"permissions": {"clipboard": {}}})),
+            "`permissions.clipboard`",
+        ),
         (page("text/html;profile=mcp-app", json!({"connectDomains": []})), "belongs in `_meta.ui.csp`"),
         (page("text/html;profile=mcp-app", json!({"csp": {"connect": []}})), "do not know `csp.connect`"),
         (page("text/html;profile=mcp-app", json!({"csp": {"connectDomains": ["a.example"]}})), "scheme"),

@@ -1,9 +1,14 @@
 //! Extensions of a client: their result types are resolved before a caller sees them.
 
+use std::sync::{Arc, Mutex};
+
 use pintle::{
     Client, Server,
-    client::{CallStart, ClientExtension, ClientInstallation, Mode, Report, Unresolved},
-    server::{Cx, Installation, IntoToolResult, Outcome, ProtocolExtension, tool},
+    client::{
+        CallStart, ClientExtension, ClientInstallation, Cx as ClientCx, Direction, Mode, Next, Question,
+        Report, Unresolved, around,
+    },
+    server::{Cx, Installation, IntoToolResult, Outcome, ProtocolExtension, ToolError, tool},
     types::{JsonObject, RawObject, RpcError, schema::CallToolResult},
 };
 use serde_json::json;
@@ -134,7 +139,7 @@ struct Tick {
 }
 
 struct Ticks {
-    seen: tokio::sync::mpsc::UnboundedSender<u32>,
+    seen: tokio::sync::mpsc::Sender<u32>,
     named: bool,
 }
 
@@ -145,7 +150,7 @@ impl ClientExtension for Ticks {
 
     fn install(self, clock: ClientInstallation) -> ClientInstallation {
         let clock = clock.on_notification("notifications/clock/tick", move |tick: Report<Tick>| {
-            let _ = self.seen.send(tick.turns);
+            let _ = self.seen.try_send(tick.turns);
         });
         if self.named { clock.named_by("clock/wind", "clock") } else { clock }
     }
@@ -156,7 +161,7 @@ async fn a_notification_of_an_extension_has_a_handler_in_both_eras_with_layers_a
     for (mode, layered) in
         [(Mode::Legacy, false), (Mode::Legacy, true), (Mode::Modern, false), (Mode::Modern, true)]
     {
-        let (seen, mut ticks) = tokio::sync::mpsc::unbounded_channel();
+        let (seen, mut ticks) = tokio::sync::mpsc::channel(8);
         let mut client = Client::new("c", "0").mode(mode).with(Ticks { seen, named: false });
         if layered {
             client = client.layer(&pintle::client::around(|cx, next: pintle::client::Next| next.run(cx)));
@@ -179,7 +184,7 @@ async fn a_request_of_an_extension_repeats_its_name_in_the_head() {
     let serving = server.serve_http("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", serving.address());
     for named in [false, true] {
-        let (seen, _ticks) = tokio::sync::mpsc::unbounded_channel();
+        let (seen, _ticks) = tokio::sync::mpsc::channel(8);
         let client = Client::new("c", "0").mode(Mode::Modern).with(Ticks { seen, named });
         let connection = client.connect(pintle::client::http::Http::new(&*url).unwrap()).await.unwrap();
         for clock in ["hall", "Küche"] {
@@ -196,7 +201,7 @@ async fn a_request_of_an_extension_repeats_its_name_in_the_head() {
 
 #[tokio::test]
 async fn a_handler_that_is_taken_is_refused_with_the_name_of_the_extension() {
-    let (seen, _ticks) = tokio::sync::mpsc::unbounded_channel();
+    let (seen, _ticks) = tokio::sync::mpsc::channel(8);
     let client = Client::new("c", "0")
         .on_notification("notifications/clock/tick", |_: Report<Tick>| {})
         .with(Ticks { seen, named: true });
@@ -208,4 +213,58 @@ async fn a_handler_that_is_taken_is_refused_with_the_name_of_the_extension() {
     let protocol = Client::new("c", "0").on_notification("notifications/progress", |_: Report<Tick>| {});
     let refused = protocol.connect(server().in_process().unwrap()).await.unwrap_err().to_string();
     assert!(refused.contains("one of the protocol"), "{refused}");
+}
+
+/// An extension with a method that servers call in a session, and a layer that sees the calls of the client.
+struct Wardrobe {
+    sent: Arc<Mutex<Vec<String>>>,
+}
+
+#[derive(serde::Deserialize, serde::Serialize)]
+struct Coat {
+    number: u32,
+}
+
+impl ClientExtension for Wardrobe {
+    fn name(&self) -> &str {
+        "com.example/wardrobe"
+    }
+
+    fn install(self, wardrobe: ClientInstallation) -> ClientInstallation {
+        let layer = around(move |cx: ClientCx, next: Next| {
+            if cx.direction() == Direction::Out {
+                self.sent.lock().unwrap().push(cx.method().to_owned());
+            }
+            next.run(cx)
+        });
+        wardrobe
+            .method("wardrobe/fetch", |question: Question<Coat>| async move {
+                Ok(json!({ "color": format!("of number {}", question.number) }))
+            })
+            .layer(&layer)
+    }
+}
+
+#[tokio::test]
+async fn an_extension_answers_a_method_of_servers_and_has_a_layer() {
+    let server = Server::new("s", "0").tool(tool("leave", |cx: Cx| async move {
+        let coat: serde_json::Value = cx.request("wardrobe/fetch", Coat { number: 7 }).await?;
+        Ok::<_, ToolError>(coat["color"].as_str().unwrap_or_default().to_owned())
+    }));
+    let sent = Arc::<Mutex<Vec<String>>>::default();
+    let client = Client::new("c", "0").mode(Mode::Legacy);
+    let with = client.clone().with(Wardrobe { sent: sent.clone() });
+    let connection = with.connect(server.in_process().unwrap()).await.unwrap();
+    assert_eq!(connection.call_tool("leave", ()).await.unwrap().text(), "of number 7");
+    assert!(sent.lock().unwrap().contains(&"tools/call".to_owned()), "{sent:?}");
+    // Without the extension there is no such method.
+    let connection = client.connect(server.in_process().unwrap()).await.unwrap();
+    let refused = connection.call_tool("leave", ()).await.unwrap();
+    assert!(refused.is_error == Some(true), "{}", refused.text());
+    // A method that is taken is refused with the name of the extension.
+    let taken = Client::new("c", "0")
+        .method("wardrobe/fetch", |_: Question<Coat>| async { Ok(json!({})) })
+        .with(Wardrobe { sent });
+    let refused = taken.connect(server.in_process().unwrap()).await.unwrap_err().to_string();
+    assert!(refused.contains("wardrobe/fetch"), "{refused}");
 }

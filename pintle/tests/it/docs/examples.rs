@@ -17,9 +17,11 @@ fn program(name: &str) -> PathBuf {
     let tests = env::current_exe().unwrap();
     let built = tests.ancestors().nth(2).unwrap().join("examples").join(name);
     let built = built.with_extension(env::consts::EXE_EXTENSION);
-    let source = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("examples").join(name).with_extension("rs");
+    let examples = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("examples");
     let changed = |path: &PathBuf| fs::metadata(path).and_then(|file| file.modified());
-    let stale = changed(&source).unwrap() > changed(&built).unwrap_or(std::time::UNIX_EPOCH);
+    let in_folder = |folder| changed(&examples.join(folder).join(name).with_extension("rs"));
+    let source = ["", "clients", "extensions"].into_iter().find_map(|folder| in_folder(folder).ok());
+    let stale = source.unwrap() > changed(&built).unwrap_or(std::time::UNIX_EPOCH);
     assert!(
         !stale,
         "run `cargo build --package pintle --examples --all-features` first: `{name}` is not built"

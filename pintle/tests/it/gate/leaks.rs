@@ -12,8 +12,8 @@ use pintle::{
     Server,
     relay::Relay,
     server::{
-        CacheHint, Caller, Decision, Gate, GateRequest, Prefix, Principal, ToolSearch, prompt, resource,
-        template, tool,
+        CacheHint, Caller, Decision, Gate, GateRequest, Prefix, Principal, ResultLimit, ToolSearch,
+        Transform, prompt, resource, template, tool,
     },
     types::schema::{CacheScope, ContentBlock, PromptMessage},
 };
@@ -33,11 +33,14 @@ enum Place {
     Outer,
     /// On the server that is mounted.
     Inner,
+    /// On a mounted server whose entries are changed.
+    Transformed,
     /// On the server in front of a relay.
     Relay(&'static str),
 }
 
-const PLACES: [Place; 5] = [Place::Own, Place::Outer, Place::Inner, Place::Relay(R4), Place::Relay(R5)];
+const PLACES: [Place; 6] =
+    [Place::Own, Place::Outer, Place::Inner, Place::Transformed, Place::Relay(R4), Place::Relay(R5)];
 
 /// Every kind of thing twice, and a tool with a link to a secret.
 fn things(ran: &Arc<AtomicUsize>) -> Server {
@@ -97,6 +100,10 @@ async fn gated_by(place: Place, ran: &Arc<AtomicUsize>, gate: impl Gate) -> (Ser
         Place::Own => things.clone().gate(gate),
         Place::Outer => outer().mount(Prefix::none(), things.clone()).gate(gate),
         Place::Inner => outer().mount(Prefix::none(), things.clone().gate(gate)),
+        Place::Transformed => {
+            let changed = Transform::new(things.clone().gate(gate)).max_result(ResultLimit::new(1 << 20));
+            outer().mount(Prefix::none(), changed)
+        }
         Place::Relay(revision) => {
             let behind = things.clone();
             let client = pintle::Client::new("relay", "0").revisions([revision.parse().unwrap()]);

@@ -13,7 +13,7 @@ use pintle::{
 use serde_json::{Value, json};
 
 use crate::support::{
-    eras::{ALL, Client, R5},
+    eras::{ALL, Client, R4, R5},
     line_client::Raw,
 };
 
@@ -199,8 +199,59 @@ async fn rules_can_be_replaced_and_every_decision_is_written_down_once() {
         rules.replace(set_of(decision)).unwrap();
         client.call("tools/call", json!({"name": "a", "arguments": {"password": "hunter2"}})).await;
         client.call("resources/read", json!({"uri": "r://r"})).await;
+        let filter = json!({"notifications": {"resourceSubscriptions": ["r://r"]}});
+        match decision {
+            "deny" => drop(client.call("subscriptions/listen", filter).await),
+            _ => {
+                client.send("subscriptions/listen", filter).await;
+                client.hear().await;
+            }
+        }
+        if decision == "allow" {
+            // Nothing is written down for what it leads to.
+            server.resource_updated("r://r");
+            assert_eq!(client.hear().await["params"]["uri"], "r://r");
+        }
         let record = |access: &str, name: &str| json!({"principal": "@local", "access": access, "name": name, "decision": decision, "rule": "all"});
         let records = std::mem::take(&mut *records.lock().unwrap());
-        assert_eq!(records, [record("call", "a"), record("read", "r://r")], "{decision}");
+        let expected = [record("call", "a"), record("read", "r://r"), record("subscribe", "r://r")];
+        assert_eq!(records, expected, "{decision}");
+    }
+}
+
+#[tokio::test]
+async fn a_subscription_is_written_down_once_by_the_rules_of_a_mounted_server_too() {
+    for (is_gate_of_owner, era) in [(true, R5), (false, R5), (true, R4), (false, R4)] {
+        let records = Arc::new(Mutex::new(Vec::new()));
+        let written = records.clone();
+        let set_of = |decision: &str| set(json!({"rules": [{"name": "all", "decision": decision}]}));
+        let rules = Rules::audited(set_of("allow"), move |record| {
+            written.lock().unwrap().push((record.access, record.decision, record.backend.map(str::to_owned)));
+        })
+        .unwrap();
+        // The rules are those of the server that has the resource, or of one that it is mounted in.
+        let owner = Server::new("owner", "0").resource(resource("r://r", "r", || async { "r" }));
+        let (server, backend) = match is_gate_of_owner {
+            true => (Server::new("s", "0").provider(owner.clone().gate(rules.clone())), None),
+            false => {
+                let middle = Server::new("middle", "0").provider(owner.clone()).gate(rules.clone());
+                (Server::new("s", "0").provider(middle), Some("owner".to_owned()))
+            }
+        };
+        let mut client = Client::open(&server, era, json!({})).await;
+        for decision in ["allow", "deny", "hide"] {
+            rules.replace(set_of(decision)).unwrap();
+            let params = json!({"notifications": {"resourceSubscriptions": ["r://r"]}});
+            match (era, decision) {
+                (R4, _) => drop(client.call("resources/subscribe", json!({"uri": "r://r"})).await),
+                (_, "deny") => drop(client.call("subscriptions/listen", params).await),
+                _ => {
+                    client.send("subscriptions/listen", params).await;
+                    client.hear().await;
+                }
+            }
+            let records = std::mem::take(&mut *records.lock().unwrap());
+            assert_eq!(records, [("subscribe", decision, backend.clone())], "{era}");
+        }
     }
 }

@@ -16,7 +16,7 @@ use pintle::{
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::{TcpListener, TcpStream},
+    net::{TcpListener, TcpSocket, TcpStream},
 };
 
 /// A server that answers every request at once, and counts.
@@ -142,6 +142,25 @@ async fn connections_are_kept_and_a_request_is_one_write() {
 }
 
 #[tokio::test]
+async fn clones_of_a_transport_share_its_sockets_unless_they_are_reached_in_another_way() {
+    let server = Counted::default();
+    let http = direct(&server.listens().await);
+    for _ in 0..5 {
+        let connection = Client::new("t", "1").connect(http.clone()).await.unwrap();
+        connection.call_tool("t", ()).await.unwrap();
+    }
+    assert_eq!(server.connections.load(Ordering::SeqCst), 1);
+    assert_eq!(server.requests.load(Ordering::SeqCst), 10);
+
+    // A socket that was opened before must not be used for what has to go elsewhere, or nowhere.
+    let elsewhere = http.clone().proxy(Proxy::none());
+    Client::new("t", "1").connect(elsewhere).await.unwrap();
+    assert_eq!(server.connections.load(Ordering::SeqCst), 2);
+    let refused = Client::new("t", "1").connect(http.clone().only(|_| false)).await.unwrap_err();
+    assert!(refused.to_string().contains("none that may be connected to"), "{refused}");
+}
+
+#[tokio::test]
 async fn a_connection_that_the_server_closed_is_not_used_again() {
     let server = Counted::default();
     let connection = connect(&server.listens().await).await;
@@ -173,9 +192,10 @@ async fn a_dropped_call_closes_its_connection() {
 
 #[tokio::test]
 async fn a_server_that_cannot_be_reached_is_reported() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/mcp?key=s3cret", listener.local_addr().unwrap());
-    drop(listener);
+    // Bound, so that nobody else takes the port, and not listening.
+    let bound = TcpSocket::new_v4().unwrap();
+    bound.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let url = format!("http://{}/mcp?key=s3cret", bound.local_addr().unwrap());
     let mut retry = Retry::default();
     retry.first_wait = Duration::from_millis(1);
     let error = Client::new("t", "1").connect(direct(&url).retry(retry)).await.unwrap_err();

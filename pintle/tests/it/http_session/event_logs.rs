@@ -61,6 +61,10 @@ impl EventLog for Other {
         }
     }
 
+    fn describe<'a>(&'a self, session: &'a str, newest: EventId, opening: Bytes) -> Stored<'a, Appended> {
+        waited(self.inner.describe(self.session(session), newest, opening))
+    }
+
     fn after<'a>(&'a self, session: &'a str, last: EventId) -> Stored<'a, Replay> {
         let session = self.session(session);
         match self.wrong {

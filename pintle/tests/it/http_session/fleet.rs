@@ -36,7 +36,8 @@ async fn services_of_one_fleet_serve_their_clients_as_one() {
     fleet_kit::check(open).await.unwrap();
 }
 
-fn counting(go: &Arc<Semaphore>) -> Server {
+/// A server with a tool that reports its progress each time that it may.
+pub(super) fn counting(go: &Arc<Semaphore>) -> Server {
     let go = go.clone();
     Server::new("s", "0").tool(tool("count", move |cx: Cx| {
         let go = go.clone();

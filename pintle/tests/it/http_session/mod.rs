@@ -4,6 +4,10 @@
 mod event_logs;
 #[cfg(feature = "http-server")]
 mod fleet;
+mod fleet_faults;
+#[cfg(feature = "http-server")]
+mod fleet_gaps;
+mod fleet_reruns;
 #[cfg(feature = "http-server")]
 mod handles;
 #[cfg(all(feature = "http-client", feature = "http-server"))]

@@ -283,6 +283,10 @@ impl EventLog for Counting {
         self.log.append_last(session, id, data)
     }
 
+    fn describe<'a>(&'a self, session: &'a str, newest: EventId, opening: Bytes) -> Stored<'a, Appended> {
+        self.log.describe(session, newest, opening)
+    }
+
     fn after<'a>(&'a self, session: &'a str, last: EventId) -> Stored<'a, Replay> {
         self.log.after(session, last)
     }

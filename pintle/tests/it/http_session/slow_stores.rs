@@ -170,6 +170,10 @@ impl EventLog for Backend {
         })
     }
 
+    fn describe<'a>(&'a self, session: &'a str, newest: EventId, opening: Bytes) -> Stored<'a, Appended> {
+        self.log.describe(session, newest, opening)
+    }
+
     fn after<'a>(&'a self, session: &'a str, last: EventId) -> Stored<'a, Replay> {
         self.log.after(session, last)
     }

@@ -1,11 +1,17 @@
 //! Lists over several providers.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use pintle::{
     Server,
-    server::{CacheHint, Entry, ListKind, resource, tool},
-    types::schema::CacheScope,
+    server::{
+        CacheHint, Cx, Entry, ListKind, Outcome, PageRequest, ProvidedEntry, Provider, ProviderPage,
+        RequestError, Scope, Target, resource, tool,
+    },
+    types::{
+        RpcError,
+        schema::{CacheScope, ServerCapabilities, ToolsCapability},
+    },
 };
 use serde_json::{Value, json};
 
@@ -196,4 +202,76 @@ async fn changes_that_a_provider_reports_reach_the_clients() {
         tokio::task::yield_now().await;
     }
     assert!(!changes.is_connected(), "a provider does not keep its server alive");
+}
+
+/// A provider whose list of tools never ends: each page is another one, the same one, or huge.
+struct Endless(EndlessKind);
+
+#[derive(Clone, Copy, Debug)]
+enum EndlessKind {
+    Numbered,
+    Repeated,
+    Huge,
+}
+
+impl Provider for Endless {
+    fn name(&self) -> Cow<'_, str> {
+        "endless".into()
+    }
+
+    fn capabilities(&self) -> ServerCapabilities {
+        let mut capabilities = ServerCapabilities::default();
+        capabilities.tools = Some(ToolsCapability::default());
+        capabilities
+    }
+
+    async fn list(&self, _: Cx, _: ListKind, page: PageRequest) -> Result<ProviderPage, RequestError> {
+        let number: usize = page.cursor.as_deref().unwrap_or("0").parse()?;
+        let (size, next) = match self.0 {
+            EndlessKind::Numbered => (1, number + 1),
+            EndlessKind::Repeated => (1, 7),
+            EndlessKind::Huge => (1 << 20, number + 1),
+        };
+        let tool = json!({"name": format!("t{number}"), "inputSchema": {}, "description": "x".repeat(size)});
+        Ok(ProviderPage::of([tool])?.next(next.to_string()))
+    }
+
+    fn describe(&self, _: &Scope<'_>, _: &Target<'_>) -> Option<ProvidedEntry> {
+        None
+    }
+
+    async fn handle(&self, _: Cx) -> Outcome {
+        Outcome::Failed(RpcError::internal("it has no tools"))
+    }
+}
+
+/// A list without an end is cut, and those of the providers after it are listed.
+#[tokio::test]
+async fn an_endless_list_of_one_provider_leaves_the_others_as_they_are() {
+    for (kind, listed, sizes) in [
+        (EndlessKind::Numbered, 1000, [None, Some(50)]),
+        (EndlessKind::Repeated, 2, [None, Some(50)]),
+        (EndlessKind::Huge, 64, [None, Some(5)]),
+    ] {
+        for page_size in sizes {
+            let server = Server::new("desk", "1").provider(Endless(kind)).provider(library());
+            let server = match page_size {
+                Some(size) => server.page_size(size),
+                None => server,
+            };
+            let mut client = Client::open(&server, R5, json!({})).await;
+            let (mut names, mut params) = (Vec::new(), json!({}));
+            for _ in 0..2000 {
+                let result = client.call("tools/list", params).await["result"].clone();
+                let tools = result["tools"].as_array().unwrap();
+                names.extend(tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()));
+                match result.get("nextCursor") {
+                    Some(cursor) => params = json!({"cursor": cursor}),
+                    None => break,
+                }
+            }
+            assert_eq!(names.last().map(String::as_str), Some("lend"), "{kind:?} {page_size:?}");
+            assert_eq!(names.len(), listed + 1, "{kind:?} {page_size:?}");
+        }
+    }
 }

@@ -79,7 +79,7 @@ fn declares() -> Value {
 }
 
 /// Returns the capabilities that a server declares in a revision.
-async fn capabilities(server: &Server, revision: &str) -> Value {
+pub(super) async fn capabilities(server: &Server, revision: &str) -> Value {
     let mut client = Raw::new(server);
     let id = match revision {
         R5 => client.request("server/discover", modern(json!({}), json!({}))).await,
@@ -167,20 +167,9 @@ async fn custom_notifications_pass_through_a_bridge() {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_relay_beside_others_passes_no_custom_methods() {
-    for upstream in ERAS {
-        let front = world::relayed(&behind(&Arc::default()), upstream).await;
-        let mut client = Client::open(&front, R5, declares()).await;
-        let refused = client.call("example.com/add", json!({})).await;
-        assert_eq!(refused["error"]["code"], -32601, "{refused}");
-        assert_eq!(capabilities(&front, R5).await.get("extensions"), None);
-    }
-}
-
 /// What a client declares reaches the server behind: unknown names, names with two slashes and nested settings too.
 #[tokio::test(start_paused = true)]
-async fn the_extensions_that_a_client_declares_pass_through_a_bridge() {
+async fn the_extensions_that_a_client_declares_pass_through_a_relay() {
     let declared = json!({
         "com.example/unknown": {"a": {"b": [1, null, {"c": 1.5}]}},
         "io.modelcontextprotocol/auth/dpop": {},
@@ -189,15 +178,17 @@ async fn the_extensions_that_a_client_declares_pass_through_a_bridge() {
         let behind = Server::new("s", "1").tool(tool("declared", |cx: Cx| async move {
             serde_json::to_string(&cx.peer().capabilities.extensions).unwrap_or_default()
         }));
-        let front = bridge(&behind, upstream).await;
-        for downstream in ALL {
-            let capabilities = json!({ "extensions": declared });
-            let mut client = Client::open(&front, downstream, capabilities).await;
-            let called = client.call("tools/call", json!({"name": "declared", "arguments": {}})).await;
-            let text = called["result"]["content"][0]["text"].as_str().unwrap_or_default();
-            let found: Value = serde_json::from_str(text).unwrap_or_default();
-            for (name, settings) in declared.as_object().unwrap() {
-                assert_eq!(found[name], *settings, "{downstream} to {upstream}: {called}");
+        let beside = Server::new("front", "1").provider(world::relay(&behind, upstream).await);
+        for front in [bridge(&behind, upstream).await, beside] {
+            for downstream in ALL {
+                let capabilities = json!({ "extensions": declared });
+                let mut client = Client::open(&front, downstream, capabilities).await;
+                let called = client.call("tools/call", json!({"name": "declared", "arguments": {}})).await;
+                let text = called["result"]["content"][0]["text"].as_str().unwrap_or_default();
+                let found: Value = serde_json::from_str(text).unwrap_or_default();
+                for (name, settings) in declared.as_object().unwrap() {
+                    assert_eq!(found[name], *settings, "{downstream} to {upstream}: {called}");
+                }
             }
         }
     }

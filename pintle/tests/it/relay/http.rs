@@ -5,10 +5,12 @@ use pintle::{
     client::{Answer, http::Http},
     proto::Revision,
     relay::Relay,
+    server::{Cx, tool},
 };
 use serde_json::json;
 
 use super::world::{self, ERAS, Seen};
+use crate::support::eras::{Client as EraClient, R4};
 
 fn over_http(server: &Server) -> Http {
     Http::new("http://localhost/mcp").unwrap().client(server.http().unwrap())
@@ -53,4 +55,33 @@ async fn every_pairing_of_eras_over_http_is_the_direct_connection() {
             assert_eq!(through, direct, "{downstream} to {upstream}");
         }
     }
+}
+
+/// The server behind forgets one of two sessions, and has a 404 for it.
+#[tokio::test]
+async fn an_expired_session_is_opened_again_alone_and_a_safe_call_is_repeated() {
+    let session = tool("session", |cx: Cx| async move { format!("{:?}", cx.session().unwrap().id()) });
+    let behind = Server::new("dice", "1.0.0").tool(session.read_only());
+    let http = behind.http().unwrap();
+    let connector = move || {
+        let http = Http::new("http://localhost/mcp").unwrap().client(http.clone());
+        async { Ok(http) }
+    };
+    let front = world::front(&Relay::connect(world::client(R4), connector).await.unwrap());
+    let mut ann = EraClient::open(&front, R4, json!({})).await;
+    let mut bob = EraClient::open(&front, R4, json!({})).await;
+    ann.listen(&[]).await;
+    ann.call("tools/list", json!({})).await;
+    let (of_ann, of_bob) = (ann.tool("session").await, bob.tool("session").await);
+    assert_ne!(of_ann, of_bob);
+    for session in behind.sessions() {
+        if format!("{:?}", session.id()) == of_ann {
+            session.close().await.unwrap();
+        }
+    }
+    let again = ann.tool("session").await;
+    assert!(again != of_ann && again != of_bob, "{again}");
+    let heard = ann.hear().await;
+    assert!(heard["method"].as_str().unwrap().ends_with("/list_changed"), "{heard}");
+    assert_eq!(bob.tool("session").await, of_bob);
 }

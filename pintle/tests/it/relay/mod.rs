@@ -12,7 +12,14 @@ mod limits;
 mod lookup;
 mod outage;
 mod parked;
+#[cfg(all(feature = "http-client", feature = "http-server"))]
+mod push_streams;
 mod scripted;
 mod sessions;
+mod several;
+#[cfg(all(feature = "http-client", feature = "http-server"))]
+mod stream_pauses;
+mod tasks;
 mod translated;
+mod watched_tasks;
 mod world;

@@ -8,7 +8,7 @@ use std::sync::{
 use pintle::{
     Server,
     proto::Limits,
-    server::{Caller, Cx, Installation, IntoToolResult, Notice, Outcome, ProtocolExtension, tool},
+    server::{Caller, Cx, Installation, IntoToolResult, Notice, Outcome, ProtocolExtension, StateKeys, tool},
     types::{JsonObject, RawObject, RpcError, schema::CallToolResult},
 };
 use serde_json::{Value, json};
@@ -236,6 +236,51 @@ fn invalid_extensions_are_reported() {
     ] {
         let error = server.check().unwrap_err().to_string();
         assert!(error.starts_with(said), "{error}");
+    }
+}
+
+/// What only one extension can have, and a check of the final server; a hook that runs with each start.
+#[tokio::test]
+async fn hooks_of_extensions_are_checked_and_run() {
+    struct Hooked(&'static str, fn(Installation) -> Installation);
+    impl ProtocolExtension for Hooked {
+        fn name(&self) -> &str {
+            self.0
+        }
+        fn install(self, installation: Installation) -> Installation {
+            (self.1)(installation)
+        }
+    }
+    static STARTS: AtomicUsize = AtomicUsize::new(0);
+    let detacher: fn(Installation) -> Installation = |hooked| hooked.takes_detached(|_| None);
+    let arm: fn(Installation) -> Installation = |hooked| hooked.result_type("ticket");
+    let member: fn(Installation) -> Installation = |hooked| hooked.listens("tickets");
+    for (one, said) in [
+        (detacher, "takes over detached calls"),
+        (arm, "the result type `ticket` of `com.example/b` is one of the extension `com.example/a`"),
+        (member, "the filter member `tickets` of `com.example/b` is one of the extension `com.example/a`"),
+    ] {
+        let server = Server::new("s", "0").with(Hooked("com.example/a", one));
+        server.check().unwrap();
+        let error = server.with(Hooked("com.example/b", one)).check().unwrap_err().to_string();
+        assert!(error.contains(said), "{error}");
+    }
+    let checked =
+        Hooked("com.example/a", |hooked| hooked.check(|keys| keys.is_random().then(|| "no key".to_owned())));
+    let server = Server::new("s", "0").with(checked);
+    assert!(server.check().unwrap_err().to_string().contains("no key"));
+    server.state_keys(StateKeys::from([1; 32])).check().unwrap();
+
+    let counted = Hooked("com.example/a", |hooked| {
+        hooked.on_start(|_| {
+            STARTS.fetch_add(1, Ordering::SeqCst);
+        })
+    });
+    let server = Server::new("s", "0").with(counted);
+    assert_eq!(STARTS.load(Ordering::SeqCst), 0);
+    for starts in 1..3 {
+        Client::open(&server, R5, json!({})).await;
+        assert_eq!(STARTS.load(Ordering::SeqCst), starts);
     }
 }
 

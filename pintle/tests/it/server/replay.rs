@@ -436,6 +436,90 @@ async fn the_kit_knows_a_good_guard_from_others() {
     assert_eq!(replay_kit::check(|| async { Ok(Down) }).await.unwrap_err().len(), 5);
 }
 
+/// A guard of several processes, each of which takes the one before it for gone.
+#[derive(Debug, Default)]
+struct TakenOver {
+    claims: Mutex<u64>,
+    saved: Mutex<Option<Vec<u8>>>,
+}
+
+impl ReplayGuard for TakenOver {
+    fn claim<'a>(&'a self, _: &'a UsedState) -> Guarded<'a, Claimed> {
+        let mut claims = self.claims.lock().unwrap();
+        *claims += 1;
+        let claim = Claim::new(*claims, self.saved.lock().unwrap().clone());
+        Box::pin(async { Ok(Claimed::First(claim)) })
+    }
+
+    fn save<'a>(&'a self, _: &'a UsedState, claim: &'a Claim, progress: Vec<u8>) -> Guarded<'a, ()> {
+        let is_over = claim.fence != *self.claims.lock().unwrap();
+        if !is_over {
+            *self.saved.lock().unwrap() = Some(progress);
+        }
+        Box::pin(async move { if is_over { Err(io::Error::other("taken over")) } else { Ok(()) } })
+    }
+
+    fn complete<'a>(&'a self, _: &'a UsedState, _: &'a Claim, _: Reply) -> Guarded<'a, ()> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn release(&self, _: &UsedState, _: Claim, _: Option<Vec<u8>>) {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_process_did_before_it_was_gone_is_known_to_the_next() {
+    let desk = Desk::new();
+    let server = desk.server().replay_guard(TakenOver::default());
+    let mut raw = Raw::new(&server);
+    let state = asked(&mut raw).await;
+    raw.request("tools/call", answered(&state, 4.into())).await;
+    // It has acted, and does not get any further.
+    desk.begun.acquire().await.unwrap().forget();
+    let mut next = Raw::new(&server);
+    next.request("tools/call", answered(&state, 4.into())).await;
+    desk.begun.acquire().await.unwrap().forget();
+    desk.gate.add_permits(2);
+    assert_eq!(text(&next.recv().await), "1: 4");
+    assert_eq!(desk.counts().0, 1);
+    let keys = desk.keys.lock().unwrap().clone();
+    assert!(keys.iter().all(|key| *key == keys[0]), "{keys:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_outcome_of_an_act_whose_process_is_gone_is_unknown() {
+    let (acts, acting, proceed) = (Arc::<AtomicUsize>::default(), Semaphore::new(0), Semaphore::new(0));
+    let (acting, proceed) = (Arc::new(acting), Arc::new(proceed));
+    let (counted, begun, waits) = (acts.clone(), acting.clone(), proceed.clone());
+    let server = Server::new("desk", "1").tool(tool("book", move |cx: Cx| {
+        let (acts, acting, proceed) = (counted.clone(), begun.clone(), waits.clone());
+        async move {
+            cx.elicit::<Seats>("seats", "How many?").await?;
+            let act = async {
+                acts.fetch_add(1, Ordering::SeqCst);
+                acting.add_permits(1);
+                drop(proceed.acquire().await);
+            };
+            cx.once("act", act).await?;
+            // The process that was taken for gone cannot begin another one.
+            cx.once("next", async { acts.fetch_add(1, Ordering::SeqCst) }).await?;
+            Ok::<_, ToolError>("done")
+        }
+    }));
+    let server = server.replay_guard(TakenOver::default());
+    let mut raw = Raw::new(&server);
+    let state = asked(&mut raw).await;
+    raw.request("tools/call", answered(&state, 4.into())).await;
+    acting.acquire().await.unwrap().forget();
+    let mut next = Raw::new(&server);
+    next.request("tools/call", answered(&state, 4.into())).await;
+    let answer = next.recv().await;
+    assert!(answer.to_string().contains("outcome unknown: `act`"), "{answer}");
+    proceed.add_permits(1);
+    let late = raw.recv().await.to_string();
+    assert!(late.contains("`next` was not started") && late.contains("taken over"), "{late}");
+    assert_eq!(acts.load(Ordering::SeqCst), 1);
+}
+
 #[tokio::test(start_paused = true)]
 async fn nothing_runs_if_nobody_knows_whether_it_ran() {
     let desk = Desk::new().open();
@@ -443,7 +527,8 @@ async fn nothing_runs_if_nobody_knows_whether_it_ran() {
     let state = asked(&mut raw).await;
     raw.request("tools/call", answered(&state, 4.into())).await;
     let refused = raw.recv().await;
-    assert_eq!(refused["error"]["code"], -32603);
+    assert_eq!(refused["error"]["code"], -31503);
+    assert!(refused["error"]["data"]["retryAfterMs"].is_u64(), "{refused}");
     assert!(said(&refused).ends_with("try again later"));
     assert_eq!(desk.counts(), (0, 0));
 }

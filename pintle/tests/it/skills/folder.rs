@@ -177,6 +177,11 @@ fn what_hosts_would_refuse_is_refused_at_the_start() {
         let refused = Skills::from_files("skill://", [(file, &*text)]).unwrap_err().to_string();
         assert!(refused.contains(reason) && refused.contains("SKILL.md"), "{file}: {refused}");
     }
+    for (name, description) in [("x".repeat(65), "Long.".to_owned()), ("pdf".to_owned(), "x".repeat(1025))] {
+        let file = format!("{name}/SKILL.md");
+        let text = format!("---\nname: {name}\ndescription: {description}\n---\n");
+        assert!(Skills::from_files("skill://", [(&*file, &*text)]).is_err(), "{file}");
+    }
     let twice = [("pdf/SKILL.md", &*skill("pdf")), ("pdf/a.md", ""), ("pdf/A.md", "")];
     assert!(Skills::from_files("skill://", twice).unwrap_err().to_string().contains("other cases"));
 }
@@ -200,7 +205,12 @@ async fn a_file_that_changes_is_served_as_it_was_listed() {
     let new = reader.get(&old.uri).await.unwrap();
     assert_ne!(new.fingerprint(), old.fingerprint());
     assert_eq!(reader.read_text(&new, "docs://team/pdf/a.txt").await.unwrap(), "two!");
-    // A broken folder changes nothing.
+    // A folder that is too large, that has no text as its text, or that is broken changes nothing.
+    let reloaded = skills.clone().max_bytes(20).reload().unwrap_err();
+    assert!(matches!(reloaded, SkillError::TooLarge { .. }), "{reloaded}");
+    let folder = folder.with("pdf/SKILL.md", b"---\nname: pdf\ndescription: \xff\n---\n");
+    let reloaded = skills.reload().unwrap_err().to_string();
+    assert!(reloaded.contains("UTF-8"), "{reloaded}");
     let _folder = folder.with("pdf/SKILL.md", "broken");
     assert!(skills.reload().is_err());
     assert_eq!(reader.list().await.unwrap()[0], new);

@@ -9,7 +9,10 @@ use pintle::{
     Client, Connection, Server,
     server::{Cx, resource},
     skills::{SkillEntry, SkillError, SkillLimits, SkillReader, Skills},
-    types::RpcError,
+    types::{
+        RpcError,
+        schema::{ReadResourceResult, ResourceContents},
+    },
 };
 use serde_json::{Value, json};
 
@@ -84,6 +87,7 @@ async fn a_digest_a_size_or_a_front_matter_that_does_not_match_is_an_error() {
         (edited("/resources", json!([])), TEXT, "own `SKILL.md`"),
         (edited("/resources", json!(null)), TEXT, "neither"),
         (edited("/uri", json!("skill://pdf/other.md")), TEXT, "SKILL.md"),
+        (edited("/uri", json!("skill://forms/SKILL.md")), TEXT, "that of its directory"),
         (entry.clone(), "---\nname: pdf\ndescription: Reads PDF.\nversion: 1.0\n---\n\nRead me.\n", "digest"),
     ] {
         let (connection, _) = connect(json!([listed]), text).await;
@@ -109,6 +113,42 @@ async fn a_file_that_is_not_listed_is_not_requested() {
     assert!(matches!(reader.directory("skill://pdf").await, Err(SkillError::Unsupported { .. })));
     let other = reader.get(URI).await.unwrap_err();
     assert!(other.to_string().contains("skill://other"), "{other}");
+}
+
+/// Nothing that is listed twice, returned for another file, or not text is used; an entry that cannot be read is left out.
+#[tokio::test]
+async fn what_is_ambiguous_is_not_used() {
+    let mut twice = honest().await;
+    twice["resources"] = json!([twice["resources"][0], twice["resources"][0]]);
+    let (connection, _) = connect(json!([{"uri": 1}, twice]), TEXT).await;
+    let reader = SkillReader::new(&connection).unwrap();
+    let listed = reader.list().await.unwrap();
+    assert_eq!(listed.len(), 1, "{listed:?}");
+    let refused = reader.load(&listed[0]).await.unwrap_err();
+    assert!(refused.to_string().contains("lists a file twice"), "{refused}");
+
+    let entry = honest().await;
+    let two = |other: &'static str| {
+        let contents = move || {
+            let one = ResourceContents::text(URI, TEXT);
+            let result = ReadResourceResult::new(vec![one, ResourceContents::text(other, "more")]);
+            async { result }
+        };
+        let listed = json!({"skills": [entry]});
+        Server::new("s", "1")
+            .extension("io.modelcontextprotocol/skills", json!({}))
+            .method("skills/list", move |_: Cx, _: Value| {
+                let listed = listed.clone();
+                async { Ok::<_, RpcError>(listed) }
+            })
+            .resource(resource(URI, "pdf", contents))
+    };
+    for (other, is_loaded) in [("skill://pdf/other.md", true), (URI, false)] {
+        let connection = Client::new("c", "1").connect(two(other).in_process().unwrap()).await.unwrap();
+        let reader = SkillReader::new(&connection).unwrap();
+        let loaded = reader.load(&first(&reader).await).await;
+        assert_eq!(loaded.is_ok(), is_loaded, "{other}: {loaded:?}");
+    }
 }
 
 #[tokio::test]
@@ -140,6 +180,39 @@ async fn lists_and_skills_are_bounded() {
     assert!(matches!(small.list().await, Err(SkillError::TooLarge { .. })));
     assert!(matches!(small.load(&first(&reader).await).await, Err(SkillError::TooLarge { .. })));
 
+    // The files of a skill, as they are listed and as they are read.
+    let mut limits = SkillLimits::default();
+    limits.files = 0;
+    let refused = reader.clone().limits(limits).load(&first(&reader).await).await.unwrap_err();
+    assert!(matches!(&refused, SkillError::TooLarge { reason } if reason.contains("1 files")), "{refused}");
+    let mut generated = honest().await;
+    generated["resources"] = json!("dynamic");
+    let (connection, _) = connect(json!([generated]), TEXT).await;
+    let dynamic = SkillReader::new(&connection).unwrap().allow_dynamic();
+    let mut limits = SkillLimits::default();
+    limits.bytes = 10;
+    let refused = dynamic.clone().limits(limits).load(&first(&dynamic).await).await.unwrap_err();
+    assert!(matches!(refused, SkillError::TooLarge { .. }), "{refused}");
+
+    // The bytes of a skill as they are listed: nothing is read of one that has too many.
+    let mut large = honest().await;
+    let size = large["resources"][0]["size"].as_u64().unwrap();
+    large["resources"]
+        .as_array_mut()
+        .unwrap()
+        .push(json!({"uri": "skill://pdf/more.md", "mimeType": "text/markdown",
+        "size": 1000, "digest": format!("sha256:{}", "0".repeat(64))}));
+    let (connection, reads) = connect(json!([large]), TEXT).await;
+    let reader = SkillReader::new(&connection).unwrap();
+    for (bytes, is_read) in [(size + 999, false), (size + 1000, true)] {
+        let mut limits = SkillLimits::default();
+        limits.bytes = bytes;
+        let loaded = reader.clone().limits(limits).load(&first(&reader).await).await;
+        assert_eq!(loaded.is_ok(), is_read, "{loaded:?}");
+        assert_eq!(matches!(loaded, Err(SkillError::TooLarge { .. })), !is_read);
+        assert_eq!(reads.load(Ordering::SeqCst), usize::from(is_read));
+    }
+
     // A list without an end.
     let server = Server::new("s", "1")
         .extension("io.modelcontextprotocol/skills", json!({}))
@@ -151,4 +224,31 @@ async fn lists_and_skills_are_bounded() {
     assert!(matches!(endless, Err(SkillError::TooLarge { .. })), "{endless:?}");
     let none = Client::new("c", "1").connect(Server::new("s", "1").in_process().unwrap()).await.unwrap();
     assert!(matches!(SkillReader::new(&none), Err(SkillError::Unsupported { .. })));
+}
+
+#[tokio::test]
+async fn directories_are_bounded() {
+    let server = |page: usize, is_endless: bool| {
+        Server::new("s", "1")
+            .extension("io.modelcontextprotocol/skills", json!({"directoryRead": true}))
+            .method("resources/directory/read", move |_: Cx, _: Value| async move {
+                let children: Vec<_> =
+                    (0..page).map(|n| json!({"uri": format!("skill://pdf/{n}"), "name": "n"})).collect();
+                let cursor = is_endless.then_some("again");
+                Ok::<_, RpcError>(json!({"resources": children, "nextCursor": cursor}))
+            })
+    };
+    for (page, is_endless, is_listed) in
+        [(3, false, true), (4, false, false), (2, true, false), (0, true, false)]
+    {
+        let connection =
+            Client::new("c", "1").connect(server(page, is_endless).in_process().unwrap()).await.unwrap();
+        let mut limits = SkillLimits::default();
+        limits.files = 3;
+        let reader = SkillReader::new(&connection).unwrap().limits(limits);
+        let listed = reader.directory("skill://pdf").await;
+        assert_eq!(listed.is_ok(), is_listed, "{listed:?}");
+        assert_eq!(matches!(listed, Err(SkillError::TooLarge { .. })), !is_listed);
+        connection.close().await;
+    }
 }

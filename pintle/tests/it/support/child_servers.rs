@@ -43,6 +43,11 @@ fn helper() {
                 serving.wait().await.unwrap();
             }
             #[cfg(feature = "server")]
+            None if role == "consult" => {
+                let serving = super::consulting_server::server().serve(stdio).unwrap();
+                serving.wait().await.unwrap();
+            }
+            #[cfg(feature = "server")]
             Some(("log", path)) => logged(stdio, path).await,
             None => echo(stdio).await,
             Some((_, address)) => relay(stdio, address.parse().unwrap()).await,

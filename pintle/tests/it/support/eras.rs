@@ -27,7 +27,7 @@ pub(crate) struct Client {
     log_level: Option<&'static str>,
     /// Notifications that came while something else was awaited.
     heard: VecDeque<Value>,
-    /// How questions are answered: method and params in, result out.
+    /// How questions are answered: method and params in, result out. In a session, `{"rpcError": …}` is sent as an error.
     pub(crate) answer: Box<Answering>,
     /// Questions that were asked.
     pub(crate) questions: usize,
@@ -160,7 +160,11 @@ impl Client {
                 (Some(method), Some(asked)) => {
                     self.questions += 1;
                     let result = (self.answer)(method, &message["params"]);
-                    self.raw.send(json!({"jsonrpc": "2.0", "id": asked, "result": result})).await;
+                    let reply = match result.get("rpcError") {
+                        Some(error) => json!({"jsonrpc": "2.0", "id": asked, "error": error}),
+                        None => json!({"jsonrpc": "2.0", "id": asked, "result": result}),
+                    };
+                    self.raw.send(reply).await;
                 }
                 (Some(_), None) => self.heard.push_back(message),
                 _ => panic!("unexpected {message}"),

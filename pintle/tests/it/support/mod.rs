@@ -3,6 +3,8 @@
 #[cfg(all(unix, feature = "child", feature = "stdio"))]
 pub(crate) mod child_servers;
 #[cfg(feature = "server")]
+pub(crate) mod consulting_server;
+#[cfg(feature = "server")]
 pub(crate) mod drop_counter;
 #[cfg(feature = "server")]
 pub(crate) mod eras;

@@ -21,17 +21,21 @@ use crate::support::eras::{Client, R4, R5};
 
 /// A store that outlives its processes, of which one may have lost its way to it.
 #[derive(Clone, Debug, Default)]
-struct Durable {
+pub(super) struct Durable {
     tasks: Arc<MemoryTaskStore>,
     /// Whether signs of life are lost.
     is_mute: Arc<AtomicBool>,
     /// Whether nothing can be read or written.
-    is_down: Arc<AtomicBool>,
+    pub(super) is_down: Arc<AtomicBool>,
+    /// Whether changes are stored, and their replies lost.
+    pub(super) is_unheard: Arc<AtomicBool>,
+    /// The time at which it was opened, on a clock of its own.
+    opened: Option<(u64, tokio::time::Instant)>,
 }
 
 impl Durable {
     /// The same tasks, on another way.
-    fn another(&self) -> Self {
+    pub(super) fn another(&self) -> Self {
         Self { tasks: self.tasks.clone(), ..Self::default() }
     }
 
@@ -52,7 +56,11 @@ impl TaskStore for Durable {
         if self.is_down.load(Ordering::SeqCst) {
             return Box::pin(async { Err(io::Error::other("the store is down")) });
         }
-        self.tasks.update(task, quota)
+        let is_unheard = self.is_unheard.load(Ordering::SeqCst);
+        Box::pin(async move {
+            let updated = self.tasks.update(task, quota).await?;
+            if is_unheard { Err(io::Error::other("the reply is lost")) } else { Ok(updated) }
+        })
     }
 
     fn get<'a>(&'a self, id: &'a str) -> TaskFuture<'a, Option<StoredTask>> {
@@ -92,6 +100,12 @@ impl TaskStore for Durable {
             false => self.reach(self.tasks.unread(holder, limit)),
         }
     }
+
+    fn now(&self) -> TaskFuture<'_, Option<u64>> {
+        let millis = |opened: tokio::time::Instant| u64::try_from(opened.elapsed().as_millis()).unwrap();
+        let now = self.opened.map(|(start, opened)| start + millis(opened));
+        self.reach(Box::pin(async move { Ok(now) }))
+    }
 }
 
 /// Runs one process to its sudden end: nothing of it is there afterwards but what it has stored.
@@ -101,7 +115,7 @@ fn process<T>(conversation: impl Future<Output = T>) -> T {
     runtime.block_on(conversation)
 }
 
-fn server(store: &Durable, acts: &Acts) -> Server {
+pub(super) fn server(store: &Durable, acts: &Acts) -> Server {
     Server::new("s", "0")
         .state_keys(StateKeys::from([7; 32]))
         .with_state(acts.clone())
@@ -109,6 +123,7 @@ fn server(store: &Durable, acts: &Acts) -> Server {
         .tool(tool("order", order).task("optional").resumable())
         .tool(tool("fragile", order).task("required"))
         .tool(tool("stuck", stuck).task("required").resumable())
+        .tool(tool("stuck_later", stuck_later).task("required").resumable())
         .tool(tool("quick", || async { "quick" }).task("required"))
 }
 
@@ -121,26 +136,32 @@ async fn stuck(cx: Cx, State(acts): State<Acts>) -> Result<String, ToolError> {
     Ok(cx.once("act", act).await?.to_string())
 }
 
-async fn open(server: &Server, revision: &'static str) -> Client {
+/// The same after it has waited, when its task is stored: nothing but its checkpoint records the action.
+async fn stuck_later(cx: Cx, acts: State<Acts>) -> Result<String, ToolError> {
+    tokio::task::yield_now().await;
+    stuck(cx, acts).await
+}
+
+pub(super) async fn open(server: &Server, revision: &'static str) -> Client {
     let mut client = Client::open(server, revision, capabilities()).await;
     client.answer = Box::new(|_, params| answer(params));
     client
 }
 
-async fn start(client: &mut Client, name: &str) -> String {
+pub(super) async fn start(client: &mut Client, name: &str) -> String {
     let created = client.call("tools/call", json!({"name": name, "task": {}})).await["result"].clone();
     let id = created["taskId"].as_str().or(created["task"]["taskId"].as_str());
     id.unwrap_or_else(|| panic!("{created}")).to_owned()
 }
 
-async fn get(client: &mut Client, id: &str) -> Value {
+pub(super) async fn get(client: &mut Client, id: &str) -> Value {
     let reply = client.call("tasks/get", json!({"taskId": id})).await;
     assert!(reply["result"].is_object(), "{reply}");
     reply["result"].clone()
 }
 
 /// Polls until the task has this status.
-async fn until(client: &mut Client, id: &str, status: &str) -> Value {
+pub(super) async fn until(client: &mut Client, id: &str, status: &str) -> Value {
     for _ in 0..200 {
         let task = get(client, id).await;
         if task["status"] == status {
@@ -151,7 +172,7 @@ async fn until(client: &mut Client, id: &str, status: &str) -> Value {
     panic!("the task never was `{status}`: {}", get(client, id).await);
 }
 
-async fn reply(client: &mut Client, id: &str, key: &str, name: &str) -> Value {
+pub(super) async fn reply(client: &mut Client, id: &str, key: &str, name: &str) -> Value {
     let answers = json!({key: {"action": "accept", "content": {"name": name}}});
     client.call("tasks/update", json!({"taskId": id, "inputResponses": answers})).await
 }
@@ -190,6 +211,38 @@ fn a_resumable_task_goes_on_in_another_process_between_two_questions() {
         });
         assert_eq!(acts.0.load(Ordering::SeqCst), 1, "a finished action is never done again");
     }
+}
+
+#[test]
+fn times_are_those_of_the_store_whatever_the_clock_of_a_process_says() {
+    // Years from the clock of this process.
+    let start = 86_400_000;
+    let (mut store, acts) = (Durable::default(), Acts::default());
+    let id = process(async {
+        store.opened = Some((start, tokio::time::Instant::now()));
+        let mut client = open(&server(&store, &acts), R5).await;
+        let id = start_order(&mut client).await;
+        let expires = store.tasks.get(&id).await.unwrap().unwrap().expires;
+        let hour = 3_600_000;
+        assert!((start + hour..start + hour + 60_000).contains(&expires), "{expires}");
+        id
+    });
+    let mut store = store.another();
+    process(async {
+        store.opened = Some((start + 60_000, tokio::time::Instant::now()));
+        let mut client = open(&server(&store, &acts), R5).await;
+        // It is not expired, its process is gone, and this one has taken over.
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        assert_eq!(reply(&mut client, &id, "first", "tea").await["result"]["resultType"], "complete");
+        until(&mut client, &id, "input_required").await;
+        assert_eq!(store.tasks.orphans(start + 90_000, 9).await.unwrap(), []);
+    });
+}
+
+async fn start_order(client: &mut Client) -> String {
+    let id = start(client, "order").await;
+    until(client, &id, "input_required").await;
+    id
 }
 
 #[test]
@@ -248,24 +301,26 @@ fn what_has_ended_is_there_after_a_restart_and_what_cannot_be_resumed_has_failed
 
 #[test]
 fn an_action_that_had_started_is_not_started_again() {
-    let (store, acts) = (Durable::default(), Acts::default());
-    let id = process(async {
-        let mut client = open(&server(&store, &acts), R5).await;
-        let id = start(&mut client, "stuck").await;
-        while acts.0.load(Ordering::SeqCst) == 0 {
-            tokio::task::yield_now().await;
-        }
-        id
-    });
-    let store = store.another();
-    process(async {
-        let mut client = open(&server(&store, &acts), R5).await;
-        let task = until(&mut client, &id, "completed").await;
-        assert_eq!(task["result"]["isError"], true, "{task}");
-        let text = task["result"]["content"][0]["text"].as_str().unwrap();
-        assert!(text.contains("outcome unknown: `act`"), "{text}");
-    });
-    assert_eq!(acts.0.load(Ordering::SeqCst), 1);
+    for name in ["stuck", "stuck_later"] {
+        let (store, acts) = (Durable::default(), Acts::default());
+        let id = process(async {
+            let mut client = open(&server(&store, &acts), R5).await;
+            let id = start(&mut client, name).await;
+            while acts.0.load(Ordering::SeqCst) == 0 {
+                tokio::task::yield_now().await;
+            }
+            id
+        });
+        let store = store.another();
+        process(async {
+            let mut client = open(&server(&store, &acts), R5).await;
+            let task = until(&mut client, &id, "completed").await;
+            assert_eq!(task["result"]["isError"], true, "{name}: {task}");
+            let text = task["result"]["content"][0]["text"].as_str().unwrap();
+            assert!(text.contains("outcome unknown: `act`"), "{name}: {text}");
+        });
+        assert_eq!(acts.0.load(Ordering::SeqCst), 1, "{name}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -275,8 +330,10 @@ async fn two_processes_serve_one_task() {
     let (mut one, mut two) = (open(&one, R5).await, open(&other, R5).await);
     let id = start(&mut one, "order").await;
     until(&mut two, &id, "input_required").await;
-    // Both answer; the process that runs it hears of either.
+    // Both answer; the process that runs it hears of either, and shows at once what the other has accepted.
     reply(&mut two, &id, "first", "tea").await;
+    let task = get(&mut one, &id).await;
+    assert!(task["inputRequests"]["first"].is_null(), "{task}");
     reply(&mut one, &id, "first", "coffee").await;
     let task = until(&mut one, &id, "input_required").await;
     assert!(task["inputRequests"]["second"].is_object(), "{task}");
@@ -290,7 +347,7 @@ async fn two_processes_serve_one_task() {
     until(&mut two, &id, "input_required").await;
     two.call("tasks/cancel", json!({"taskId": id})).await;
     for client in [&mut two, &mut one] {
-        until(client, &id, "cancelled").await;
+        assert_eq!(get(client, &id).await["status"], "cancelled");
     }
     // In a session, one waits for what the other runs.
     let mut session = open(&other, R4).await;
@@ -305,14 +362,15 @@ async fn a_process_that_was_taken_for_dead_stops() {
     let (store, acts) = (Durable::default(), Acts::default());
     let (one, other) = (server(&store, &acts), server(&store.another(), &acts));
     let (mut one, mut two) = (open(&one, R5).await, open(&other, R5).await);
-    let id = start(&mut one, "order").await;
-    until(&mut one, &id, "input_required").await;
+    let (id, unwanted) = (start_order(&mut one).await, start_order(&mut one).await);
     store.is_mute.store(true, Ordering::SeqCst);
     tokio::time::sleep(Duration::from_secs(40)).await;
-    // The other one runs it now, and this one finds out when it writes.
-    let refused = reply(&mut one, &id, "first", "coffee").await;
-    assert!(refused["error"]["message"].as_str().is_some_and(|it| it.contains("try again")), "{refused}");
-    reply(&mut one, &id, "first", "tea").await;
+    // The other one runs them now; this one finds out when it writes, and passes the answer and the cancellation on.
+    let updated = reply(&mut one, &id, "first", "tea").await;
+    assert_eq!(updated["result"]["resultType"], "complete", "{updated}");
+    let cancelled = one.call("tasks/cancel", json!({"taskId": unwanted})).await;
+    assert_eq!(cancelled["result"]["resultType"], "complete", "{cancelled}");
+    assert_eq!(get(&mut two, &unwanted).await["status"], "cancelled");
     until(&mut two, &id, "input_required").await;
     for _ in 0..50 {
         if get(&mut two, &id).await["inputRequests"]["second"].is_object() {
@@ -336,7 +394,7 @@ async fn what_cannot_be_stored_has_no_effect() {
     let refused = reply(&mut client, &id, "first", "tea").await;
     assert_eq!(refused["error"]["message"], "the tasks cannot be reached now: try again later", "{refused}");
     let refused = client.call("tools/call", json!({"name": "quick"})).await;
-    assert_eq!(refused["error"]["code"], -32603, "{refused}");
+    assert_eq!(refused["error"]["code"], -31503, "{refused}");
     assert_eq!(acts.0.load(Ordering::SeqCst), 0);
     store.is_down.store(false, Ordering::SeqCst);
     reply(&mut client, &id, "first", "tea").await;

@@ -53,7 +53,7 @@ pub(super) fn capabilities() -> Value {
 }
 
 /// Runs a tool as a task of the extension: polls, and answers by `tasks/update`. Returns the last status.
-async fn poll(client: &mut Client, id: &str) -> Value {
+pub(super) async fn poll(client: &mut Client, id: &str) -> Value {
     let mut statuses = Vec::new();
     for _ in 0..50 {
         let reply = client.call("tasks/get", json!({"taskId": id})).await;

@@ -13,6 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use cpu::MarkedCpu;
+use sessions::ClientStreams;
 
 use crate::cargo::{Cargo, Failure};
 use crate::npm;
@@ -29,11 +30,37 @@ const TIMEOUT: Duration = Duration::from_secs(300);
 const LOOK: Duration = Duration::from_millis(20);
 /// The variable that marks the processes of a bridge.
 const MARK: &str = "PINTLE_BENCH_BRIDGE";
-/// The sessions whose memory is measured.
-const SESSIONS: usize = 1_000;
-/// Calls of a row, after some to warm up.
-const CALLS: u32 = 2_000;
-const WARM_UP: u32 = 200;
+/// The goals: the CPU of a call from HTTP to HTTP beside that of the server itself, that of a peer beside ours, and the resident bytes with
+/// all sessions.
+const MAX_RATIO: f64 = 2.5;
+const AHEAD: f64 = 10.0;
+const MAX_RESIDENT: f64 = 40e6;
+/// The sessions whose memory is measured: the era that the bridge uses behind it, whether their clients have a stream for what belongs to no
+/// call, and what that means.
+const SESSIONS: [(&str, ClientStreams, &str); 3] = [
+    ("stateless", ClientStreams::None, "in front of a server without sessions, whose connection they share"),
+    ("session", ClientStreams::None, "in front of a server with sessions, each with its own there over HTTP"),
+    (
+        "session",
+        ClientStreams::Open,
+        "the same, and each client has its event stream open, and so has the bridge behind it",
+    ),
+];
+/// How much is measured.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BridgeRun {
+    /// Calls of a row, after some to warm up.
+    calls: u32,
+    warm_up: u32,
+    /// The sessions whose memory is measured.
+    sessions: usize,
+    /// Whether the page is to say so.
+    written: bool,
+}
+
+pub(super) const ALL: BridgeRun = BridgeRun { calls: 2_000, warm_up: 200, sessions: 1_000, written: true };
+/// Shows that every bridge works.
+pub(super) const QUICK: BridgeRun = BridgeRun { calls: 50, warm_up: 10, sessions: 20, written: false };
 
 /// The two sides of a bridge.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -81,11 +108,11 @@ const ROWS: &[Row] = &[
 ];
 
 /// Measures all that can be installed, and rewrites the table in the page.
-pub(super) fn command() -> Result<(), Failure> {
+pub(super) fn command(run: BridgeRun) -> Result<(), Failure> {
     let failure = |error: io::Error| Failure::new(error.to_string(), REPEAT);
     Cargo::new("build --quiet --release --package bench --bin served").run()?;
     Cargo::new("build --quiet --profile dist --package pintle-cli --bin pintle").run()?;
-    let bench = BridgeBench::install().map_err(failure)?;
+    let bench = BridgeBench::install(run).map_err(failure)?;
     let mut served = Command::new(built("release", "served"));
     let (_backend, address) =
         Process::serve(served.arg("http"), &bench.place.join("backend.log"), START).map_err(failure)?;
@@ -101,14 +128,27 @@ pub(super) fn command() -> Result<(), Failure> {
         }
     }
     let mut table = table(&measured);
-    let grown = bench.sessions(&url).map_err(failure)?;
     table.push_str(&format!(
-        "\n{SESSIONS} sessions of clients, each with its own at the server and a call made: `pintle bridge` has {:.1} MB resident, {:.1} MB more \
-         than before them.\n",
-        grown.resident / 1e6,
-        grown.added / 1e6,
+        "\nMemory of `pintle bridge` with {} sessions of clients, and a list and a call made in each:\n\n",
+        run.sessions
     ));
+    let mut missed = missed(&measured);
+    for (era, streams, behind) in SESSIONS {
+        let grown = bench.sessions(&url, era, streams).map_err(failure)?;
+        if grown.resident > MAX_RESIDENT {
+            missed.push(format!("{behind}: {:.1} MB", grown.resident / 1e6));
+        }
+        table.push_str(&format!(
+            "- {behind}: {:.1} MB resident, {:.1} MB more than with one of them\n",
+            grown.resident / 1e6,
+            grown.added / 1e6,
+        ));
+    }
     print!("\n{table}");
+    if !run.written {
+        return Ok(());
+    }
+    missed.iter().for_each(|missed| println!("    a goal is missed: {missed}"));
     page::rewrite("bench/README.md", "bridges", &table, REPEAT)
 }
 
@@ -124,11 +164,12 @@ struct Figures {
 /// The bridges that are installed.
 struct BridgeBench {
     place: PathBuf,
+    run: BridgeRun,
 }
 
 impl BridgeBench {
     /// Installs what the lock files in `bench/peers/bridges` have. One that cannot be installed is left out.
-    fn install() -> io::Result<Self> {
+    fn install(run: BridgeRun) -> io::Result<Self> {
         const FROM: &str = "bench/peers/bridges";
         let place = target().join("bench/bridges");
         fs::create_dir_all(&place)?;
@@ -143,7 +184,7 @@ impl BridgeBench {
         for error in installed.into_iter().filter_map(Result::err) {
             println!("    not installed: {error}");
         }
-        Ok(Self { place })
+        Ok(Self { place, run })
     }
 
     /// Returns the words of a command line.
@@ -186,28 +227,30 @@ impl BridgeBench {
             }
         };
         let cpu = MarkedCpu::watch(&mark, row.sides != Sides::None);
-        // What it costs to start, and to connect, is in both.
-        let mut spent = [0.0; 2];
+        // The first run warms a bridge up that goes on running. What it costs to connect, and to start one that does not, is in the others.
+        let mut spent = [0.0; 3];
         let mut latency = 0.0;
-        for (calls, spent) in [WARM_UP, WARM_UP + CALLS].into_iter().zip(&mut spent) {
+        let BridgeRun { calls: counted, warm_up, .. } = self.run;
+        for (calls, spent) in [warm_up, warm_up, warm_up + counted].into_iter().zip(&mut spent) {
             let before = cpu.total();
             latency = self.bench(calls, &target)?;
             thread::sleep(2 * LOOK);
             *spent = cpu.total() - before;
         }
-        let [warm_up, all] = spent;
-        Ok(Figures { cpu: (all - warm_up) / f64::from(CALLS) * 1e6, latency })
+        let [_, before, all] = spent;
+        Ok(Figures { cpu: (all - before) / f64::from(counted) * 1e6, latency })
     }
 
-    /// Opens sessions at our bridge between HTTP and HTTP, and returns what it has resident then.
-    fn sessions(&self, url: &str) -> io::Result<sessions::Grown> {
+    /// Opens sessions at our bridge between HTTP and HTTP, which uses an era behind it, and returns what it has resident then.
+    fn sessions(&self, url: &str, era: &str, streams: ClientStreams) -> io::Result<sessions::Grown> {
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let row = &ROWS[1];
         let words = self.words(row, url, port);
-        let bridge =
-            Process::start(Command::new(&words[0]).args(&words[1..]), &self.place.join("bridge.log"))?;
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).args(["--era", era]);
+        let bridge = Process::start(&mut command, &self.place.join("bridge.log"))?;
         wait_for(port)?;
-        sessions::open(port, bridge.id(), SESSIONS)
+        sessions::open(port, bridge.id(), self.run.sessions, streams)
     }
 
     /// Has `pintle bench` make calls, one at a time, in a session: not every bridge has the other era. Returns the median latency.
@@ -258,6 +301,28 @@ fn median(report: &str) -> Option<f64> {
     rest.trim_start().split(|letter: char| letter != '.' && !letter.is_ascii_digit()).next()?.parse().ok()
 }
 
+/// Returns the goals of CPU time that are missed.
+fn missed(measured: &[(&Row, Figures)]) -> Vec<String> {
+    let cpu_of = |sides: Sides| {
+        let ours = measured.iter().find(|(row, _)| row.sides == sides && row.name.starts_with("pintle"));
+        ours.map(|(_, figures)| figures.cpu)
+    };
+    let mut missed = Vec::new();
+    if let (Some(direct), Some(bridged)) = (cpu_of(Sides::None), cpu_of(Sides::HttpToHttp))
+        && bridged > MAX_RATIO * direct
+    {
+        missed.push(format!("HTTP to HTTP: {:.1} × the server itself, not {MAX_RATIO}", bridged / direct));
+    }
+    for (row, figures) in measured.iter().filter(|(row, _)| !row.name.starts_with("pintle")) {
+        if let Some(ours) = cpu_of(row.sides).filter(|ours| figures.cpu < AHEAD * ours) {
+            let (sides, name, ahead) = (row.sides.as_str(), row.name, figures.cpu / ours);
+            missed
+                .push(format!("{sides}: {name} needs {ahead:.1} × as much as `pintle bridge`, not {AHEAD}"));
+        }
+    }
+    missed
+}
+
 fn table(measured: &[(&Row, Figures)]) -> String {
     let direct = measured.iter().find(|(row, _)| row.sides == Sides::None).map(|(_, figures)| *figures);
     let mut text = String::from(
@@ -286,8 +351,17 @@ mod tests {
     }
 
     #[test]
+    fn a_missed_goal_is_told() {
+        let row = |at: usize, cpu| (&ROWS[at], Figures { cpu, latency: 1.0 });
+        assert_eq!(missed(&[row(0, 40.0), row(1, 90.0), row(2, 1000.0)]), [""; 0]);
+        let told = missed(&[row(0, 40.0), row(1, 120.0), row(2, 1000.0)]);
+        assert_eq!(told[0], "HTTP to HTTP: 3.0 × the server itself, not 2.5");
+        assert_eq!(told[1], "HTTP to HTTP: FastMCP proxy needs 8.3 × as much as `pintle bridge`, not 10");
+    }
+
+    #[test]
     fn a_command_line_has_its_paths_and_no_word_too_many() {
-        let bench = BridgeBench { place: "/place".into() };
+        let bench = BridgeBench { place: "/place".into(), run: QUICK };
         let gateway = ROWS.iter().find(|row| row.name == "supergateway").unwrap();
         let words = bench.words(gateway, "http://u/mcp", 7);
         assert_eq!(words[..2], ["node", "/place/ts/node_modules/supergateway/dist/index.js"]);

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"0"}}}"#;
 const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+const LIST: &str = r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#;
 const CALL: &str =
-    r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"echo","arguments":{"text":"hello"}}}"#;
+    r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"echo","arguments":{"text":"hello"}}}"#;
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The memory of a process with sessions, in bytes.
@@ -19,23 +20,57 @@ pub(super) struct Grown {
     pub(super) added: f64,
 }
 
-/// Opens sessions, with a call in each, and returns what the process has resident with all of them.
-pub(super) fn open(port: u16, process: u32, sessions: usize) -> io::Result<Grown> {
-    open_one(port)?;
+/// Whether clients have an event stream for what belongs to no call.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum ClientStreams {
+    None,
+    Open,
+}
+
+/// Opens sessions, with a list of tools and a call in each, and returns what the process has resident with all of them.
+pub(super) fn open(port: u16, process: u32, sessions: usize, streams: ClientStreams) -> io::Result<Grown> {
+    let first = open_one(port, streams)?;
     let before = resident(process)?;
+    let mut open = vec![first];
     for _ in 1..sessions {
-        open_one(port)?;
+        open.push(open_one(port, streams)?);
     }
     let resident = resident(process)?;
     Ok(Grown { resident, added: resident - before })
 }
 
-fn open_one(port: u16) -> io::Result<()> {
+/// Opens a session, and returns its stream.
+fn open_one(port: u16, streams: ClientStreams) -> io::Result<Option<TcpStream>> {
     let opened = post(port, INITIALIZE, None)?;
     let session = session_id(&opened).ok_or_else(|| io::Error::other(format!("no session: {opened}")))?;
     post(port, INITIALIZED, Some(session))?;
-    let result = post(port, CALL, Some(session))?;
-    if result.contains("\"result\"") { Ok(()) } else { Err(io::Error::other(format!("no result: {result}"))) }
+    let stream = match streams {
+        ClientStreams::None => None,
+        ClientStreams::Open => Some(listen(port, session)?),
+    };
+    for request in [LIST, CALL] {
+        let result = post(port, request, Some(session))?;
+        if !result.contains("\"result\"") {
+            return Err(io::Error::other(format!("no result: {result}")));
+        }
+    }
+    Ok(stream)
+}
+
+/// Opens the event stream of a session.
+fn listen(port: u16, session: &str) -> io::Result<TcpStream> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    write!(
+        stream,
+        "GET /mcp HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAccept: text/event-stream\r\nMcp-Session-Id: {session}\r\n\r\n"
+    )?;
+    let mut head = [0; 1024];
+    let length = stream.read(&mut head)?;
+    match head[..length].starts_with(b"HTTP/1.1 200") {
+        true => Ok(stream),
+        false => Err(io::Error::other(format!("no stream: {}", String::from_utf8_lossy(&head[..length])))),
+    }
 }
 
 /// Sends a request on a connection of its own, and returns the whole response.

@@ -1,4 +1,4 @@
-//! The number of Rust files directly in one folder of a crate's `src` or `tests`.
+//! The number of Rust files directly in one folder of a crate's `src`, `tests` or `examples`.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ const LISTED: usize = 20;
 pub(super) fn measure(tree: &Tree) -> Measured {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for source in &tree.sources {
-        if source.inside.starts_with("src/") || source.inside.starts_with("tests/") {
+        if ["src/", "tests/", "examples/"].iter().any(|folder| source.inside.starts_with(folder)) {
             let folder = source.path.rsplit_once('/').map_or("", |(folder, _)| folder);
             *counts.entry(folder).or_default() += 1;
         }
@@ -34,16 +34,18 @@ mod tests {
 
     #[test]
     fn only_files_directly_in_a_folder_count() {
-        let files: Vec<String> = (0..21).map(|n| format!("pintle/src/wide/f{n}.rs")).collect();
+        let wide = ["pintle/src/wide", "pintle/examples"];
+        let files: Vec<String> =
+            wide.iter().flat_map(|folder| (0..21).map(move |n| format!("{folder}/f{n}.rs"))).collect();
         let mut files: Vec<(&str, &str)> = files.iter().map(|path| (path.as_str(), "")).collect();
         files.extend([
             ("pintle/src/wide/deep/a.rs", ""),
             ("pintle/tests/it/a.rs", ""),
-            ("pintle/examples/a.rs", ""),
+            ("pintle/examples/deep/a.rs", ""),
         ]);
         let measured = measure(&Tree::of(&files));
         assert_eq!(measured.value, 21);
         let listed: Vec<String> = measured.offenders.iter().map(Fault::to_string).collect();
-        assert_eq!(listed, ["pintle/src/wide: 21 files"]);
+        assert_eq!(listed, ["pintle/examples: 21 files", "pintle/src/wide: 21 files"]);
     }
 }

@@ -64,7 +64,7 @@ pub(super) async fn run(
     let stateless = Client::new(&script, strict);
     let clients = Mutex::new(Clients { stateless, sessions: Vec::new(), tags: 0 });
     let replay = Arc::new(Replay { script, strict, clients });
-    listening.serve(move |request| replay.clone().answer(request)).await
+    listening.serve(move |request| replay.clone().answer(request), output).await
 }
 
 impl Replay {

@@ -70,7 +70,7 @@ pub(super) async fn run(
         requests: Requests::new().limits(limits),
         log: ConnectionLog::new(&recorder.log(), Side::Client, TransportKind::Http, None),
     });
-    listening.serve(move |request| upstream.clone().answer(request)).await
+    listening.serve(move |request| upstream.clone().answer(request), output).await
 }
 
 fn url_of(typed: &str) -> Result<Uri, Failure> {

@@ -22,7 +22,7 @@ pub(super) use address::Address;
 pub(super) use body::{BoxError, CollectError, ResponseBody};
 pub(super) use connector::{Encrypt, pool};
 pub(super) use limits::AnswerLimit;
-pub(super) use pool::{ConnectError, Pool};
+pub(super) use pool::{ConnectError, ExchangeKind, Pool};
 pub(super) use resolver::AddressFilter;
 pub(super) use sender::{Erased, Fetch, HttpSender};
 

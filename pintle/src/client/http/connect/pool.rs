@@ -58,6 +58,15 @@ pub(in crate::client::http) struct Pool {
     head: usize,
 }
 
+/// How long a response takes.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(in crate::client::http) enum ExchangeKind {
+    Short,
+    /// A stream that may be open for hours. It has a new connection: one that has read a long response before keeps a buffer as large as
+    /// that.
+    Stream,
+}
+
 /// The error of a failed connection attempt.
 #[derive(Debug)]
 pub(in crate::client::http) struct ConnectError(BoxError);
@@ -72,12 +81,16 @@ impl Pool {
     pub(in crate::client::http) async fn fetch(
         &self,
         to: &Address,
+        kind: ExchangeKind,
         make: impl Fn() -> Request<Body>,
     ) -> Result<Response<ResponseBody>, BoxError> {
         let now = Instant::now();
         let mut noticed = false;
         loop {
-            let mut kept = self.idle.take(to);
+            let mut kept = match kind {
+                ExchangeKind::Short => self.idle.take(to),
+                ExchangeKind::Stream => None,
+            };
             if let Some(link) = &mut kept
                 && now.saturating_duration_since(link.taken) > MOMENT
             {
@@ -391,7 +404,10 @@ mod tests {
             socket
         });
         let pool = connector::pool(&Limits::default(), Arc::new(Proxy::none().matcher()), None, None);
-        let answer = pool.fetch(&to, || Request::post("/").body(Body::default()).unwrap()).await.unwrap();
+        let answer = pool
+            .fetch(&to, ExchangeKind::Short, || Request::post("/").body(Body::default()).unwrap())
+            .await
+            .unwrap();
         let _socket = served.await.unwrap();
         let ResponseBody::Ours(_body, mut lease) = answer.into_body() else { panic!("another client") };
         let connection = lease.link.as_ref().unwrap().waker.clone();
@@ -418,7 +434,10 @@ mod tests {
         let proxies = Arc::new(Proxy::none().matcher());
         let pool = connector::pool(&Limits::default(), proxies, None, None);
         for _ in 0..2 {
-            let answer = pool.fetch(&to, || Request::post("/").body(Body::default()).unwrap()).await.unwrap();
+            let answer = pool
+                .fetch(&to, ExchangeKind::Short, || Request::post("/").body(Body::default()).unwrap())
+                .await
+                .unwrap();
             assert!(pool.idle.lock().links.is_empty());
             assert!(answer.into_body().collect(0).await.is_ok());
             assert_eq!(pool.idle.lock().links.len(), 1);
@@ -457,7 +476,7 @@ mod tests {
         let calls = tokio::spawn(async move {
             for _ in 0..TIMES {
                 let request = Request::post("/").body(Body::default()).unwrap();
-                let answer = pool.fetch(&to, || request.clone()).await.unwrap();
+                let answer = pool.fetch(&to, ExchangeKind::Short, || request.clone()).await.unwrap();
                 assert!(answer.into_body().collect(0).await.is_ok());
                 assert_eq!(pool.idle.lock().links.len(), 1);
                 pause();
@@ -468,5 +487,28 @@ mod tests {
             }
         });
         calls.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_stream_has_a_connection_that_has_read_nothing_before() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let to = Address::parse(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();
+        let served = tokio::spawn(async move {
+            let mut sockets = Vec::new();
+            for _ in 0..2 {
+                let (mut socket, _) = listener.accept().await.unwrap();
+                assert!(socket.read(&mut [0; 1024]).await.unwrap() > 0);
+                socket.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi").await.unwrap();
+                sockets.push(socket);
+            }
+            sockets
+        });
+        let pool = connector::pool(&Limits::default(), Arc::new(Proxy::none().matcher()), None, None);
+        for (kind, idle) in [(ExchangeKind::Short, 1), (ExchangeKind::Stream, 2)] {
+            let answer = pool.fetch(&to, kind, || Request::get("/").body(Body::default()).unwrap()).await;
+            assert!(answer.unwrap().into_body().collect(2).await.is_ok());
+            assert_eq!(pool.idle.lock().links.len(), idle, "{kind:?}");
+        }
+        served.await.unwrap();
     }
 }

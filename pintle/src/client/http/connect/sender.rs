@@ -1,7 +1,7 @@
 use std::{
     future::{Future, poll_fn},
     pin::Pin,
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use http::{Request, Response};
@@ -16,7 +16,7 @@ use super::{
 pub(in crate::client::http) enum HttpSender {
     Ours(Pool),
     /// An HTTP client of the application.
-    Theirs(Box<dyn Fetch>),
+    Theirs(Arc<dyn Fetch>),
 }
 
 /// Sends a request and returns the response once its head is complete.

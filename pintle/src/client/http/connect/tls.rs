@@ -72,7 +72,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::client::http::connect::{Body, Limits, Proxy, address::Address, connector};
+    use crate::client::http::connect::{Body, ExchangeKind, Limits, Proxy, address::Address, connector};
 
     /// A certificate for `localhost` that signs itself, and its key: good for these tests and for nothing else.
     const LOCALHOST: &[u8] = include_bytes!("../../../../tests/data/localhost.pem");
@@ -114,7 +114,8 @@ mod tests {
     async fn fetch(tls: Tls, proxy: Proxy, port: u16) -> Result<u16, String> {
         let pool = connector::pool(&Limits::default(), Arc::new(proxy.matcher()), Some(Arc::new(tls)), None);
         let to = Address::parse(&format!("https://localhost:{port}/mcp")).unwrap();
-        match pool.fetch(&to, || Request::post("/").body(Body::default()).unwrap()).await {
+        match pool.fetch(&to, ExchangeKind::Short, || Request::post("/").body(Body::default()).unwrap()).await
+        {
             Ok(answer) => Ok(answer.status().as_u16()),
             Err(error) => Err(crate::client::http::fetch::cause(&*error)),
         }

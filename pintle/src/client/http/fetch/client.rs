@@ -18,11 +18,11 @@ use super::{
 };
 use crate::{
     client::http::connect::{
-        Address, AnswerLimit, Body, BoxError, ConnectError, HttpSender, Limits, ResponseBody,
+        Address, AnswerLimit, Body, BoxError, ConnectError, ExchangeKind, HttpSender, Limits, ResponseBody,
     },
     excerpt::excerpt,
     message_log::{ConnectionLog, Direction, HttpExchangeLog},
-    transport::{DeadlinePause, DeadlinePauses, Delivery, Failed, PushState},
+    transport::{DeadlinePause, DeadlinePauses, Delivery, Failed, PushDemand, PushState, open_files},
 };
 
 /// How much of a refusal is read: enough for an error of the protocol, and for the connection to be used again.
@@ -46,6 +46,7 @@ pub(in crate::client::http) struct HttpClient {
     pub(in crate::client::http) deadline_pauses: DeadlinePauses,
     /// Whether the stream of the session is open.
     pub(in crate::client::http) push_state: PushState,
+    pub(in crate::client::http) push_demand: PushDemand,
     /// The error of an invalid setting.
     pub(in crate::client::http) fault: Option<String>,
     pub(in crate::client::http) message_log: Option<ConnectionLog>,
@@ -55,6 +56,7 @@ pub(in crate::client::http) struct HttpClient {
 #[derive(Clone, Debug)]
 pub(in crate::client::http) struct PreparedRequest {
     pub(in crate::client::http) method: Method,
+    pub(in crate::client::http) kind: ExchangeKind,
     pub(in crate::client::http) address: Address,
     /// The headers, without those that mirror arguments.
     pub(in crate::client::http) headers: Arc<HeaderMap>,
@@ -135,9 +137,9 @@ impl HttpClient {
         // The request is built where it is sent: it is large, and would be moved all the way.
         let make = || self.request(ask, to, authorization);
         if let Some(log) = &self.message_log {
-            return Box::pin(self.send_logged(log, to, make())).await;
+            return Box::pin(self.send_logged(log, to, ask.kind, make())).await;
         }
-        self.send_request(to, make).await
+        self.send_request(to, ask.kind, make).await
     }
 
     /// Sends a request once, and logs it and its response.
@@ -145,13 +147,14 @@ impl HttpClient {
         &self,
         log: &ConnectionLog,
         to: &Address,
+        kind: ExchangeKind,
         request: Request<Body>,
     ) -> Result<Response<ResponseBody>, BoxError> {
         let (method, uri) = (request.method().clone(), to.uri.to_string());
         let exchange =
             Arc::new(HttpExchangeLog::new(log.clone(), Direction::Out, method, &uri, request.headers()));
         exchange.request(request.body().bytes());
-        let (head, body) = self.send_request(to, || request.clone()).await?.into_parts();
+        let (head, body) = self.send_request(to, kind, || request.clone()).await?.into_parts();
         let log = exchange.response(head.status, &head.headers);
         Ok(Response::from_parts(head, body.logged(log)))
     }
@@ -159,10 +162,11 @@ impl HttpClient {
     async fn send_request(
         &self,
         to: &Address,
+        kind: ExchangeKind,
         make: impl Fn() -> Request<Body>,
     ) -> Result<Response<ResponseBody>, BoxError> {
         match &self.sender {
-            HttpSender::Ours(pool) => pool.fetch(to, make).await,
+            HttpSender::Ours(pool) => pool.fetch(to, kind, make).await,
             HttpSender::Theirs(client) => {
                 let mut request = make();
                 *request.uri_mut() = to.uri.clone();
@@ -378,6 +382,7 @@ impl HttpClient {
             reason: reason.map(Into::into),
             probed: Probed::of(status, &head.headers),
             delivery: if status.is_client_error() { Delivery::Never } else { Delivery::Maybe },
+            is_local: false,
             message: message.into(),
         }
     }
@@ -425,6 +430,13 @@ fn is_hopeless(error: &(dyn StdError + 'static)) -> bool {
 }
 
 fn unreached(address: &Address, what: &str, error: &(dyn StdError + 'static), never: bool) -> Failed {
+    let too_many = chain(error)
+        .filter_map(|error| error.downcast_ref::<io::Error>())
+        .find(|error| open_files::are_exhausted(error));
+    if let Some(error) = too_many.filter(|_| never) {
+        let message = format!("`{address}` was not connected to: {}", open_files::explanation(error));
+        return Failed { is_local: true, ..Failed::new(message).undelivered() };
+    }
     let cause = cause(error);
     if never {
         let message = format!(

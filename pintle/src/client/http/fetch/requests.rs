@@ -12,7 +12,8 @@ use super::client::cause;
 use crate::{
     Error, Result,
     client::http::connect::{
-        self, Address, AddressFilter, Body, CollectError, Limits, Pool, Proxy, ResponseBody, ResponseStream,
+        self, Address, AddressFilter, Body, CollectError, ExchangeKind, Limits, Pool, Proxy, ResponseBody,
+        ResponseStream,
     },
 };
 
@@ -130,7 +131,7 @@ impl Requests {
     async fn fetch(&self, to: &Address, request: Request<Bytes>) -> Result<Response<ResponseBody>> {
         let pool = self.pool.get_or_init(|| self.pool());
         let request = request.map(Body::from);
-        pool.fetch(to, || request.clone()).await.map_err(|error| {
+        pool.fetch(to, ExchangeKind::Short, || request.clone()).await.map_err(|error| {
             let cause = cause(&*error);
             Error::Io(io::Error::other(format!("`{to}` could not be reached: {cause}")))
         })

@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     client::http::fetch::{HttpClient, drain},
-    transport::{Delivery, Failed, Incoming, MessageContext},
+    transport::{Delivery, Failed, Incoming, MessageContext, StreamPause},
 };
 
 /// Limit of concurrent POSTs of notifications and replies.
@@ -38,11 +38,13 @@ const SESSION_STREAM_TIMEOUT: Duration = Duration::from_millis(500);
 pub(in crate::client::http) struct HttpConnection {
     wire: Arc<HttpClient>,
     line: Arc<HttpSession>,
-    events: mpsc::Receiver<TransportEvent>,
+    events: mpsc::Receiver<Box<TransportEvent>>,
     /// Received messages and failures that were not delivered yet.
     inbox: VecDeque<InboxItem>,
     /// The request on whose stream the last delivered message came.
     stream_of: Option<RequestId>,
+    /// The pauses before the last delivered message, until the driver takes them.
+    pauses: VecDeque<StreamPause>,
     /// The request whose stream ended with the last message, until it is known whether that was the answer.
     doubtful: Option<RequestId>,
     /// Running POSTs of requests.
@@ -59,6 +61,8 @@ pub(in crate::client::http) struct HttpConnection {
     crowded: bool,
     /// Whether the inbox has new items.
     unseen: bool,
+    /// Whether the GET stream is opened when it is wanted.
+    is_deferred: bool,
     /// Messages that wait for the gate.
     queue: VecDeque<OutgoingPost>,
     /// Set when the session is lost: how long refusals of its other requests are awaited.
@@ -81,14 +85,17 @@ enum SendGate {
 }
 
 #[derive(Debug)]
-struct InboxItem {
-    incoming: Incoming,
-    /// The request whose stream ends with it.
-    last_for: Option<RequestId>,
-    /// The request on whose stream it came.
-    stream_of: Option<RequestId>,
-    /// The share of the stream buffer that it holds.
-    _room: Option<OwnedSemaphorePermit>,
+enum InboxItem {
+    Incoming {
+        incoming: Incoming,
+        /// The request whose stream ends with it.
+        last_for: Option<RequestId>,
+        /// The request on whose stream it came.
+        stream_of: Option<RequestId>,
+        /// The share of the stream buffer that it holds.
+        _room: Option<OwnedSemaphorePermit>,
+    },
+    Paused(StreamPause),
 }
 
 /// A request without an answer so far.
@@ -109,6 +116,7 @@ impl HttpConnection {
             events,
             inbox: VecDeque::new(),
             stream_of: None,
+            pauses: VecDeque::new(),
             doubtful: None,
             asking: asking(),
             listening: JoinSet::new(),
@@ -118,6 +126,7 @@ impl HttpConnection {
             opened: false,
             crowded: false,
             unseen: false,
+            is_deferred: false,
             queue: VecDeque::new(),
             lost: None,
             endpoint: None,
@@ -131,16 +140,22 @@ impl HttpConnection {
             let failed = exchange::unanswered().of(&id);
             return Poll::Ready(Some(Incoming::Failed(Box::new(failed))));
         }
-        if self.inbox.is_empty() {
-            if self.crowded {
-                self.asking.aside().wake();
+        loop {
+            if self.inbox.is_empty() {
+                if self.crowded {
+                    self.asking.aside().wake();
+                }
+                self.look(cx, false);
+                self.unseen = false;
             }
-            self.look(cx, false);
-            self.unseen = false;
-        }
-        if let Some(InboxItem { incoming, last_for, stream_of, _room }) = self.inbox.pop_front() {
-            (self.doubtful, self.stream_of) = (last_for, stream_of);
-            return Poll::Ready(Some(incoming));
+            match self.inbox.pop_front() {
+                Some(InboxItem::Incoming { incoming, last_for, stream_of, _room }) => {
+                    (self.doubtful, self.stream_of) = (last_for, stream_of);
+                    return Poll::Ready(Some(incoming));
+                }
+                Some(InboxItem::Paused(pause)) => self.pauses.push_back(pause),
+                None => break,
+            }
         }
         if self.ended.is_some() {
             return Poll::Ready(None);
@@ -191,6 +206,11 @@ impl HttpConnection {
     /// The request on whose stream the last message arrived.
     pub(in crate::client::http) fn stream_request(&self) -> Option<&RequestId> {
         self.stream_of.as_ref()
+    }
+
+    /// A stream that the server ended before the last delivered message.
+    pub(in crate::client::http) fn take_stream_pause(&mut self) -> Option<StreamPause> {
+        self.pauses.pop_front()
     }
 
     pub(in crate::client::http) fn poll_sse_endpoints(
@@ -247,7 +267,7 @@ impl HttpConnection {
                 break;
             }
             let Poll::Ready(Some(event)) = self.events.poll_recv(cx) else { break };
-            self.happened(event);
+            self.happened(*event);
         }
         if let SendGate::SessionStream(timeout) = &mut self.gate
             && timeout.as_mut().poll(cx).is_ready()
@@ -256,6 +276,17 @@ impl HttpConnection {
         }
         while let Poll::Ready(Some(_)) = self.listening.poll_join_next(cx) {}
         while let Poll::Ready(Some(_)) = self.telling.poll_join_next(cx) {}
+    }
+
+    /// Opens the GET stream of the session, if it is not open and wanted. Returns whether it does. Later messages wait for it.
+    fn open_session_stream(&mut self) -> bool {
+        let opens = self.is_deferred && self.wire.push_demand.is_wanted() && self.lost.is_none();
+        if opens {
+            self.is_deferred = false;
+            self.listen(session_stream::run(self.line.clone()));
+            self.gate = SendGate::SessionStream(Box::pin(sleep(SESSION_STREAM_TIMEOUT)));
+        }
+        opens
     }
 
     fn listen(&mut self, listening: impl Future<Output = ()> + Send + 'static) {
@@ -269,7 +300,7 @@ impl HttpConnection {
     }
 
     fn push(&mut self, incoming: Incoming, last_for: Option<RequestId>) {
-        self.inbox.push_back(InboxItem { incoming, last_for, stream_of: None, _room: None });
+        self.inbox.push_back(InboxItem::Incoming { incoming, last_for, stream_of: None, _room: None });
         self.unseen = true;
     }
 
@@ -279,7 +310,7 @@ impl HttpConnection {
         if !matches!(came, Ok(Received::Message(_))) {
             // What came on their stream came before its end.
             while let Ok(event) = self.events.try_recv() {
-                self.happened(event);
+                self.happened(*event);
             }
         }
         for id in &*requests {
@@ -303,7 +334,7 @@ impl HttpConnection {
     fn happened(&mut self, event: TransportEvent) {
         match event {
             TransportEvent::Message { bytes, stream_of, room } => {
-                self.inbox.push_back(InboxItem {
+                self.inbox.push_back(InboxItem::Incoming {
                     incoming: Incoming::Message(bytes),
                     last_for: None,
                     stream_of,
@@ -311,9 +342,19 @@ impl HttpConnection {
                 });
                 self.unseen = true;
             }
+            TransportEvent::Paused(pause) => {
+                self.inbox.push_back(InboxItem::Paused(pause));
+                self.unseen = true;
+            }
             TransportEvent::Initialized { taken } if taken && !self.line.has_two_endpoints() => {
-                self.listen(session_stream::run(self.line.clone()));
-                self.gate = SendGate::SessionStream(Box::pin(sleep(SESSION_STREAM_TIMEOUT)));
+                self.is_deferred = true;
+                if !self.open_session_stream() {
+                    self.listen(session_stream::wait(self.line.clone()));
+                    self.open_gate();
+                }
+            }
+            TransportEvent::SessionStreamWanted => {
+                self.open_session_stream();
             }
             TransportEvent::Initialized { .. } | TransportEvent::SessionStreamReady => self.open_gate(),
             TransportEvent::Lost => {
@@ -353,6 +394,8 @@ impl HttpConnection {
             (_, Some(revision)) => self.line.agree(revision),
             (_, None) => {}
         }
+        // What it causes may arrive there.
+        self.open_session_stream();
         match self.line.post(context.messages, message) {
             Ok(mut ask) => {
                 ask.mirrored = Some(context.headers).filter(|headers| !headers.is_empty()).map(Box::new);

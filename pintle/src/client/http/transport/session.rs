@@ -24,10 +24,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use super::header_cache::HeaderCache;
 use crate::{
     client::http::{
-        connect::Address,
+        connect::{Address, ExchangeKind},
         fetch::{HttpClient, PreparedRequest},
     },
-    transport::Failed,
+    transport::{Failed, StreamPause},
 };
 
 /// Capacity of the event queue. Streams are not read while it is full.
@@ -37,7 +37,8 @@ pub(in crate::client::http) const EVENTS: usize = 64;
 #[derive(Debug)]
 pub(in crate::client::http) struct HttpSession {
     pub(in crate::client::http) wire: Arc<HttpClient>,
-    events: mpsc::Sender<TransportEvent>,
+    /// Boxed: the queue has memory for 32 events at once, and is empty most of the time.
+    events: mpsc::Sender<Box<TransportEvent>>,
     /// Limit of queued bytes of all streams: the maximum size of one message.
     room: Arc<Semaphore>,
     state: Mutex<HttpSessionState>,
@@ -60,8 +61,12 @@ struct HttpSessionState {
 pub(in crate::client::http) enum TransportEvent {
     /// A message of a stream, which may belong to a request. It holds its share of the buffer until it is delivered.
     Message { bytes: Bytes, stream_of: Option<RequestId>, room: OwnedSemaphorePermit },
+    /// The server ended the stream of a request before its answer; it is resumed.
+    Paused(StreamPause),
     /// `notifications/initialized` was accepted, or failed.
     Initialized { taken: bool },
+    /// The GET stream was deferred, and is wanted now.
+    SessionStreamWanted,
     /// The GET stream is open, or failed to open.
     SessionStreamReady,
     /// The session is gone.
@@ -73,7 +78,9 @@ pub(in crate::client::http) enum TransportEvent {
 }
 
 impl HttpSession {
-    pub(in crate::client::http) fn new(wire: Arc<HttpClient>) -> (Arc<Self>, mpsc::Receiver<TransportEvent>) {
+    pub(in crate::client::http) fn new(
+        wire: Arc<HttpClient>,
+    ) -> (Arc<Self>, mpsc::Receiver<Box<TransportEvent>>) {
         let (events, happened) = mpsc::channel(EVENTS);
         let room = Arc::new(Semaphore::new(max_permits(&wire)));
         let line = Self { wire, events, room, state: Mutex::default(), headless: AtomicUsize::new(0) };
@@ -82,7 +89,7 @@ impl HttpSession {
 
     pub(in crate::client::http) async fn tell(&self, event: TransportEvent) {
         // Nobody listens when the connection is being closed.
-        let _ = self.events.send(event).await;
+        let _ = self.events.send(Box::new(event)).await;
     }
 
     /// Queues a message of a stream. Waits while the buffer is full.
@@ -173,7 +180,15 @@ impl HttpSession {
             }
         };
         let (headers, what) = (posts.headers_for(messages)?, method_of(messages));
-        Ok(PreparedRequest { method: Method::POST, address, headers, mirrored: None, body, what })
+        Ok(PreparedRequest {
+            method: Method::POST,
+            kind: ExchangeKind::Short,
+            address,
+            headers,
+            mirrored: None,
+            body,
+            what,
+        })
     }
 
     /// Builds the GET of a stream, resumed after the last event if there was one.
@@ -202,7 +217,15 @@ impl HttpSession {
         let what = if method == Method::GET { "GET" } else { "DELETE" };
         let address = self.wire.address.clone();
         let headers = Arc::new(self.wire.with_usual(headers, &address, false));
-        PreparedRequest { method, address, headers, mirrored: None, body: Bytes::new(), what: what.into() }
+        PreparedRequest {
+            method,
+            kind: ExchangeKind::Short,
+            address,
+            headers,
+            mirrored: None,
+            body: Bytes::new(),
+            what: what.into(),
+        }
     }
 
     /// Counts a request without a response head until the guard is dropped.

@@ -7,6 +7,12 @@ use super::{
     stream::{EventReader, Rest},
 };
 
+/// Waits until the GET stream is wanted.
+pub(in crate::client::http) async fn wait(line: Arc<HttpSession>) {
+    line.wire.push_demand.wanted().await;
+    line.tell(TransportEvent::SessionStreamWanted).await;
+}
+
 /// Reads the GET stream until the session ends. A server need not have one. A broken stream is opened again; a 404 means that the
 /// session is lost.
 pub(in crate::client::http) async fn run(line: Arc<HttpSession>) {
@@ -15,7 +21,11 @@ pub(in crate::client::http) async fn run(line: Arc<HttpSession>) {
     let mut first = true;
     let mut was_open = false;
     loop {
-        let opened = if first { reader.open().await } else { reader.resume(failures).await };
+        // Boxed: the stream is open for hours, and this takes a moment.
+        let opened = match first {
+            true => Box::pin(reader.open()).await,
+            false => Box::pin(reader.resume(failures)).await,
+        };
         if std::mem::take(&mut first) {
             line.tell(TransportEvent::SessionStreamReady).await;
         }

@@ -15,10 +15,10 @@ use super::{
 };
 use crate::{
     client::http::{
-        connect::ResponseBody,
+        connect::{ExchangeKind, ResponseBody},
         fetch::{PreparedRequest, cause, drain},
     },
-    transport::{Delivery, Failed},
+    transport::{Delivery, Failed, StreamPause},
 };
 
 /// Reads one stream, over however many connections it takes.
@@ -75,6 +75,12 @@ impl EventReader {
             let faulty = matches!(rest, Rest::Faulty(_));
             if faulty || !resumable || self.decoder.last_event_id().is_empty() {
                 return Err(broken(ask, &rest));
+            }
+            // A connection that broke is no wish of the server.
+            if let (Rest::Ended, Some(request)) = (&rest, &self.request) {
+                let wait = self.line.wire.retry.resume_wait(self.retry, failures);
+                let pause = StreamPause { request: request.clone(), wait };
+                self.line.tell(TransportEvent::Paused(pause)).await;
             }
             body = loop {
                 if failures > self.line.wire.retry.resumes {
@@ -147,7 +153,10 @@ impl EventReader {
         let wire = self.line.wire.clone();
         self.decoder.reconnect();
         let last = Some(self.decoder.last_event_id()).filter(|id| !id.is_empty());
-        let ask = self.line.listen(last).map_err(|bad| Some(Failed::new(bad.to_string())))?;
+        let mut ask = self.line.listen(last).map_err(|bad| Some(Failed::new(bad.to_string())))?;
+        if self.request.is_none() {
+            ask.kind = ExchangeKind::Stream;
+        }
         let answer = match timeout(wire.limits.head_wait, wire.fetch(&ask)).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(failed)) => {

@@ -41,8 +41,10 @@ impl Cx {
                 let _asking = AskingGuard::new(self);
                 let request = self.with_key(key, request);
                 let span = span::of_question(self, &request.method);
-                let answer = self.send_request(key, request, deadline).instrument(span).await?;
-                self.0.call.settle(key, kind, &answer)
+                let answer = self.send_question(key, request, deadline).instrument(span).await?;
+                let answer = self.0.call.settle(key, kind, &answer);
+                self.record_answers().await;
+                answer
             }
             Ask::Park => {
                 self.park();
@@ -324,14 +326,15 @@ impl Cx {
         let mut waiting = Vec::with_capacity(sent.len());
         let deadline = self.answer_deadline();
         let _asking = AskingGuard::new(self);
-        if self.has_around_outgoing() {
+        if self.has_around_outgoing() || sent.iter().any(|(_, _, request)| self.may_be_task(request)) {
             let asking = sent.into_iter().map(|(key, kind, request)| async move {
-                let answer = self.send_request(&key, request, deadline).await;
+                let answer = self.send_question(&key, request, deadline).await;
                 (key, kind, answer)
             });
             for (key, kind, answer) in join_all(asking).await {
                 answers.insert(key.clone(), self.0.call.settle(&key, kind, &answer?)?);
             }
+            self.record_answers().await;
             return Ok(answers);
         }
         for (key, kind, request) in sent {
@@ -342,6 +345,7 @@ impl Cx {
             let answer = self.answer(waiting, deadline).await?;
             answers.insert(key.clone(), self.0.call.settle(&key, kind, &answer)?);
         }
+        self.record_answers().await;
         Ok(answers)
     }
 

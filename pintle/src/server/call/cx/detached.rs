@@ -13,12 +13,13 @@ use std::{
 
 use pintle_proto::{inputs::AskError, server::Outcome};
 use pintle_types::{
-    RawObject,
+    RawObject, RawValue, RpcError, keys,
     schema::{InputRequest, Tool},
 };
+use serde_json::value::to_raw_value;
 use tokio::sync::oneshot;
 
-use super::Cx;
+use super::{Cx, edited::Edited};
 use crate::server::{
     call::{
         detached::{DetachedEvent, DetachedEvents},
@@ -38,16 +39,25 @@ pub struct DetachedCall {
     cx: Cx,
     events: Arc<DetachedEvents>,
     outcome: Option<Outcome>,
+    /// The servers that the one of the call is mounted in.
+    outer: Option<TaskNaming>,
 }
 
 impl DetachedCall {
     pub(crate) fn new(run: BoxedHandler, cx: &Cx, events: Arc<DetachedEvents>) -> Self {
-        Self { run, cx: cx.clone(), events, outcome: None }
+        Self { run, cx: cx.clone(), events, outcome: None, outer: None }
     }
 
     /// Returns the context of the call.
     pub fn cx(&self) -> &Cx {
         &self.cx
+    }
+
+    /// Returns the id that a task has for the client of the call: servers in which that of the call is mounted give it another. The
+    /// outcome of a request has it by itself; this is for messages that are sent without one.
+    pub fn task_id_for_client(&self, id: &str) -> String {
+        let outer = self.outer.as_ref().and_then(|outer| outer(id).ok());
+        outer.unwrap_or_else(|| id.to_owned())
     }
 
     /// Runs the handler until its next event. After [`DetachedEvent::Done`] there are no more, and this does not return.
@@ -93,6 +103,10 @@ pub enum ToolStart {
     Refuse(Outcome),
     /// The call goes on after its response: see [`ToolStart::detach`].
     Detach(DetachRequest),
+    /// The call goes on after its response if its handler has to wait. Then the function of
+    /// [`takes_detached`](crate::server::Installation::takes_detached) takes it over; it is not called for a handler that completes at
+    /// once. Without such a function, or if it returns `None`, this is [`Run`](Self::Run).
+    DetachOnWait,
 }
 
 /// The request to detach a call, from [`ToolStart::detach`].
@@ -106,6 +120,29 @@ impl DetachRequest {
     /// Creates the request to detach a call whatever its handler does.
     pub(crate) fn always(adopt: impl FnOnce(DetachedCall) -> BoxedHandler + Send + 'static) -> Self {
         Self { adopt: Box::new(adopt), always: true }
+    }
+
+    /// Creates the request to detach a call if its handler has to wait, from the decision of a [`Detacher`].
+    pub(super) fn on_wait(start: ToolStart) -> Option<Self> {
+        match start {
+            ToolStart::Detach(request) => Some(Self { always: false, ..request }),
+            _ => None,
+        }
+    }
+
+    /// Has the call taken over with what layers and mounts have made of it. A task of a mounted server gets the id for clients of the
+    /// outermost one.
+    pub(super) fn within(self, edited: Arc<Edited>, outer: Option<OuterTask>) -> Self {
+        let Self { adopt, always } = self;
+        let adopt: Adopt = Box::new(move |call| {
+            let cx = Cx(call.cx.0.clone(), Some(edited));
+            let Some(OuterTask { naming, readdress }) = outer else {
+                return adopt(DetachedCall { cx, ..call });
+            };
+            let adopted = adopt(DetachedCall { cx, outer: Some(naming), ..call });
+            Box::pin(async move { readdress(adopted.await) })
+        });
+        Self { adopt, always }
     }
 }
 
@@ -129,6 +166,7 @@ impl fmt::Debug for ToolStart {
             Self::Run => "Run",
             Self::Refuse(_) => "Refuse",
             Self::Detach(_) => "Detach",
+            Self::DetachOnWait => "DetachOnWait",
         })
     }
 }
@@ -138,6 +176,17 @@ impl fmt::Debug for DetachRequest {
         f.debug_struct("DetachRequest").field("always", &self.always).finish_non_exhaustive()
     }
 }
+
+/// A task of a mounted server, as clients of the outermost one see it.
+pub(crate) struct OuterTask {
+    /// Returns the id for them.
+    pub(crate) naming: TaskNaming,
+    /// Gives an outcome that is a task the id for them.
+    pub(crate) readdress: Box<dyn FnOnce(Outcome) -> Outcome + Send>,
+}
+
+/// Returns the id that a task has for clients of the outermost server.
+pub(crate) type TaskNaming = Box<dyn Fn(&str) -> Result<String, RpcError> + Send + Sync>;
 
 /// Decides how the calls of tools start.
 pub(crate) type Interceptor = dyn Fn(&Cx, &Tool) -> ToolStart + Send + Sync;
@@ -206,14 +255,16 @@ impl Cx {
         if self.call().is_detached() {
             return true;
         }
-        let start = self.outermost_snapshot().settings.detacher.clone().and_then(|detacher| detacher(self));
-        match start {
-            Some(ToolStart::Detach(DetachRequest { adopt, .. })) => {
-                self.detach_with(adopt).await;
-                true
+        // A server without tasks leaves them to that which it is mounted in.
+        let outermost = self.is_mounted().then(|| self.clone().unmounted());
+        for cx in [Some(self), outermost.as_ref()].into_iter().flatten() {
+            let start = cx.snapshot().settings.detacher.clone().and_then(|detacher| detacher(cx));
+            if let Some(ToolStart::Detach(DetachRequest { adopt, .. })) = start {
+                cx.detach_with(adopt).await;
+                return true;
             }
-            _ => false,
         }
+        false
     }
 
     /// Detaches the rest of the call from its request: the handler goes on after the response. `adopt` gets the call, and returns
@@ -245,14 +296,41 @@ impl Cx {
         true
     }
 
-    /// Sends the client a request of a method that may be one of the protocol, and returns its raw answer, for a call that waits on
-    /// behalf of another. The client has to have a session.
-    pub(crate) async fn ask_for_another(&self, request: InputRequest) -> Result<RawObject, AskError> {
+    /// Sends the client of a session a question of another call, and returns its answer, not decoded. For a call that waits for that
+    /// other one, as `tasks/result` waits for a task that is [detached](Self::detach_with).
+    ///
+    /// # Errors
+    ///
+    /// The client refuses, or this call is over.
+    pub async fn ask_for_another(&self, request: InputRequest) -> Result<RawObject, AskError> {
         if self.is_cancelled() {
             return Err(AskError::CallOver);
         }
+        let request = self.with_sent_task_id(request);
         let (answer, received) = oneshot::channel();
         self.sink().send(CallEvent::Ask(request, answer)).await;
         received.await.unwrap_or(Err(AskError::CallOver))
+    }
+
+    /// Returns a question with the id that the client has sent for the task, if that is another one than a mounted server has.
+    fn with_sent_task_id(&self, mut request: InputRequest) -> InputRequest {
+        let (own, sent) = (self.params().get("taskId"), self.call().params().get("taskId"));
+        let (Some(own), Some(sent)) = (own, sent) else { return request };
+        if own == sent || !request.params.as_deref().is_some_and(|params| params.get().contains(own)) {
+            return request;
+        }
+        let changed = || {
+            let params: RawObject = request.params.as_deref()?.get().parse().ok()?;
+            let meta: RawObject = params.decode_member("_meta").ok()??;
+            let related: RawObject = meta.decode_member(keys::RELATED_TASK).ok()??;
+            let sent: &RawValue =
+                serde_json::from_str(sent).ok().filter(|_| related.get("taskId") == Some(own))?;
+            let meta = meta.with(keys::RELATED_TASK, &to_raw_value(&related.with("taskId", sent)).ok()?);
+            to_raw_value(&params.with("_meta", &to_raw_value(&meta).ok()?)).ok()
+        };
+        if let Some(params) = changed() {
+            request.params = Some(params);
+        }
+        request
     }
 }

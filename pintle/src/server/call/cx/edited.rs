@@ -76,6 +76,11 @@ impl Cx {
         })
     }
 
+    /// Returns the call as the server of the connection sees it, with what its layers have made of it.
+    pub(super) fn unmounted(self) -> Self {
+        self.edit(|edited| edited.mounted = None)
+    }
+
     fn edit(self, edit: impl FnOnce(&mut Edited)) -> Self {
         let mut edited = match self.1.as_deref() {
             None => Edited::default(),

@@ -1,4 +1,5 @@
 mod asking;
+mod client_task;
 pub(crate) mod detached;
 mod edited;
 mod notifications;
@@ -86,6 +87,8 @@ struct CallState {
     asking: AtomicU32,
     /// The timeout of questions in milliseconds; 0 is the default of the server.
     question_timeout_ms: AtomicU64,
+    /// The lifetime of the tasks that questions are asked as, in milliseconds; 0 if they are not.
+    question_ttl_ms: AtomicU64,
     /// Created by the first progress report or log message.
     notifications: Mutex<Option<Box<HeldNotifications>>>,
     /// The timeout of the route that the call was routed to, if it has its own; `None` in it means no limit.
@@ -154,6 +157,7 @@ impl Cx {
             is_over: AtomicBool::new(false),
             asking: AtomicU32::new(0),
             question_timeout_ms: AtomicU64::new(0),
+            question_ttl_ms: AtomicU64::new(0),
             notifications: Mutex::default(),
             timeout: OnceLock::new(),
             held: OnceLock::new(),
@@ -221,7 +225,7 @@ impl Cx {
 
     /// Returns the destination of the events of the call.
     pub(crate) fn sink(&self) -> &CallSink {
-        self.0.detaching.get().map_or(&self.0.sink, |detaching| &detaching.sink)
+        self.detaching().map_or(&self.0.sink, |detaching| &detaching.sink)
     }
 
     /// Returns the destination of the response and of what comes before it.
@@ -231,7 +235,13 @@ impl Cx {
 
     /// Has the call go on after its response. Returns `false` if it does already.
     pub(crate) fn request_detach(&self, request: DetachRequest) -> bool {
-        let mut request = Some(request);
+        let mut request = Some(match &self.1 {
+            Some(edited) => {
+                let outer = self.is_mounted().then(|| (self.snapshot().outer_task)(self));
+                request.within(edited.clone(), outer)
+            }
+            None => request,
+        });
         self.0.detaching.get_or_init(|| {
             let session = self.0.sink.session().cloned();
             // The closure runs once, so there is a request.
@@ -243,10 +253,53 @@ impl Cx {
         request.is_none()
     }
 
+    /// Has the call go on after its response if its handler has to wait. Nothing is created for one that completes before.
+    pub(crate) fn detach_on_wait(&self) {
+        if self.1.is_none() {
+            // The rest is done when it is needed: see `detaching`.
+            self.0.call.detach();
+        } else if let Some(request) = self
+            .snapshot()
+            .settings
+            .detacher
+            .as_ref()
+            .and_then(|detacher| DetachRequest::on_wait(detacher(self)?))
+        {
+            self.request_detach(request);
+        }
+    }
+
+    /// Returns the state of a call that is detached, or is to be once its handler waits.
+    fn detaching(&self) -> Option<&Detaching> {
+        match self.0.detaching.get() {
+            Some(detaching) => Some(detaching),
+            None if self.0.call.is_detached() => self.prepare_detaching(),
+            None => None,
+        }
+    }
+
+    #[cold]
+    fn prepare_detaching(&self) -> Option<&Detaching> {
+        let detacher = self.0.snapshot.settings.detacher.as_ref();
+        let request = detacher.and_then(|detacher| DetachRequest::on_wait(detacher(self)?));
+        if request.is_none() {
+            self.0.call.attach();
+            return None;
+        }
+        let session = self.0.sink.session().cloned();
+        Some(self.0.detaching.get_or_init(|| Box::new(Detaching::new(request, session))))
+    }
+
     /// Returns the code that takes the call over, if it is to be detached now, and the events of the call. `completed` is whether
     /// the handler has completed.
     pub(crate) fn adoption(&self, completed: bool) -> Option<(Adopt, Arc<DetachedEvents>)> {
-        let detaching = self.0.detaching.get()?;
+        if completed && self.0.detaching.get().is_none() {
+            if self.0.call.is_detached() {
+                self.0.call.attach();
+            }
+            return None;
+        }
+        let detaching = self.detaching()?;
         let adopt = detaching.take(completed);
         if adopt.is_none() && completed && detaching.was_declined() {
             self.0.call.attach();
@@ -379,6 +432,15 @@ impl Cx {
 
     pub(crate) fn snapshot(&self) -> &Arc<Snapshot> {
         self.mount().map_or(&self.0.snapshot, |mounted| &mounted.snapshot)
+    }
+
+    /// Returns the mounted servers that the call is in, the innermost first, each with the snapshot of the one that it is mounted in.
+    pub(crate) fn mounts(&self) -> impl Iterator<Item = (&Server, &Snapshot)> {
+        let mounts = std::iter::successors(self.mount(), |mounted| mounted.outer.as_deref());
+        mounts.map(|mounted| {
+            let outer = mounted.outer.as_ref().map_or(&self.0.snapshot, |outer| &outer.snapshot);
+            (&mounted.server, &**outer)
+        })
     }
 
     /// Returns the snapshot of the server of the connection, whatever server is mounted in it.

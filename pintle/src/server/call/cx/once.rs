@@ -1,6 +1,6 @@
 //! Actions of a call that run at most once, and its idempotency key.
 
-use std::future::Future;
+use std::{future::Future, sync::Weak};
 
 use pintle_proto::inputs::Once;
 use serde::{Serialize, de::DeserializeOwned};
@@ -20,8 +20,10 @@ impl Cx {
     /// was dropped before it completed, because the call was cancelled or the handler dropped it, may have had an effect or
     /// not: it is not run again, and later uses of the key return an error. The task of a
     /// [resumable](crate::server::ToolRoute::resumable) tool records that an action is started, and its value, so the same holds if
-    /// its process ends. Nothing is known of an action of another call that was running when the process ended, or that ran in another
-    /// process that does not share the [`ReplayGuard`](crate::server::ReplayGuard). Where that matters, send
+    /// its process ends. So does a later round of a stateless call, if processes share a
+    /// [`ReplayGuard`](crate::server::ReplayGuard) that [saves](crate::server::ReplayGuard::save) it, and a call of a resumable tool in a
+    /// session over HTTP that processes share. Nothing is known of an action of
+    /// another call that was running when the process ended. Where that matters, send
     /// [`call_key`](Self::call_key) to the other system as an idempotency key.
     ///
     /// ```
@@ -116,11 +118,31 @@ impl Cx {
 }
 
 impl Cx {
-    /// Waits until the call is recorded, if it goes on after its response and somebody records it.
+    /// Waits until the call is recorded, if somebody records it: if it goes on after its response, has come with a state, or can be taken
+    /// over by another process.
     async fn checkpoint(&self) -> Result<(), String> {
-        match self.sink() {
-            CallSink::Detached(events) => events.checkpoint().await,
+        match (self.sink(), self.held()) {
+            (CallSink::Detached(events), _) => events.checkpoint().await,
+            (_, Some(held)) => held.save(self.call()).await,
+            (sink, None) if self.is_resumable() => {
+                let session = sink.session().and_then(Weak::upgrade);
+                match session.as_ref().and_then(|session| session.save_call(self.call())) {
+                    Some(saving) => saving.await,
+                    None => Ok(()),
+                }
+            }
             _ => Ok(()),
+        }
+    }
+
+    /// Records the answers so far, if another process can go on with the call. If that fails, it asks again.
+    pub(super) async fn record_answers(&self) {
+        if self.is_resumable()
+            && !matches!(self.sink(), CallSink::Detached(_))
+            && self.held().is_none()
+            && let Err(reason) = Box::pin(self.checkpoint()).await
+        {
+            tracing::debug!(reason, "an answer was not recorded");
         }
     }
 }

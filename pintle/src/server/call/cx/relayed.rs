@@ -14,7 +14,8 @@ impl Cx {
             return Err(AskError::CallOver);
         }
         let unprintable = |error: serde_json::Error| AskError::Unprintable { reason: error.to_string() };
-        let request = InputRequest::new(method, params).map_err(unprintable)?;
+        // The answer is for another server, which was not told of the tasks of this client.
+        let request = InputRequest::new(method, &params.without(&["task"])).map_err(unprintable)?;
         let deadline = self.answer_deadline();
         let _asking = AskingGuard::new(self);
         let span = span::of_question(self, method);

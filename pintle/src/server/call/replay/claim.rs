@@ -11,6 +11,7 @@ use std::{
 };
 
 use pintle_proto::{
+    RETRY_AFTER_MS,
     inputs::StateUse,
     server::{Call, Outcome, Reply, Service},
 };
@@ -105,9 +106,16 @@ impl StateClaim {
                 tracing::error!(%error, "a `requestState` could not be claimed");
                 let reason =
                     "whether `requestState` was used before cannot be found out now: try again later";
-                Err(Outcome::Failed(RpcError::internal(reason)))
+                Err(Outcome::Failed(RpcError::unavailable(reason, RETRY_AFTER_MS)))
             }
         }
+    }
+
+    /// Records the progress of the call, in case the process ends.
+    pub(crate) async fn save(&self, call: &Call) -> Result<(), String> {
+        let claim = self.claim.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some((claim, progress)) = claim.zip(call.progress_so_far()) else { return Ok(()) };
+        self.guard.save(&self.used, &claim, progress).await.map_err(|error| error.to_string())
     }
 
     fn is_claimed(&self) -> bool {

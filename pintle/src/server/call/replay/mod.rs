@@ -22,7 +22,9 @@ pub(crate) use claim::{Acquired, StateClaim};
 /// Ensures that a `requestState` is used once.
 ///
 /// A state is claimed after its answers were validated and before the handler runs. The claim is completed with the reply, or
-/// released if the handler is dropped before it completes, for example because the connection is lost. A concurrent request
+/// released if the handler is dropped before it completes, for example because the connection is lost. If its process ends, the next
+/// claim takes it over, with the progress that was [saved](Self::save): the handler runs again, and an action of which only the start
+/// is known is not run again. A concurrent request
 /// with the same state and the same answers waits for that and gets the reply; it has been authorized itself. Calls without a
 /// state do not use the guard.
 ///
@@ -43,6 +45,16 @@ pub trait ReplayGuard: fmt::Debug + Send + Sync + 'static {
     ///
     /// On an error the handler does not run, and the client gets an error.
     fn claim<'a>(&'a self, used: &'a UsedState) -> Guarded<'a, Claimed>;
+
+    /// Records the progress of a claim, in case its process ends: before each action of [`Cx::once`](crate::server::Cx::once), with the
+    /// action as one that was started, and after it, with its value. The next claim of the state then returns it.
+    ///
+    /// On an error the action is not started. It has to be an error if the claim is over, because another process has taken over the
+    /// state. The default does nothing: a guard of one process ends with it.
+    fn save<'a>(&'a self, used: &'a UsedState, claim: &'a Claim, progress: Vec<u8>) -> Guarded<'a, ()> {
+        let _ = (used, claim, progress);
+        Box::pin(async { Ok(()) })
+    }
 
     /// Ends a claim with the reply. Waiting and later claims of the state get the reply for as long as it is kept, and
     /// [`Claimed::Used`] after that until the state expires.
@@ -101,7 +113,7 @@ pub enum Claimed {
 pub struct Claim {
     /// A number that differs between the claims of one state.
     pub fence: u64,
-    /// The progress of an earlier claim that was released.
+    /// The progress of an earlier claim that was released, or whose process is gone.
     pub progress: Option<Vec<u8>>,
 }
 
@@ -123,6 +135,10 @@ impl Server {
 impl<G: ReplayGuard + ?Sized> ReplayGuard for Arc<G> {
     fn claim<'a>(&'a self, used: &'a UsedState) -> Guarded<'a, Claimed> {
         (**self).claim(used)
+    }
+
+    fn save<'a>(&'a self, used: &'a UsedState, claim: &'a Claim, progress: Vec<u8>) -> Guarded<'a, ()> {
+        (**self).save(used, claim, progress)
     }
 
     fn complete<'a>(&'a self, used: &'a UsedState, claim: &'a Claim, reply: Reply) -> Guarded<'a, ()> {

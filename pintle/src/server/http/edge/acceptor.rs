@@ -20,7 +20,7 @@ use super::{
     shutdown_signal::{DrainService, ShutdownSignal},
     time::{ABORT_GRACE, MAX_DURATION, within},
 };
-use crate::server::serving::Stop;
+use crate::{server::serving::Stop, transport::open_files};
 
 /// The outcome of shutting down an [`HttpServer`](super::server::HttpServer).
 #[non_exhaustive]
@@ -38,12 +38,21 @@ pub struct Shutdown {
 /// The delay after a failed accept: with all file descriptors in use, an immediate retry would fail again.
 const RETRY_DELAY: Duration = Duration::from_millis(200);
 
+/// The interval at which failed accepts are reported.
+const REPORT_INTERVAL: Duration = Duration::from_secs(60);
+
 /// The accept loop of a server, with the tasks of its connections.
 pub(super) struct Acceptor {
     tasks: JoinSet<()>,
     stops: HashMap<task::Id, oneshot::Sender<()>>,
     max_connections: usize,
+    on_error: Option<AcceptErrorHook>,
+    /// When a failed accept was reported last.
+    reported: Option<Instant>,
 }
+
+/// A callback for errors of accepting connections.
+pub(super) type AcceptErrorHook = Arc<dyn Fn(&io::Error) + Send + Sync>;
 
 /// A source of connections.
 pub(super) trait Accept: Send + 'static {
@@ -61,8 +70,21 @@ impl Accept for TcpListener {
 }
 
 impl Acceptor {
-    pub(super) fn new(max_connections: usize) -> Self {
-        Self { tasks: JoinSet::new(), stops: HashMap::new(), max_connections }
+    pub(super) fn new(max_connections: usize, on_error: Option<AcceptErrorHook>) -> Self {
+        Self { tasks: JoinSet::new(), stops: HashMap::new(), max_connections, on_error, reported: None }
+    }
+
+    /// Reports that no connection can be accepted: while that lasts, once a minute.
+    fn report(&mut self, error: io::Error) {
+        if self.reported.is_some_and(|last| last.elapsed() < REPORT_INTERVAL) {
+            return;
+        }
+        self.reported = Some(Instant::now());
+        let error = open_files::explained(error);
+        tracing::warn!("failed to accept a connection, retrying: {error}");
+        if let Some(on_error) = &self.on_error {
+            on_error(&error);
+        }
     }
 
     /// Accepts connections and starts a task for each until `stop` is requested, then drains them.
@@ -100,7 +122,7 @@ impl Acceptor {
                 // Only the connection that failed is affected.
                 Ok(Err(error)) if is_connection_error(&error) => {}
                 Ok(Err(error)) => {
-                    tracing::warn!("failed to accept a connection, retrying: {error}");
+                    self.report(error);
                     delay = Some(Box::pin(sleep(RETRY_DELAY)));
                 }
                 Err(grace) => break grace,
@@ -131,6 +153,9 @@ impl Acceptor {
             within(ABORT_GRACE, self.idle(services)).await;
         }
         services.iter().for_each(|service| service.end_sessions());
+        for service in services {
+            service.leave_fleet().await;
+        }
         Shutdown { drained: open - aborted, aborted, cut }
     }
 
@@ -232,7 +257,7 @@ mod tests {
                 drop(stop);
             }
         };
-        let run = Acceptor::new(max_connections).run(
+        let run = Acceptor::new(max_connections, None).run(
             Script(Mutex::new(script)),
             start,
             stop.clone(),
@@ -271,6 +296,22 @@ mod tests {
         let _second = test.connect();
         let after = test.accepted.recv().await.unwrap();
         assert!(after >= 2 * RETRY_DELAY && after < 3 * RETRY_DELAY, "{after:?}");
+    }
+
+    #[cfg(unix)]
+    #[tokio::test(start_paused = true)]
+    async fn errors_are_reported_with_their_remedy_once_a_minute() {
+        let reports = Arc::new(Mutex::new(Vec::new()));
+        let reported = reports.clone();
+        let on_error = move |error: &io::Error| reported.lock().unwrap().push(error.to_string());
+        let mut acceptor = Acceptor::new(10, Some(Arc::new(on_error)));
+        for _ in 0..REPORT_INTERVAL.as_secs() * 3 {
+            acceptor.report(io::Error::from_raw_os_error(24));
+            sleep(Duration::from_secs(1)).await;
+        }
+        let reports = reports.lock().unwrap();
+        assert_eq!(reports.len(), 3, "{reports:?}");
+        assert!(reports[0].contains("`ulimit -n`"), "{reports:?}");
     }
 
     #[tokio::test(start_paused = true)]
@@ -315,7 +356,7 @@ mod tests {
             starting.notify_one();
             async { panic!("this is part of the test") }
         };
-        let run = Acceptor::new(1).run(Script(Mutex::new(script)), start, stop, ShutdownSignal::new());
+        let run = Acceptor::new(1, None).run(Script(Mutex::new(script)), start, stop, ShutdownSignal::new());
         let task = tokio::spawn(run);
         for _ in 0..3 {
             listener.send(Ok(oneshot::channel().1)).unwrap();

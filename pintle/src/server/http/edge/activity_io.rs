@@ -19,7 +19,9 @@ use super::idle::IdleClock;
 #[derive(Debug)]
 pub(in crate::server::http) struct ActivityIo<IO> {
     io: IO,
+    /// Bytes that were received before they were asked for.
     prefix: Bytes,
+    watches_for_end: bool,
     clock: Arc<IdleClock>,
     closing: Closing,
     /// Whether the last write was pending, and the last flush.
@@ -39,13 +41,46 @@ const LINGER: Duration = Duration::from_secs(2);
 
 impl<IO> ActivityIo<IO> {
     pub(in crate::server::http) fn new(io: IO, prefix: Bytes, clock: Arc<IdleClock>) -> Self {
-        Self { io, prefix, clock, closing: Closing::No, stalled: (false, false) }
+        Self { io, prefix, watches_for_end: false, clock, closing: Closing::No, stalled: (false, false) }
+    }
+
+    /// Reports that the client has disconnected as an error of a flush, if a request is active. hyper flushes whenever it has nothing else to
+    /// do; it would look for the end by itself, with a new buffer for each request (see `bench/LEDGER.md`).
+    pub(in crate::server::http) fn watch_for_end(mut self) -> Self {
+        self.watches_for_end = true;
+        self
     }
 
     fn record_stall(&mut self, stalled: (bool, bool)) {
         if stalled != self.stalled {
             self.stalled = stalled;
             self.clock.set_stalled(stalled.0 || stalled.1);
+        }
+    }
+}
+
+/// The most bytes that are received before they are asked for: a client may send its next request early.
+const EARLY_BYTES: usize = 64;
+
+impl<IO: AsyncRead + Unpin> ActivityIo<IO> {
+    /// Fails if the client has disconnected while a request is active.
+    fn poll_end(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+        if !self.watches_for_end || self.prefix.has_remaining() || !self.clock.has_request() {
+            return Ok(());
+        }
+        let mut early = [0; EARLY_BYTES];
+        let mut early = ReadBuf::new(&mut early);
+        match Pin::new(&mut self.io).poll_read(cx, &mut early)? {
+            Poll::Pending => Ok(()),
+            Poll::Ready(()) if early.filled().is_empty() => {
+                Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the client has disconnected"))
+            }
+            Poll::Ready(()) => {
+                self.prefix = Bytes::copy_from_slice(early.filled());
+                // Whoever waits for them was told that there are none.
+                cx.waker().wake_by_ref();
+                Ok(())
+            }
         }
     }
 }
@@ -59,7 +94,20 @@ impl<IO: AsyncRead + Unpin> AsyncRead for ActivityIo<IO> {
         if self.prefix.has_remaining() {
             let part = self.prefix.len().min(buf.remaining());
             buf.put_slice(&self.prefix.split_to(part));
-            return Poll::Ready(Ok(()));
+            // And what follows, if it is there: a reader that gets a part of the head enlarges its buffer for the rest, and keeps it.
+            if buf.remaining() == 0 {
+                return Poll::Ready(Ok(()));
+            }
+            let filled = buf.filled().len();
+            return match Pin::new(&mut self.io).poll_read(cx, buf) {
+                Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+                read => {
+                    if read.is_ready() && filled < buf.filled().len() {
+                        self.clock.bytes_received();
+                    }
+                    Poll::Ready(Ok(()))
+                }
+            };
         }
         let filled = buf.filled().len();
         ready!(Pin::new(&mut self.io).poll_read(cx, buf))?;
@@ -96,6 +144,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncWrite for ActivityIo<IO> {
         // Flushing a socket is a no-op, so its success does not mean that a pending write can proceed.
         let (write, _) = self.stalled;
         self.record_stall((write, polled.is_pending()));
+        self.poll_end(cx)?;
         polled
     }
 
@@ -122,5 +171,24 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncWrite for ActivityIo<IO> {
         }
         *closing = Closing::Done;
         Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncReadExt as _;
+
+    use super::*;
+    use crate::server::http::edge::idle::IdleLimits;
+
+    #[tokio::test]
+    async fn the_first_read_has_all_that_is_there() {
+        let limit = Duration::from_secs(1);
+        let clock = IdleClock::new(IdleLimits { head: limit, idle: limit, write: limit }, None);
+        let mut io = ActivityIo::new(&b" / HTTP/1.1"[..], Bytes::from_static(b"GET"), clock);
+        let mut read = [0; 64];
+        let length = io.read(&mut read).await.unwrap();
+        assert_eq!(&read[..length], b"GET / HTTP/1.1");
+        assert_eq!(io.read(&mut read).await.unwrap(), 0);
     }
 }

@@ -75,7 +75,7 @@ pub(in crate::server::http) async fn serve<IO, S, B>(
         supervisor.clock = IdleClock::new(IdleLimits { head: limits.idle, ..limits }, lazy_peer_address);
     }
     let tls = (&io as &dyn Any).downcast_ref().map(TlsSocket::shared_facts);
-    let io = TokioIo::new(ActivityIo::new(io, prefix, supervisor.clock.clone()));
+    let io = ActivityIo::new(io, prefix, supervisor.clock.clone());
     let clock = supervisor.clock.clone();
     let service = service_fn(move |request: Request<Incoming>| {
         let active = clock.start_request();
@@ -102,7 +102,7 @@ pub(in crate::server::http) async fn serve<IO, S, B>(
             let responding = hyper::service::Service::call(&service, request);
             async move { Ok::<_, S::Error>(responding.await?.map(PiecewiseBody::new)) }
         });
-        let connection = builder.serve_connection(io, service);
+        let connection = builder.serve_connection(TokioIo::new(io), service);
         let end = supervisor.run(connection, |connection| {
             connection.graceful_shutdown();
             OnStop::Continue
@@ -110,8 +110,8 @@ pub(in crate::server::http) async fn serve<IO, S, B>(
         return log_end(address, end.await);
     }
     let mut builder = http1::Builder::new();
-    builder.max_header_size(HEAD_BYTES as usize);
-    let connection = builder.serve_connection(io, service);
+    builder.max_header_size(HEAD_BYTES as usize).half_close(true);
+    let connection = builder.serve_connection(TokioIo::new(io.watch_for_end()), service);
     let end = supervisor.run(connection, |connection| {
         connection.graceful_shutdown();
         OnStop::Continue
@@ -267,7 +267,7 @@ mod tests {
 
     use super::*;
 
-    /// A service that responds with `done` after as many seconds as the path gives.
+    /// A service that responds with `done` after as many seconds as the path gives. With `/00` it reads the body first, of 1000 bytes.
     #[derive(Clone, Default)]
     struct Sleepy(Arc<Mutex<Vec<String>>>);
 
@@ -283,8 +283,16 @@ mod tests {
         fn call(&mut self, request: Request<RequestBody>) -> Self::Future {
             let path = request.uri().path().to_owned();
             let seconds = path[1..].parse().unwrap();
+            let body = path.starts_with("/00").then(|| request.into_body());
             self.0.lock().unwrap().push(path);
             Box::pin(async move {
+                if let Some(mut body) = body {
+                    let mut received = 0;
+                    while let Some(part) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
+                        received += part.unwrap().data_ref().unwrap().len();
+                    }
+                    assert_eq!(received, 1000);
+                }
                 tokio::time::sleep(Duration::from_secs(seconds)).await;
                 Ok(Response::new("done".into()))
             })
@@ -467,6 +475,33 @@ mod tests {
         drop(test.client);
         test.task.await.unwrap();
         assert_eq!(test.began.elapsed(), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_that_is_sent_early_follows() {
+        let mut test = connect();
+        let request = |path: &str| format!("GET {path} HTTP/1.1\r\nhost: {}\r\n\r\n", "h".repeat(200));
+        test.send(&request("/5")).await;
+        while test.service.0.lock().unwrap().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        test.send(&request("/6")).await;
+        assert!(test.answer().await);
+        assert!(test.answer().await);
+        assert_eq!(test.began.elapsed().as_secs(), 11);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_is_whole_whenever_its_parts_arrive() {
+        let mut test = connect();
+        test.send("POST /001 HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000\r\n\r\n").await;
+        for length in [1, 300, 64, 65, 570] {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            test.send(&"7".repeat(length)).await;
+        }
+        test.get("/1").await;
+        assert!(test.answer().await);
+        assert!(test.answer().await);
     }
 
     #[tokio::test(start_paused = true)]

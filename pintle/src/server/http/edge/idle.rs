@@ -2,7 +2,10 @@
 
 use std::{
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     task::{Context, Poll},
     time::Duration,
 };
@@ -33,6 +36,7 @@ pub(in crate::server::http) struct IdleClock {
     limits: IdleLimits,
     /// The client's address, for a service that looks it up here instead of in the extensions of a request.
     pub(in crate::server::http) lazy_peer_address: Option<PeerAddress>,
+    has_request: AtomicBool,
     state: Mutex<IdleState>,
 }
 
@@ -63,7 +67,12 @@ impl IdleClock {
             stalled: None,
             unread: false,
         };
-        Arc::new(Self { limits, lazy_peer_address, state: Mutex::new(state) })
+        Arc::new(Self {
+            limits,
+            lazy_peer_address,
+            has_request: AtomicBool::new(false),
+            state: Mutex::new(state),
+        })
     }
 
     /// Returns the instant at which the connection is closed unless a request arrives or pending output is read. `None`
@@ -87,8 +96,16 @@ impl IdleClock {
 
     /// Counts a request as active until the returned guard is dropped.
     pub(in crate::server::http) fn start_request(self: &Arc<Self>) -> ActiveRequest {
-        self.lock().requests += 1;
+        let mut state = self.lock();
+        state.requests += 1;
+        self.has_request.store(true, Ordering::Relaxed);
+        drop(state);
         ActiveRequest(self.clone())
+    }
+
+    /// Returns whether a request is active.
+    pub(super) fn has_request(&self) -> bool {
+        self.has_request.load(Ordering::Relaxed)
     }
 
     /// Records that a request's body was dropped before its end: the client may still be sending it.
@@ -136,6 +153,7 @@ impl Drop for ActiveRequest {
         let mut state = self.0.lock();
         state.requests -= 1;
         if state.requests == 0 {
+            self.0.has_request.store(false, Ordering::Relaxed);
             state.since = Some(Instant::now());
             state.limit = self.0.limits.idle;
         }

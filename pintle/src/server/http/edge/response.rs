@@ -209,11 +209,17 @@ pub(in crate::server::http) fn bare(status: StatusCode) -> Response<Body> {
 
 /// Returns a response with a JSON body.
 ///
-/// If it is one of overload, `Retry-After` is the time that its error states.
-pub(in crate::server::http) fn json(status: StatusCode, bytes: impl Into<Bytes>) -> Response<Body> {
+/// If it is one of overload, `Retry-After` is the time that its error states. Its status is 503 if no limit is exceeded.
+pub(in crate::server::http) fn json(mut status: StatusCode, bytes: impl Into<Bytes>) -> Response<Body> {
     let bytes = bytes.into();
     let retry_after = match status {
-        StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => Some(retry_after(&bytes)),
+        StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => {
+            let (seconds, is_unavailable) = retry_after(&bytes);
+            if is_unavailable {
+                status = StatusCode::SERVICE_UNAVAILABLE;
+            }
+            Some(seconds)
+        }
         _ => None,
     };
     let mut response = Response::new(Body::full(bytes));
@@ -225,14 +231,15 @@ pub(in crate::server::http) fn json(status: StatusCode, bytes: impl Into<Bytes>)
     response
 }
 
-/// Returns the seconds after which a request may be repeated, by the error in the body.
-fn retry_after(body: &[u8]) -> u64 {
+/// Returns the seconds after which a request may be repeated, by the error in the body, and whether it is one without a limit.
+fn retry_after(body: &[u8]) -> (u64, bool) {
     #[derive(Deserialize)]
     struct ErrorBody {
         error: RpcError,
     }
-    let stated = serde_json::from_slice(body).ok().and_then(|body: ErrorBody| body.error.retry_after_ms());
-    stated.unwrap_or(RETRY_AFTER_MS).div_ceil(1000)
+    let error = serde_json::from_slice(body).ok().map(|body: ErrorBody| body.error);
+    let stated = error.as_ref().and_then(RpcError::retry_after_ms);
+    (stated.unwrap_or(RETRY_AFTER_MS).div_ceil(1000), error.is_some_and(|error| error.is_unavailable()))
 }
 
 /// Returns a response that streams events.

@@ -17,7 +17,7 @@ use tokio::{
 use tower_service::Service;
 
 use super::{
-    acceptor::{Acceptor, Shutdown},
+    acceptor::{AcceptErrorHook, Acceptor, Shutdown},
     connection::{self, ConnectionConfig},
     idle::IdleLimits,
     incoming::RequestBody,
@@ -73,6 +73,7 @@ pub struct HttpServer<S, A = PlainTcp> {
     limits: IdleLimits,
     signal: ShutdownSignal,
     owns_service: bool,
+    on_accept_error: Option<AcceptErrorHook>,
 }
 
 /// The default acceptor, which serves the socket without TLS.
@@ -92,6 +93,7 @@ impl<S> HttpServer<S> {
             },
             signal: ShutdownSignal::new(),
             owns_service: false,
+            on_accept_error: None,
         }
     }
 
@@ -128,8 +130,28 @@ impl<S, A> HttpServer<S, A> {
         F: Fn(TcpStream) -> Fut,
         Fut: Future<Output = io::Result<IO>>,
     {
-        let Self { service, max_connections, limits, signal, owns_service, .. } = self;
-        HttpServer { service, accept, max_connections, limits, signal, owns_service }
+        let Self { service, max_connections, limits, signal, owns_service, on_accept_error, .. } = self;
+        HttpServer { service, accept, max_connections, limits, signal, owns_service, on_accept_error }
+    }
+
+    /// Sets a callback for when connections cannot be accepted: most likely the process has too many open files, and the error says so.
+    /// It is called at most once a minute, and accepting is tried again all the time. The error is logged as well.
+    ///
+    /// ```
+    /// use pintle::{Server, server::{http::HttpServer, tool}};
+    /// use tokio::net::TcpListener;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let server = Server::new("greeter", "1.0.0").tool(tool("greet", || async { "Hello!" }));
+    /// let http = HttpServer::new(server.http()?).on_accept_error(|error| eprintln!("nobody can connect: {error}"));
+    /// let serving = http.serve(TcpListener::bind("127.0.0.1:0").await?)?;
+    /// # drop(serving); Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn on_accept_error(mut self, callback: impl Fn(&io::Error) + Send + Sync + 'static) -> Self {
+        self.on_accept_error = Some(Arc::new(callback));
+        self
     }
 
     /// Sets the limit on concurrent connections. Further ones wait to be accepted. Default: 16,384.
@@ -191,7 +213,7 @@ impl<S, A> HttpServer<S, A> {
     {
         let address = listener.local_addr()?;
         let stop = Arc::new(Stop::default());
-        let Self { service, accept, max_connections, limits, signal, owns_service } = self;
+        let Self { service, accept, max_connections, limits, signal, owns_service, on_accept_error } = self;
         let start = move |socket: TcpStream, address, stop| {
             // Responses are written in one piece: delaying them would not fill packets better.
             let _ = socket.set_nodelay(true);
@@ -200,7 +222,7 @@ impl<S, A> HttpServer<S, A> {
             connection::serve(accept(socket), config)
         };
         let (ended, end) = watch::channel(None);
-        let run = Acceptor::new(max_connections).run(listener, start, stop.clone(), signal);
+        let run = Acceptor::new(max_connections, on_accept_error).run(listener, start, stop.clone(), signal);
         tokio::spawn(async move { ended.send_replace(Some(run.await)) });
         Ok(HttpServing { address, end, handle: ServingHandle::new(stop) })
     }

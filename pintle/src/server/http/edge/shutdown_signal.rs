@@ -52,6 +52,9 @@ pub(in crate::server::http) trait DrainService: Send + Sync {
 
     /// Ends all sessions of this process.
     fn end_sessions(&self);
+
+    /// Leaves the processes that share the sessions.
+    fn leave_fleet(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 }
 
 impl ShutdownSignal {

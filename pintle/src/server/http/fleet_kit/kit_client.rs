@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, future::poll_fn, pin::Pin, time::Duration};
 
 use bytes::Bytes;
-use http::{HeaderMap, Request, StatusCode};
+use http::{HeaderMap, Request, StatusCode, request};
 use http_body::Body as _;
 use pintle_proto::{
     Revision,
@@ -20,20 +20,27 @@ use super::super::{Body, Http};
 pub(super) struct KitClient {
     session: String,
     revision: &'static str,
+    /// Whether it sends the revision with every request, as older ones do not.
+    names_revision: bool,
 }
 
 /// The time that a response or an event may take.
-pub(super) const SOON: Duration = Duration::from_secs(5);
+pub(super) const SOON: Duration = Duration::from_secs(20);
 
 impl KitClient {
     /// Opens a session at a service, with the newest revision that has sessions.
     pub(super) async fn open(http: &Http) -> Result<Self, String> {
         let revision = Revision::all().find(|revision| !revision.is_stateless());
-        let revision = revision.ok_or("no revision has sessions")?.as_str();
-        let mut client = Self { session: String::new(), revision };
+        let client = Self::open_as(http, revision.ok_or("no revision has sessions")?).await?;
+        Ok(Self { names_revision: true, ..client })
+    }
+
+    /// Opens a session at a service, with a revision that has sessions.
+    pub(super) async fn open_as(http: &Http, revision: Revision) -> Result<Self, String> {
+        let mut client = Self::without_session(revision);
         let params = json!({
-            "protocolVersion": revision,
-            "capabilities": {"roots": {}},
+            "protocolVersion": client.revision,
+            "capabilities": capabilities(),
             "clientInfo": {"name": "kit", "version": "0"},
         });
         let opened = client.call(http, 0, method::INITIALIZE, params).await?;
@@ -42,6 +49,32 @@ impl KitClient {
         let initialized = json!({"jsonrpc": "2.0", "method": method::NOTIFICATIONS_INITIALIZED});
         client.post(http, &initialized).await?.expect_status(StatusCode::ACCEPTED)?;
         Ok(client)
+    }
+
+    /// Creates a client without a session.
+    pub(super) fn without_session(revision: Revision) -> Self {
+        Self { session: String::new(), revision: revision.as_str(), names_revision: false }
+    }
+
+    /// Calls a tool without a session.
+    pub(super) async fn call_stateless(
+        &self,
+        http: &Http,
+        id: i64,
+        params: &Value,
+    ) -> Result<KitResponse, String> {
+        let mut params = params.clone();
+        params["_meta"] = json!({
+            "io.modelcontextprotocol/protocolVersion": self.revision,
+            "io.modelcontextprotocol/clientCapabilities": capabilities(),
+        });
+        let name = params["name"].as_str().unwrap_or_default().to_owned();
+        let message = json!({"jsonrpc": "2.0", "id": id, "method": method::TOOLS_CALL, "params": params});
+        let request = request("POST")
+            .header("mcp-protocol-version", self.revision)
+            .header("mcp-method", method::TOOLS_CALL)
+            .header("mcp-name", name);
+        exchange(http, request, message.to_string()).await
     }
 
     pub(super) async fn call(
@@ -79,32 +112,47 @@ impl KitClient {
         last: Option<&str>,
         body: String,
     ) -> Result<KitResponse, String> {
-        let accept =
-            if method == "GET" { "text/event-stream" } else { "application/json, text/event-stream" };
-        let mut request = Request::builder()
-            .method(method)
-            .uri("/mcp")
-            .header("host", "localhost")
-            .header("content-type", "application/json")
-            .header("accept", accept);
+        let mut request = request(method);
         if !self.session.is_empty() {
             request = request.header("mcp-session-id", &self.session);
+        }
+        if !self.session.is_empty() && self.names_revision {
             request = request.header("mcp-protocol-version", self.revision);
         }
         if let Some(last) = last {
             request = request.header("last-event-id", last);
         }
-        let (parts, body) = request.body(body).map_err(|error| error.to_string())?.into_parts();
-        let response = timeout(SOON, http.answer(parts, Bytes::from(body))).await;
-        let (parts, body) = response.map_err(|_| format!("no response to a {method}"))?.into_parts();
-        Ok(KitResponse {
-            status: parts.status,
-            headers: parts.headers,
-            body,
-            decoder: Decoder::default(),
-            events: VecDeque::new(),
-        })
+        exchange(http, request, body).await
     }
+}
+
+fn capabilities() -> Value {
+    json!({"roots": {}, "sampling": {}, "elicitation": {"form": {}, "url": {}}})
+}
+
+fn request(method: &str) -> request::Builder {
+    let accept = if method == "GET" { "text/event-stream" } else { "application/json, text/event-stream" };
+    Request::builder()
+        .method(method)
+        .uri("/mcp")
+        .header("host", "localhost")
+        .header("content-type", "application/json")
+        .header("accept", accept)
+}
+
+async fn exchange(http: &Http, request: request::Builder, body: String) -> Result<KitResponse, String> {
+    let (parts, body) = request.body(body).map_err(|error| error.to_string())?.into_parts();
+    let shown = parts.method.clone();
+    let response = timeout(SOON, http.answer(parts, Bytes::from(body))).await;
+    let (parts, body) = response.map_err(|_| format!("no response to a {shown}"))?.into_parts();
+    Ok(KitResponse {
+        status: parts.status,
+        headers: parts.headers,
+        body,
+        decoder: Decoder::default(),
+        whole: Vec::new(),
+        events: VecDeque::new(),
+    })
 }
 
 /// A response of a service.
@@ -113,6 +161,8 @@ pub(super) struct KitResponse {
     pub(super) headers: HeaderMap,
     body: Body,
     decoder: Decoder,
+    /// The body of a response that is no stream.
+    whole: Vec<u8>,
     events: VecDeque<Event>,
 }
 
@@ -134,8 +184,15 @@ impl KitResponse {
                 }
             }
             let piece = timeout(SOON, poll_fn(|task| Pin::new(&mut self.body).poll_frame(task))).await;
-            let Some(piece) = piece.map_err(|_| "no event was received")? else { return Ok(None) };
+            let Some(piece) = piece.map_err(|_| "no event was received")? else {
+                let whole = std::mem::take(&mut self.whole);
+                return Ok(serde_json::from_slice(&whole).ok().map(|message| (String::new(), message)));
+            };
             let Ok(Some(piece)) = piece.map(|frame| frame.into_data().ok()) else { return Ok(None) };
+            if self.headers.get("content-type").is_some_and(|kind| kind == "application/json") {
+                self.whole.extend_from_slice(&piece);
+                continue;
+            }
             let mut rest = &piece[..];
             while let Some(event) = self.decoder.next(&mut rest).map_err(|error| error.to_string())? {
                 self.events.push_back(event);

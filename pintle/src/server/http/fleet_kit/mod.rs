@@ -19,13 +19,17 @@
 //! ```
 
 mod kit_client;
+mod matrix;
 
 use std::{
+    future::{Future as _, poll_fn},
     io,
+    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
+    task::Poll,
     time::Duration,
 };
 
@@ -37,11 +41,14 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use self::kit_client::{KitClient, SOON};
+use self::{
+    kit_client::{KitClient, KitResponse, SOON},
+    matrix::{QuestionKind, asked_in_sessions, asked_without_sessions, counted},
+};
 use super::{Http, nodes::SharedStore};
 use crate::{
     properties::{Property, PropertyResult, check as check_properties},
-    server::{Cx, Server, ToolError, template, tool},
+    server::{Cx, Server, StateKeys, template, tool},
     transport::kit::Broken,
 };
 
@@ -57,11 +64,19 @@ pub async fn check<S: SharedStore>(open: impl AsyncFn() -> io::Result<[S; 2]>) -
     check_properties(&PROPERTIES, async || open().await.and_then(Fleet::new)).await
 }
 
-const PROPERTIES: [Property<Fleet>; 12] = [
+const PROPERTIES: [Property<Fleet>; 15] = [
     ("a session is served by every process", |fleet| Box::pin(served(fleet))),
     ("an answer reaches the call that asked, whichever process receives it", |fleet| {
         Box::pin(answered(fleet))
     }),
+    (
+        "every kind of question in every revision is answered or cancelled elsewhere, and its stream resumed there",
+        |fleet| Box::pin(asked_in_sessions(fleet)),
+    ),
+    (
+        "every kind of question of a stateless call is answered elsewhere, and the same again gets the same",
+        |fleet| Box::pin(asked_without_sessions(fleet)),
+    ),
     ("a second answer, and one of another session, have no effect", |fleet| Box::pin(answered_twice(fleet))),
     ("a cancellation ends the call, whichever process receives it", |fleet| Box::pin(cancelled(fleet))),
     ("a session that one process ends is over, with its calls, for all", |fleet| Box::pin(ended(fleet))),
@@ -76,6 +91,9 @@ const PROPERTIES: [Property<Fleet>; 12] = [
     ("a subscription counts for every process", |fleet| Box::pin(subscribed(fleet))),
     ("changes of one session at two processes are both kept", |fleet| Box::pin(both_changed(fleet))),
     ("a GET stream is resumed at another process", |fleet| Box::pin(get_resumed(fleet))),
+    ("of two GET streams at two processes one has the changes, and then the other one", |fleet| {
+        Box::pin(two_get_streams(fleet))
+    }),
 ];
 
 /// Two services that share a store.
@@ -109,6 +127,9 @@ impl Drop for Running {
     }
 }
 
+/// The key of the states of stateless calls, which the processes share.
+const STATE_KEY: [u8; 32] = [7; 32];
+
 /// The number of progress notifications of the tool `steps`.
 const STEPS: usize = 6;
 
@@ -136,17 +157,6 @@ impl Fleet {
 }
 
 fn kit_server(go: &Arc<Semaphore>, running: &Arc<AtomicUsize>) -> Server {
-    let ask = {
-        let running = running.clone();
-        tool("ask", move |cx: Cx| {
-            let running = Running::new(&running);
-            async move {
-                let _running = running;
-                let roots = cx.roots().await?;
-                Ok::<_, ToolError>(roots.into_iter().map(|root| root.uri).collect::<Vec<_>>().join(","))
-            }
-        })
-    };
     let steps = {
         let (go, running) = (go.clone(), running.clone());
         tool("steps", move |cx: Cx| {
@@ -164,11 +174,12 @@ fn kit_server(go: &Arc<Semaphore>, running: &Arc<AtomicUsize>) -> Server {
             }
         })
     };
-    Server::new("kit", "0").may_change().tool(ask).tool(steps).template(template(
-        "note://{n}",
-        "note",
-        || async { "" },
-    ))
+    let mut server = Server::new("kit", "0").may_change().state_keys(StateKeys::from(STATE_KEY)).tool(steps);
+    for kind in QuestionKind::ALL {
+        let running = running.clone();
+        server = server.tool(tool(kind.tool(), move |cx: Cx| counted(kind, cx, Running::new(&running))));
+    }
+    server.template(template("note://{n}", "note", || async { "" }))
 }
 
 async fn served(fleet: Fleet) -> PropertyResult {
@@ -344,11 +355,12 @@ async fn expect_notification(
     method: &str,
     uri: Option<&str>,
 ) -> PropertyResult {
-    let (_, message) = stream.message().await?;
-    if message["method"] == method && message["params"]["uri"].as_str() == uri {
-        Ok(())
-    } else {
-        Err(format!("expected `{method}` of {uri:?}, received {message}"))
+    // There may be others: those of another property are processes that are gone.
+    loop {
+        let (_, message) = stream.message().await.map_err(|error| format!("expected `{method}`: {error}"))?;
+        if message["method"] == method && message["params"]["uri"].as_str() == uri {
+            return Ok(());
+        }
     }
 }
 
@@ -427,4 +439,37 @@ async fn get_resumed(fleet: Fleet) -> PropertyResult {
     }
     fleet.a.server.tools_changed();
     expect_notification(&mut there, method::NOTIFICATIONS_TOOLS_LIST_CHANGED, None).await
+}
+
+async fn two_get_streams(fleet: Fleet) -> PropertyResult {
+    for a_closes in [true, false] {
+        let client = KitClient::open(&fleet.a.http).await?;
+        let mut here = client.get(&fleet.a.http, None).await?;
+        // The other process gets to know the session with this request, and that there is an older stream.
+        let mut there = client.get(&fleet.b.http, None).await?;
+        for _ in 0..3 {
+            fleet.a.server.tools_changed();
+            first_message(&mut here, &mut there).await?;
+        }
+        let (mut open, closed) = if a_closes { (there, here) } else { (here, there) };
+        drop(closed);
+        fleet.b.server.tools_changed();
+        // Also if the stream that was closed had taken it before.
+        fleet.a.server.tools_changed();
+        expect_notification(&mut open, method::NOTIFICATIONS_TOOLS_LIST_CHANGED, None).await?;
+        fleet.a.server.tools_changed();
+        expect_notification(&mut open, method::NOTIFICATIONS_TOOLS_LIST_CHANGED, None).await?;
+    }
+    Ok(())
+}
+
+/// Waits for a message of either stream.
+async fn first_message(one: &mut KitResponse, other: &mut KitResponse) -> PropertyResult {
+    let (mut one, mut other) = (pin!(one.message()), pin!(other.message()));
+    poll_fn(|task| match one.as_mut().poll(task) {
+        Poll::Pending => other.as_mut().poll(task),
+        ready => ready,
+    })
+    .await
+    .map(drop)
 }

@@ -14,13 +14,14 @@ use std::{
 
 use bytes::Bytes;
 use pintle_proto::{http::Streams, sse::Frame};
+use pintle_types::RpcError;
 use tokio::{sync::Notify, time::Instant};
 
 use super::{
     Session,
-    channel_reader::ChannelReader,
+    channel_reader::{ChannelReader, ResumeError, ResumedReader, missed},
     detached::{self, CallGroup},
-    log::{Appended, Event, EventId, MissedEvents, Replay},
+    log::{Appended, Event, EventId, MissedEvents},
     nodes::{NodeId, message::MessageBody},
 };
 use crate::server::http::{edge::response::PIECE, shared::HttpShared};
@@ -43,7 +44,11 @@ pub(in crate::server::http) struct Channel {
     /// The calls of the work.
     calls: Mutex<CallGroup>,
     /// Whether the work continues without a reader.
-    outlives: bool,
+    outlives: AtomicBool,
+    /// Whether its call is recorded in the log.
+    pub(super) is_recorded: AtomicBool,
+    /// Held while an event or the record of the call is written, if it is recorded: the record has to know the newest event.
+    pub(super) writes: tokio::sync::Mutex<()>,
     state: Mutex<ChannelState>,
     pub(super) room: Notify,
     /// The position of the newest event in the log.
@@ -54,6 +59,8 @@ pub(in crate::server::http) struct Channel {
     fenced: AtomicBool,
     /// Whether an event could not be logged. Then the stream cannot be resumed.
     lost: AtomicBool,
+    /// The place of the next event that is not logged. 0 if all were.
+    unlogged: AtomicU64,
     /// Whether a lost stream is still in the log, because forgetting it failed: other processes would resume it.
     unforgotten: AtomicBool,
 }
@@ -101,13 +108,16 @@ impl Channel {
             polled: streams.is_some_and(|streams| streams.polled),
             work: Mutex::default(),
             calls: Mutex::default(),
-            outlives,
+            outlives: AtomicBool::new(outlives),
+            is_recorded: AtomicBool::new(false),
+            writes: tokio::sync::Mutex::default(),
             state: Mutex::default(),
             room: Notify::new(),
             place: AtomicU64::new(0),
             closed: AtomicBool::new(false),
             fenced: AtomicBool::new(false),
             lost: AtomicBool::new(false),
+            unlogged: AtomicU64::new(0),
             unforgotten: AtomicBool::new(false),
         })
     }
@@ -139,6 +149,9 @@ impl Channel {
             // An event that was not logged is missing in the middle.
             if self.session.has_lost(self.number) { Err(ResumeError::Gone) } else { missed(replay) }
         };
+        if !last.can_be_logged() {
+            return Err(ResumeError::Gone);
+        }
         let log = &self.shared.settings().log;
         let session = self.session.id.to_string();
         // Read once before the current reader is replaced, and again after it, when no event can be missed.
@@ -147,7 +160,10 @@ impl Channel {
         begin();
         let MissedEvents { events, ended, opening } = missed(log.after(&session, last).await)?;
         let newest = events.last().map_or(last.place, |event| event.id.place);
-        self.place.fetch_max(newest, Ordering::Relaxed);
+        // The writer of a stream that others can take over knows its place: it must not write after them.
+        if !self.is_recorded.load(Ordering::Relaxed) {
+            self.place.fetch_max(newest, Ordering::Relaxed);
+        }
         reader.replay = events.into();
         reader.last = last.place;
         Ok(ResumedReader { reader, newest, ended, opening })
@@ -201,19 +217,34 @@ impl Channel {
         self.deliver(id, line).await;
     }
 
-    /// Appends a message to the log, if the stream can be resumed.
+    /// Appends a message to the log, if the stream can be resumed. Returns its id, which may be one that is
+    /// [in no log](EventId::can_be_logged).
     pub(super) async fn record(&self, line: &Bytes, position: Position) -> Option<EventId> {
-        if self.unforgotten.load(Ordering::Relaxed) {
-            self.forget().await;
-        }
+        self.forget_if_lost().await;
         let is_logged = self.resumable
             && !self.lost.load(Ordering::Relaxed)
             && !self.fenced.load(Ordering::Relaxed)
             && !self.session.is_over();
-        if is_logged { self.append(line, position).await } else { None }
+        let id = if is_logged { self.append(line, position).await } else { None };
+        // Without an id, a client that resumes the stream would get the message once more if the log has it after all: a log that
+        // failed may have done what it was asked for.
+        id.or_else(|| self.resumable.then(|| self.unlogged_id()))
+    }
+
+    /// Returns the id of the next event that is not logged. Its place follows those of all before it, so that a reader that has found the
+    /// event in the log after all does not send it again.
+    fn unlogged_id(&self) -> EventId {
+        let first = self.place.load(Ordering::Relaxed) + 1;
+        let place = Some(self.unlogged.load(Ordering::Relaxed)).filter(|place| *place > 0).unwrap_or(first);
+        self.unlogged.store(place + 1, Ordering::Relaxed);
+        EventId::unlogged(self.number, place)
     }
 
     async fn append(&self, line: &Bytes, position: Position) -> Option<EventId> {
+        let _writes = match self.is_recorded.load(Ordering::Relaxed) {
+            true => Some(self.writes.lock().await),
+            false => None,
+        };
         let session = self.session.id.to_string();
         for _ in 0..MAX_TAKEN {
             let id = EventId { stream: self.number, place: self.place.load(Ordering::Relaxed) + 1 };
@@ -235,11 +266,14 @@ impl Channel {
                 }
                 // Another process writes the stream or has ended it, or the session is over.
                 Ok(Appended::Taken | Appended::Gone) => {
-                    self.fenced.store(true, Ordering::Relaxed);
+                    self.unlogged.store(id.place, Ordering::Relaxed);
+                    self.fence();
                     return None;
                 }
                 Err(error) => {
                     tracing::warn!(%error, "the event log failed: a stream cannot be resumed");
+                    // A reader that was attached meanwhile may have found it.
+                    self.unlogged.store(id.place, Ordering::Relaxed);
                     self.lose().await;
                     return None;
                 }
@@ -296,7 +330,7 @@ impl Channel {
     /// Continues the work in a task: a closed connection cancels nothing in a session.
     pub(super) fn detach(self: &Arc<Self>) {
         let work = self.work.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if self.outlives
+        if self.outlives.load(Ordering::Relaxed)
             && let Some(work) = work
         {
             let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -330,18 +364,59 @@ impl Channel {
         }
     }
 
+    /// Notes that another process writes the stream, or has ended it. If it goes on with the call, this one does not.
+    pub(super) fn fence(&self) {
+        self.fenced.store(true, Ordering::Relaxed);
+        if self.is_recorded.load(Ordering::Relaxed) {
+            let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            calls.fail(&RpcError::internal("another process has gone on with the call"));
+        }
+    }
+
+    pub(super) fn is_fenced(&self) -> bool {
+        self.fenced.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn is_lost(&self) -> bool {
+        self.lost.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether the stream can be resumed.
+    pub(super) fn is_resumable(&self) -> bool {
+        self.resumable
+    }
+
+    /// Returns the newest event in the log.
+    pub(super) fn newest(&self) -> EventId {
+        EventId { stream: self.number, place: self.place.load(Ordering::Relaxed) }
+    }
+
+    /// Makes this process the writer of a stream of another one, after this event.
+    pub(super) fn take_over(&self, newest: EventId) {
+        self.place.store(newest.place, Ordering::Relaxed);
+        self.is_recorded.store(true, Ordering::Relaxed);
+        self.outlives.store(true, Ordering::Relaxed);
+    }
+
     /// Makes the stream not resumable, because an event is missing in the log.
     async fn lose(&self) {
         self.lost.store(true, Ordering::Relaxed);
         self.session.lose_stream(self.number);
         for _ in 0..FORGET_ATTEMPTS {
             if self.forget().await {
-                break;
+                // It does not wait for what is not there any more.
+                return self.notify_follower().await;
             }
         }
     }
 
-    /// Removes the stream from the log. If that fails, it is tried again with the next message, and at the end.
+    /// Removes the stream from the log if an event is missing in it, and that has failed so far. Returns `false` if it fails again.
+    pub(in crate::server::http) async fn forget_if_lost(&self) -> bool {
+        !self.unforgotten.load(Ordering::Relaxed) || self.forget().await
+    }
+
+    /// Removes the stream from the log. If that fails, it is tried again with the next message, when another process reads the stream, and at
+    /// the end.
     async fn forget(&self) -> bool {
         let log = &self.shared.settings().log;
         let done = log.forget_stream(&self.session.id.to_string(), self.number).await.is_ok();
@@ -456,43 +531,12 @@ fn wake(mut state: MutexGuard<'_, ChannelState>) {
     waker.into_iter().for_each(Waker::wake);
 }
 
-/// The reason why a stream cannot be resumed.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::server::http) enum ResumeError {
-    /// An event is no longer in the log.
-    Gone,
-    /// The log failed.
-    Failed,
-}
-
 /// The position of a message in its stream.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Position {
     Next,
     /// No message follows.
     Last,
-}
-
-/// The reader of a resumed stream.
-pub(in crate::server::http) struct ResumedReader {
-    pub(super) reader: ChannelReader,
-    /// The position of the newest event in the log.
-    pub(super) newest: u64,
-    /// Whether the stream has ended, so that the reader has all of it.
-    pub(super) ended: bool,
-    /// The description of the stream.
-    pub(super) opening: Bytes,
-}
-
-fn missed(replay: std::io::Result<Replay>) -> Result<MissedEvents, ResumeError> {
-    match replay {
-        Ok(Replay::Events(missed)) => Ok(missed),
-        Ok(Replay::Gone) => Err(ResumeError::Gone),
-        Err(error) => {
-            tracing::warn!(%error, "the event log failed: a stream cannot be resumed for now");
-            Err(ResumeError::Failed)
-        }
-    }
 }
 
 /// How often a message is logged again because another connection of its GET stream has taken its position.

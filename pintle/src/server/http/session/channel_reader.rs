@@ -4,12 +4,13 @@ use std::{
     task::{Context, Poll},
 };
 
+use bytes::Bytes;
 use pintle_proto::sse::Frame;
 use tokio::time::Instant;
 
 use super::{
     channel::Channel,
-    log::{Event, EventId},
+    log::{Event, EventId, MissedEvents, Replay},
 };
 use crate::server::http::edge::response::{EventSource, PIECE};
 
@@ -45,8 +46,8 @@ impl EventSource for ChannelReader {
             && let Some((id, line)) = state.buffered.pop_front()
         {
             state.bytes -= line.len();
-            if id.is_none_or(|id| id.place > self.last) {
-                self.last = id.map_or(self.last, |id| id.place);
+            if id.is_none_or(|id| id.place_in_stream() > self.last) {
+                self.last = id.map_or(self.last, EventId::place_in_stream);
                 write(out, id, &line);
             }
         }
@@ -105,5 +106,37 @@ impl ChannelReader {
         channel.room.notify_waiters();
         channel.session.touch(channel.shared.sessions.now());
         channel.detach();
+    }
+}
+
+/// The reason why a stream cannot be resumed.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::server::http) enum ResumeError {
+    /// An event is no longer in the log.
+    Gone,
+    /// The log failed.
+    Failed,
+}
+
+/// The reader of a resumed stream.
+pub(in crate::server::http) struct ResumedReader {
+    pub(super) reader: ChannelReader,
+    /// The position of the newest event in the log.
+    pub(super) newest: u64,
+    /// Whether the stream has ended, so that the reader has all of it.
+    pub(super) ended: bool,
+    /// The description of the stream.
+    pub(super) opening: Bytes,
+}
+
+/// Returns the events that a reader missed.
+pub(super) fn missed(replay: std::io::Result<Replay>) -> Result<MissedEvents, ResumeError> {
+    match replay {
+        Ok(Replay::Events(missed)) => Ok(missed),
+        Ok(Replay::Gone) => Err(ResumeError::Gone),
+        Err(error) => {
+            tracing::warn!(%error, "the event log failed: a stream cannot be resumed for now");
+            Err(ResumeError::Failed)
+        }
     }
 }

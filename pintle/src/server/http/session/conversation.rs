@@ -136,7 +136,7 @@ impl HttpRequestCx {
                 Err(error) => return Err(store_failed(&error)),
             }
         }
-        shared.join_others(session.id).await.map_err(|error| store_failed(&error))?;
+        shared.join_others(&session).await.map_err(|error| store_failed(&error))?;
         shared.change_hub.add(&session.inbox);
         let refused = match shared.admit(session.clone()).await {
             Ok(session) => return Ok(session),
@@ -284,7 +284,7 @@ impl Session {
     }
 
     /// Refuses messages that need rights that the caller lacks.
-    pub(super) fn check_rights(
+    pub(in crate::server::http) fn check_rights(
         &self,
         snapshot: &Snapshot,
         context: &RequestContext,

@@ -36,7 +36,7 @@ impl CallGroup {
     }
 
     /// Ends the running calls with this error.
-    fn fail(&self, error: &RpcError) {
+    pub(super) fn fail(&self, error: &RpcError) {
         for sink in self.0.iter().filter_map(Cx::own_sink) {
             sink.fail(error.clone());
         }

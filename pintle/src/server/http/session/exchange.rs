@@ -22,7 +22,9 @@ use super::{
     Session,
     channel::{Channel, Producer},
     detached::{self, CallGroup},
+    log::EventId,
     nodes::message::{StreamOpening, encode},
+    recording::opening_of,
 };
 use crate::{
     server::{
@@ -234,10 +236,34 @@ impl Exchange {
     }
 
     /// Returns the description of the stream for other processes, if there are some.
-    fn opening(&self) -> Bytes {
+    fn opening(&self, recorded: Option<&Call>) -> Bytes {
         let Some(nodes) = &self.shared.settings().nodes else { return Bytes::new() };
+        if let Some(call) = recorded {
+            return opening_of(nodes.id(), call);
+        }
         let requests = self.calls.iter().map(|call| call.driver.call().id().clone()).collect();
-        encode(&StreamOpening { node: nodes.id().to_string(), requests })
+        encode(&StreamOpening { node: nodes.id().to_string(), requests, call: None })
+    }
+
+    /// Returns the call, if it is the only one and another process can go on with it.
+    fn recorded(&self) -> Option<&Call> {
+        self.shared.settings().nodes.as_ref()?;
+        let [ExchangeCall { driver, .. }] = &*self.calls else { return None };
+        let is_recorded =
+            driver.cx().is_resumable() && !driver.cx().is_detached() && !driver.call().is_batched();
+        is_recorded.then(|| driver.call())
+    }
+
+    /// Sends all outputs on a stream that another process has written, after this event.
+    pub(in crate::server::http) async fn go_on(mut self, channel: Arc<Channel>, newest: EventId) {
+        channel.take_over(newest);
+        self.session.keep(&channel);
+        if let [ExchangeCall { driver, .. }] = &*self.calls {
+            self.session.record(driver.call(), &channel);
+        }
+        self.spawn_handlers();
+        channel.set_calls(self.group());
+        self.run_on(channel).await;
     }
 
     /// Returns the calls, to end them from outside.
@@ -466,8 +492,16 @@ impl Inline {
             return accepted();
         };
         let channel = Channel::new(shared, &session, session.stream_number(), true);
-        let opening = self.0.as_ref().map(Exchange::opening).unwrap_or_default();
+        let recorded =
+            self.0.as_ref().and_then(Exchange::recorded).filter(|_| channel.is_resumable()).cloned();
+        // What the call does meanwhile is recorded once the stream is there.
+        let writes = channel.writes.lock().await;
+        if let Some(call) = &recorded {
+            session.record(call, &channel);
+        }
+        let opening = self.0.as_ref().map(|exchange| exchange.opening(recorded.as_ref())).unwrap_or_default();
         let reader = channel.begin(opening).await;
+        drop(writes);
         session.keep(&channel);
         if let Some(mut exchange) = self.0.take() {
             first.into_iter().for_each(|output| exchange.outputs.push_front(output));

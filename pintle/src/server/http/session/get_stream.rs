@@ -15,13 +15,15 @@ use tokio::time::Sleep;
 
 use super::{
     Session,
-    channel::{Channel, Position, ResumeError},
+    channel::{Channel, Position},
+    channel_reader::ResumeError,
     log::EventId,
     nodes::message::MessageBody,
     push_queue::Pushed,
 };
 use crate::server::{
     Authenticated,
+    call::context::RequestContext,
     http::{
         Body,
         edge::response::{closed, events_until, overloaded},
@@ -40,7 +42,7 @@ pub(in crate::server::http) async fn open(
     let reader = channel.begin(Bytes::new()).await;
     let end = Authenticated::expiry(&extensions);
     start(&channel, extensions, ());
-    shared.notify_others(session.id, MessageBody::Listen { stream: None });
+    announce(shared, session, None);
     if session.is_over() {
         // The session ended, and its events were forgotten, while the stream was opened.
         let _ = shared.settings().log.forget_session(&session.id.to_string()).await;
@@ -51,12 +53,19 @@ pub(in crate::server::http) async fn open(
     events_until(reader, shared.settings().keep_alive, end)
 }
 
+/// Tells the other processes that this one has the newest GET stream.
+fn announce(shared: &Arc<HttpShared>, session: &Session, stream: Option<u64>) {
+    if let Some(order) = session.own_get_order() {
+        shared.notify_others(session.id, MessageBody::Listen { stream, order });
+    }
+}
+
 /// Resumes the stream of a GET or a POST.
 pub(in crate::server::http) async fn resume(
     shared: &Arc<HttpShared>,
     session: &Arc<Session>,
     last: &str,
-    extensions: Extensions,
+    context: &Arc<RequestContext>,
 ) -> Result<Response<Body>, Refusal> {
     let gone = || {
         Refusal::bad_request(RpcError::invalid_request(
@@ -68,8 +77,14 @@ pub(in crate::server::http) async fn resume(
     if is_get && shared.calls.is_closed() {
         return Err(closed());
     }
-    let channel = session.channel(last.stream);
+    let mut channel = session.channel(last.stream);
+    if let Some(running) = &channel
+        && running.has_moved().await
+    {
+        channel = None;
+    }
     let runs = channel.is_some();
+    let extensions = context.extensions().clone();
     let end = Authenticated::expiry(&extensions);
     let channel = channel.unwrap_or_else(|| Channel::new(shared, session, last.stream, false));
     // The previous connection of a GET stream is replaced only if the stream can be resumed, but before the log is read, or it
@@ -87,10 +102,10 @@ pub(in crate::server::http) async fn resume(
         }
     })?;
     if is_get {
-        shared.notify_others(session.id, MessageBody::Listen { stream: Some(last.stream) });
+        announce(shared, session, Some(last.stream));
     } else if !resumed.ended && !runs && shared.settings().nodes.is_some() {
         let last = EventId { place: resumed.newest, ..last };
-        shared.follow_stream(&channel, last, &resumed.opening);
+        shared.follow_stream(&channel, last, &resumed.opening, context);
     } else if resumed.ended || !runs {
         // The calls of the POST are over, and the log has all events.
         channel.over();
@@ -141,7 +156,7 @@ pub(super) fn start_until(
             if !channel.session.is_replaced(channel) {
                 message.sent();
                 channel.deliver(id, line).await;
-            } else if id.is_some() && channel.session.hand_over(channel) {
+            } else if id.is_some_and(EventId::can_be_logged) && channel.session.hand_over(channel) {
                 // The stream was resumed meanwhile, and the new connection reads the message from the log.
                 message.sent();
             }

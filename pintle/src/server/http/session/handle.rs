@@ -6,7 +6,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use pintle_proto::Peer;
+use pintle_proto::{Peer, server::Call};
 
 use super::Session;
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
         call::own_sink::OwnSink,
         changes::ChangeInbox,
         sessions::{
-            LiveSession, ReplySender, SessionEnding, SessionFacts, SessionRequest, TRANSIENT,
+            LiveSession, ReplySender, SavingCall, SessionEnding, SessionFacts, SessionRequest, TRANSIENT,
             handle::SessionError,
         },
     },
@@ -48,8 +48,22 @@ impl LiveSession for Session {
         self.principal.as_deref()
     }
 
+    fn shared_id(&self) -> Option<String> {
+        (!self.transient).then(|| self.id.to_string())
+    }
+
     fn is_over(&self) -> bool {
         Self::is_over(self)
+    }
+
+    fn save_call<'a>(&'a self, call: &'a Call) -> Option<SavingCall<'a>> {
+        let channel = self.recording(call)?;
+        Some(Box::pin(async move { channel.save(call).await }))
+    }
+
+    #[cfg(feature = "client")]
+    fn has_push_stream(&self) -> bool {
+        self.has_get_stream()
     }
 
     fn request(&self, request: SessionRequest, reply: ReplySender) -> Result<(), SessionError> {

@@ -29,7 +29,8 @@ impl SessionId {
         let value = |digit: &u8| u64::from((digit & 0xf) + 9 * (digit >> 6));
         let half = |digits: &[u8]| digits.iter().fold(0, |half, digit| half << 4 | value(digit));
         let (high, low) = digits.split_at(16);
-        digits.iter().all(is_digit).then(|| Self(u128::from(half(high)) << 64 | u128::from(half(low))))
+        let are_digits = digits.iter().fold(true, |all, digit| all & is_digit(digit));
+        are_digits.then(|| Self(u128::from(half(high)) << 64 | u128::from(half(low))))
     }
 }
 

@@ -118,9 +118,11 @@ impl HttpRequestCx {
             session.end(Ended::Stopped);
             return Err(Refusal::new(StatusCode::FORBIDDEN, error));
         }
-        shared.join_others(id).await.map_err(|error| store_failed(&error))?;
+        shared.join_others(&session).await.map_err(|error| store_failed(&error))?;
         shared.change_hub.add(&session.inbox);
         let session = shared.admit(Arc::new(session)).await.map_err(no_room)?;
+        // Only sessions that are admitted are joined again when this process was taken for gone.
+        shared.rejoin_others(&session).await.map_err(|error| store_failed(&error))?;
         shared.notify_others(id, MessageBody::Joined);
         Ok(Some(session))
     }

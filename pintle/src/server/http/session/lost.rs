@@ -1,4 +1,6 @@
-use super::Session;
+use std::sync::Arc;
+
+use super::{Session, channel::Channel};
 
 /// The streams of a session that cannot be resumed, because an event of theirs could not be logged.
 #[derive(Default)]
@@ -31,6 +33,23 @@ impl LostStreams {
 }
 
 impl Session {
+    /// Makes a stream resumable, until it is released.
+    pub(in crate::server::http) fn keep(&self, channel: &Arc<Channel>) {
+        self.lock().busy().channels.insert(channel.number, channel.clone());
+    }
+
+    pub(in crate::server::http) fn channel(&self, number: u64) -> Option<Arc<Channel>> {
+        self.lock().busy.as_ref()?.channels.get(&number).cloned()
+    }
+
+    pub(in crate::server::http) fn release(&self, number: u64) {
+        let mut core = self.lock();
+        let channel = core.busy.as_mut().and_then(|busy| busy.channels.remove(&number));
+        core.rest();
+        drop(core);
+        drop(channel);
+    }
+
     /// Makes a stream not resumable.
     pub(in crate::server::http) fn lose_stream(&self, number: u64) {
         let mut core = self.lock();

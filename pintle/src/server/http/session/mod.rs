@@ -18,8 +18,9 @@ mod handle;
 mod lookup;
 mod lost;
 mod owner;
-mod push_queue;
+pub(super) mod push_queue;
 pub(super) mod record;
+mod recording;
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -40,7 +41,7 @@ use pintle_proto::{
 use pintle_types::{Frame, Message, RequestId, Response, RpcError, method};
 
 use self::{
-    channel::Channel, id::SessionId, lost::LostStreams, nodes::NodeId, record::RecordVersion,
+    channel::Channel, id::SessionId, lost::LostStreams, push_queue::RemoteGetStream, record::RecordVersion,
     table::KeptSession,
 };
 use super::{edge::response::session_ended, frame::request_id};
@@ -113,12 +114,18 @@ struct Busy {
     queue: WaitQueue<Waker>,
     /// The resumable streams of running calls, by number.
     channels: HashMap<u64, Arc<Channel>>,
+    /// The streams of the calls that are recorded, so that another process can go on with them.
+    recorded: HashMap<Ticket, Arc<Channel>>,
     /// The open GET streams, the newest last: that one sends the messages.
     get_streams: Vec<OpenGetStream>,
     /// The messages for the GET stream.
     push_queue: VecDeque<Bytes>,
-    /// The process that has the newest GET stream, if it is another one.
-    remote_get_stream: Option<NodeId>,
+    /// The order of the newest GET stream of this process among those of all processes.
+    get_order: u64,
+    /// The newest GET stream, if another process has it.
+    remote_get_stream: Option<RemoteGetStream>,
+    /// The last GET stream of another process that was closed.
+    closed_get_stream: Option<RemoteGetStream>,
     lost: LostStreams,
 }
 
@@ -128,6 +135,7 @@ impl Busy {
             && self.running.is_empty()
             && self.queue.is_empty()
             && self.channels.is_empty()
+            && self.recorded.is_empty()
             && self.get_streams.is_empty()
             && self.push_queue.is_empty()
             && self.remote_get_stream.is_none()
@@ -424,7 +432,11 @@ impl Session {
             bytes = end(&mut core.engine);
             cx = call.ticket().and_then(|ticket| core.take_running(ticket));
             let busy = call.ticket().zip(core.busy.as_mut());
-            let ids = busy.map(|(ticket, busy)| busy.questions.of(ticket)).unwrap_or_default();
+            let ids = busy.map(|(ticket, busy)| {
+                busy.recorded.remove(&ticket);
+                busy.questions.of(ticket)
+            });
+            let ids = ids.unwrap_or_default();
             taken_back = core.take_back(&ids);
             core.rest();
         }
@@ -453,23 +465,6 @@ impl Session {
         core.last_get_stream += 1;
         let outdated = core.last_get_stream.checked_sub(MAX_GET_STREAMS).filter(|old| *old > 0);
         (2 * core.last_get_stream, outdated.map(|old| 2 * old))
-    }
-
-    /// Makes a stream resumable, until it is released.
-    pub(super) fn keep(&self, channel: &Arc<Channel>) {
-        self.lock().busy().channels.insert(channel.number, channel.clone());
-    }
-
-    pub(super) fn channel(&self, number: u64) -> Option<Arc<Channel>> {
-        self.lock().busy.as_ref()?.channels.get(&number).cloned()
-    }
-
-    pub(super) fn release(&self, number: u64) {
-        let mut core = self.lock();
-        let channel = core.busy.as_mut().and_then(|busy| busy.channels.remove(&number));
-        core.rest();
-        drop(core);
-        drop(channel);
     }
 
     /// Ends the session: its calls are ended with an error, its streams end, and no more questions are asked.

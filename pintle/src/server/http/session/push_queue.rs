@@ -14,7 +14,7 @@ use super::{
     channel::Channel,
     nodes::{NodeId, message::MessageBody},
 };
-use crate::server::{changes::Recipient, sessions::handle::SessionError};
+use crate::server::{changes::Recipient, clock::now, sessions::handle::SessionError};
 
 /// The capacity of the queue, and the bytes up to which handles of the session may fill it.
 const CAPACITY: usize = 256;
@@ -22,6 +22,13 @@ const CAPACITY_BYTES: usize = 1 << 20;
 /// The limits while no stream is open: for a client that connects again. Some clients never open one.
 const CAPACITY_WITHOUT_STREAM: usize = 16;
 const CAPACITY_BYTES_WITHOUT_STREAM: usize = 16 << 10;
+
+/// A GET stream of another process.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) struct RemoteGetStream {
+    node: NodeId,
+    order: u64,
+}
 
 /// The next step of a GET stream.
 pub(super) enum Pushed {
@@ -31,7 +38,22 @@ pub(super) enum Pushed {
     End,
 }
 
+/// The outcome of a message about a GET stream of another process.
+pub(in crate::server::http) enum RemoteOutcome {
+    /// The stream is the newest one. The messages of the queue go there.
+    Newest(VecDeque<Bytes>),
+    /// A stream of this process with this order is newer.
+    Older(u64),
+    Ignored,
+}
+
 impl Busy {
+    /// Returns the order of a new GET stream: later than all that are known, and than those of other processes by the clock.
+    fn next_get_order(&self) -> u64 {
+        let known = self.remote_get_stream.map_or(0, |remote| remote.order).max(self.get_order);
+        known.saturating_add(1).max(now())
+    }
+
     fn has_get_stream(&self) -> bool {
         !self.get_streams.is_empty() || self.remote_get_stream.is_some()
     }
@@ -52,30 +74,41 @@ impl Session {
         };
         let gone: Vec<_> = get_streams.extract_if(.., gone).filter_map(|stream| stream.waker).collect();
         get_streams.push(OpenGetStream { number, instance, waker: None, behind: false });
-        core.busy().remote_get_stream = None;
+        let busy = core.busy();
+        busy.get_order = busy.next_get_order();
+        busy.remote_get_stream = None;
         self.inbox.set_read(true);
         drop(core);
+        self.want_pushes();
         gone.into_iter().for_each(Waker::wake);
         // The previous newest stream registers its own waker when it finds that it is no longer the newest.
         self.inbox.notify();
     }
 
+    /// Notes that the client has a GET stream, here or at another process.
+    fn want_pushes(&self) {
+        if let Some(demand) = self.kept.as_ref().and_then(|kept| kept.facts.push_demand.get()) {
+            demand.want();
+        }
+    }
+
     pub(in crate::server::http) fn remove_get_stream(&self, channel: &Channel) {
         let instance = channel.instance;
-        let (waker, was_last) = {
+        let (waker, closed) = {
             let mut core = self.lock();
-            let mut was_last = false;
+            let mut closed = None;
             let waker = core.busy.as_mut().and_then(|busy| {
                 busy.get_streams.retain(|stream| stream.instance != instance);
-                was_last = busy.get_streams.is_empty() && busy.remote_get_stream.is_none();
+                closed = busy.get_streams.is_empty().then_some(busy.get_order);
                 self.inbox.set_read(!busy.get_streams.is_empty());
                 busy.get_streams.last_mut().and_then(|stream| stream.waker.take())
             });
             core.rest();
-            (waker, was_last && !core.ended)
+            (waker, closed.filter(|_| !core.ended))
         };
-        if was_last && let Some(shared) = self.kept.as_ref().and_then(|kept| kept.shared.upgrade()) {
-            shared.notify_others(self.id, MessageBody::Unlisten);
+        // Also if another process has a newer one: it may take this one for the newest.
+        if let Some((order, shared)) = closed.zip(self.kept.as_ref().and_then(|kept| kept.shared.upgrade())) {
+            shared.notify_until_sent(self.id, MessageBody::Unlisten { order });
         }
         // The next newest stream takes over.
         waker.into_iter().for_each(Waker::wake);
@@ -86,49 +119,80 @@ impl Session {
         self.lock().busy.as_ref().is_some_and(|busy| busy.has_get_stream())
     }
 
-    /// Returns whether the client has an open GET stream of this process.
-    pub(in crate::server::http) fn has_own_get_stream(&self) -> bool {
-        self.lock().busy.as_ref().is_some_and(|busy| !busy.get_streams.is_empty())
+    /// Returns the order of the newest open GET stream of this process.
+    pub(in crate::server::http) fn own_get_order(&self) -> Option<u64> {
+        let core = self.lock();
+        core.busy.as_ref().filter(|busy| !busy.get_streams.is_empty()).map(|busy| busy.get_order)
     }
 
-    /// Notes that another process has the newest GET stream, and closes the one that it has taken over. Returns the messages of the
-    /// queue, which go there.
+    /// Notes that another process has a GET stream, and closes the one that it has taken over. `own` is this process.
     pub(in crate::server::http) fn set_remote_get_stream(
         &self,
+        own: NodeId,
         node: NodeId,
+        order: u64,
         taken_over: Option<u64>,
-    ) -> VecDeque<Bytes> {
+    ) -> RemoteOutcome {
         let mut core = self.lock();
         if core.ended {
-            return VecDeque::new();
+            return RemoteOutcome::Ignored;
         }
         let busy = core.busy();
-        busy.remote_get_stream = Some(node);
+        let is_closed = busy.closed_get_stream.is_some_and(|last| last.node == node && last.order >= order);
+        let is_outdated = busy.remote_get_stream.is_some_and(|newest| newest.order > order);
         let gone = |stream: &mut OpenGetStream| Some(stream.number) == taken_over;
         let gone: Vec<_> = busy.get_streams.extract_if(.., gone).filter_map(|stream| stream.waker).collect();
-        let messages = std::mem::take(&mut busy.push_queue);
+        let outcome = if is_closed || is_outdated {
+            RemoteOutcome::Ignored
+        } else if !busy.get_streams.is_empty() && (busy.get_order, own) > (order, node) {
+            RemoteOutcome::Older(busy.get_order)
+        } else {
+            busy.remote_get_stream = Some(RemoteGetStream { node, order });
+            RemoteOutcome::Newest(std::mem::take(&mut busy.push_queue))
+        };
+        core.rest();
         drop(core);
+        self.want_pushes();
         gone.into_iter().for_each(Waker::wake);
         self.inbox.notify();
-        messages
+        outcome
     }
 
-    /// Notes that another process has no GET stream any more.
-    pub(in crate::server::http) fn clear_remote_get_stream(&self, node: NodeId) {
+    /// Notes that another process has no GET stream any more, since the one with this order.
+    pub(in crate::server::http) fn close_remote_get_stream(&self, node: NodeId, order: u64) {
+        let is_closed = |remote: &RemoteGetStream| remote.node == node && remote.order <= order;
+        self.clear_remote_get_stream(is_closed, Some(RemoteGetStream { node, order }));
+    }
+
+    /// Forgets the GET stream of a process that is gone.
+    pub(in crate::server::http) fn forget_remote_get_stream(&self, node: NodeId) {
+        self.clear_remote_get_stream(|remote| remote.node == node, None);
+    }
+
+    /// Forgets the GET stream of another process, because messages about it may have been lost. Returns whether there was one.
+    pub(in crate::server::http) fn doubt_remote_get_stream(&self) -> bool {
+        self.clear_remote_get_stream(|_| true, None)
+    }
+
+    fn clear_remote_get_stream(
+        &self,
+        is_cleared: impl Fn(&RemoteGetStream) -> bool,
+        closed: Option<RemoteGetStream>,
+    ) -> bool {
         let mut core = self.lock();
-        let Some(busy) = core.busy.as_mut().filter(|busy| busy.remote_get_stream == Some(node)) else {
-            return;
-        };
-        busy.remote_get_stream = None;
-        let waker = busy.get_streams.last_mut().and_then(|stream| stream.waker.take());
+        let Some(busy) = core.busy.as_mut() else { return false };
+        busy.closed_get_stream = closed.or(busy.closed_get_stream);
+        let is_cleared = busy.remote_get_stream.take_if(|remote| is_cleared(remote)).is_some();
+        let waker = busy.get_streams.last_mut().filter(|_| is_cleared).and_then(|stream| stream.waker.take());
         core.rest();
         drop(core);
         waker.into_iter().for_each(Waker::wake);
+        is_cleared
     }
 
     /// Sends a message to the process that has the GET stream. Returns `false` if there is none.
     fn push_remote(&self, line: &Bytes) -> bool {
-        let Some(node) = self.lock().busy.as_ref().and_then(|busy| busy.remote_get_stream) else {
+        let Some(remote) = self.lock().busy.as_ref().and_then(|busy| busy.remote_get_stream) else {
             return false;
         };
         let Some(shared) = self.kept.as_ref().and_then(|kept| kept.shared.upgrade()) else { return false };
@@ -136,12 +200,12 @@ impl Session {
         let (id, line) = (self.id, line.clone());
         runtime.spawn(async move {
             let text = String::from_utf8_lossy(&line).into_owned();
-            if let Ok(true) = shared.send_to_node(node, id, MessageBody::Push { line: text }).await {
+            if let Ok(true) = shared.send_to_node(remote.node, id, MessageBody::Push { line: text }).await {
                 return;
             }
             // That process is gone: the message waits for the next stream.
             if let Some(session) = shared.sessions.find(id) {
-                session.clear_remote_get_stream(node);
+                session.forget_remote_get_stream(remote.node);
                 session.push_here(line);
             }
         });

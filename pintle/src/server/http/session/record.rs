@@ -7,7 +7,7 @@ use pintle_proto::{
     server::{Call, Inbound, Outcome, Performed, Service, SessionRecord},
 };
 use pintle_types::{Frame, RawObject, RpcError};
-use tokio::sync::oneshot;
+use tokio::{sync::oneshot, time::Instant};
 
 use super::{
     Core, Session,
@@ -31,6 +31,8 @@ pub(super) struct RecordVersion {
     base: Option<Box<SessionRecord>>,
     /// The number of gaps in the messages of other processes when they were last told that this process has the session.
     gaps: u64,
+    /// When they were last told that.
+    joined: Option<Instant>,
 }
 
 /// A local change that is not in the store yet. Until this is dropped, nothing that is read there is adopted.
@@ -89,8 +91,20 @@ impl Session {
         self.lock().record_version.as_ref().is_none_or(|known| known.gaps == gaps)
     }
 
+    /// Returns whether they have to be told again, because that was longer ago than this.
+    pub(in crate::server::http) fn is_joined_before(&self, age: Duration) -> bool {
+        let core = self.lock();
+        core.record_version
+            .as_ref()
+            .and_then(|known| known.joined)
+            .is_some_and(|joined| joined.elapsed() >= age)
+    }
+
+    /// Notes that the other processes are told, after so many gaps.
     pub(in crate::server::http) fn set_joined_after(&self, gaps: u64) {
-        self.lock().record_version().gaps = gaps;
+        let mut core = self.lock();
+        let known = core.record_version();
+        (known.gaps, known.joined) = (gaps, Some(Instant::now()));
     }
 
     /// Adopts the record of another process, unless it is older than the state here.

@@ -106,7 +106,7 @@ impl SessionTable {
     }
 
     /// Returns the sessions in use that are in the store.
-    fn in_use(&self) -> Vec<Arc<Session>> {
+    pub(in crate::server::http) fn in_use(&self) -> Vec<Arc<Session>> {
         let sessions = self.read();
         let used = sessions.all().filter(|session| Arc::strong_count(session) > 1 && session.is_written());
         used.cloned().collect()
@@ -205,16 +205,17 @@ impl HttpShared {
     /// # Errors
     ///
     /// Returns an error if the store fails. The other sessions are not extended then.
-    pub(in crate::server::http) async fn keep_written(&self, store: &dyn Sessions) -> io::Result<()> {
+    pub(in crate::server::http) async fn keep_written(
+        self: &Arc<Self>,
+        store: &dyn Sessions,
+    ) -> io::Result<()> {
         for session in self.sessions.in_use() {
             let id = session.id.to_string();
             match store.get(&id, self.settings().idle_session).await {
                 Ok(Some(stored)) => {
                     session.adopt(&stored);
                     // A store that was restarted may have lost it.
-                    if let Some(nodes) = &self.settings().nodes {
-                        nodes.join(&id, self.settings().idle_session).await?;
-                    }
+                    self.join_others(&session).await?;
                 }
                 Ok(None) => {
                     self.sessions.remove(session.id);

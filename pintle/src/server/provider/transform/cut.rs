@@ -22,6 +22,19 @@ pub(super) fn limited(limit: &ResultLimit, cx: &Cx, result: Body) -> Body {
     }
 }
 
+/// Returns a task, whose result is cut if its content exceeds the limit.
+pub(super) fn limited_task(limit: &ResultLimit, cx: &Cx, task: Body) -> Body {
+    if task.as_str().len() <= limit.bytes {
+        return task;
+    }
+    let result: Option<RawObject> = task.decode_member("result").ok().flatten();
+    let cut = result.and_then(|result| to_raw_value::<RawObject>(&limited(limit, cx, result.into())).ok());
+    match cut {
+        Some(result) => task.with("result", &result).into(),
+        None => task,
+    }
+}
+
 fn cut(limit: &ResultLimit, cx: &Cx, result: &RawObject) -> Result<RawObject, serde_json::Error> {
     let blocks: Vec<RawObject> = result.decode_member("content")?.unwrap_or_default();
     let structured = result.get("structuredContent");

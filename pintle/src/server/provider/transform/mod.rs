@@ -401,8 +401,12 @@ impl<P: Provider> Provider for Transform<P> {
         match self.provider.handle(cx).await {
             Outcome::Failed(error) if !is_listed => Outcome::Failed(without_suggestion(error)),
             Outcome::Complete(body) => Outcome::Complete(match &self.result_limit {
-                Some(limit) if sent.method() == method::TOOLS_CALL => cut::limited(limit, &sent, body),
-                _ => body,
+                Some(limit) => match sent.method() {
+                    method::TOOLS_CALL | method::TASKS_RESULT => cut::limited(limit, &sent, body),
+                    method::TASKS_GET => cut::limited_task(limit, &sent, body),
+                    _ => body,
+                },
+                None => body,
             }),
             outcome => outcome,
         }
@@ -410,6 +414,10 @@ impl<P: Provider> Provider for Transform<P> {
 
     fn handles_any_method(&self) -> bool {
         self.provider.handles_any_method()
+    }
+
+    fn methods(&self) -> Vec<String> {
+        self.provider.methods()
     }
 
     fn claims_state(&self) -> bool {

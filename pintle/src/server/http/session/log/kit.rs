@@ -60,12 +60,13 @@ struct Log {
     other: Arc<dyn EventLog>,
 }
 
-const PROPERTIES: [Property<Log>; 14] = [
+const PROPERTIES: [Property<Log>; 15] = [
     ("every id is followed by exactly the later events", |log| Box::pin(every_id(log))),
     ("streams are independent of each other", |log| Box::pin(streams(log))),
     ("sessions are independent of each other", |log| Box::pin(sessions(log))),
     ("a stream that was opened can be resumed from its start", |log| Box::pin(opened(log))),
     ("the description of a stream is that of its first opening", |log| Box::pin(described(log))),
+    ("who knows the newest event replaces the description of its stream", |log| Box::pin(redescribed(log))),
     ("an id that was not given out is gone", |log| Box::pin(unknown(log))),
     ("a stream that has ended can be resumed", |log| Box::pin(ended(log))),
     ("the last event ends its stream", |log| Box::pin(ended_with(log))),
@@ -137,6 +138,29 @@ async fn described(log: Log) -> PropertyResult {
         }
     }
     Ok(())
+}
+
+async fn redescribed(log: Log) -> PropertyResult {
+    let start = EventId::start(1);
+    let describe = async |newest: EventId, text: &'static str, expected: Appended| {
+        let described = log.other.describe("redescribed", newest, Bytes::from_static(text.as_bytes()));
+        match described.await.map_err(failed)? {
+            found if found == expected => Ok(()),
+            other => Err(format!("`describe` at `{newest}` returned {other:?}, and not {expected:?}")),
+        }
+    };
+    describe(start, "unknown", Appended::Gone).await?;
+    log.one.open("redescribed", 1, Bytes::from_static(b"first")).await.map_err(failed)?;
+    describe(start, "second", Appended::Done).await?;
+    let event = append(&log, "redescribed", 1, "one").await?;
+    describe(start, "late", Appended::Taken).await?;
+    describe(event, "third", Appended::Done).await?;
+    match log.one.after("redescribed", start).await.map_err(failed)? {
+        Replay::Events(missed) if &*missed.opening == b"third" && missed.events.len() == 1 => {}
+        other => return Err(format!("expected an event and the newest description, found {other:?}")),
+    }
+    log.one.end("redescribed", 1).await.map_err(failed)?;
+    describe(event, "ended", Appended::Gone).await
 }
 
 async fn unknown(log: Log) -> PropertyResult {

@@ -105,6 +105,10 @@ impl EventLog for MemoryLog {
         Stored::now(appended)
     }
 
+    fn describe<'a>(&'a self, session: &'a str, newest: EventId, opening: Bytes) -> Stored<'a, Appended> {
+        Stored::now(self.lock().describe(session, newest, opening))
+    }
+
     fn after<'a>(&'a self, session: &'a str, last: EventId) -> Stored<'a, Replay> {
         let mut events = self.lock();
         self.expire(&mut events, Instant::now());
@@ -218,6 +222,19 @@ impl EventTable {
         self.events.insert(number, held);
         self.next += 1;
         Appended::Done
+    }
+
+    fn describe(&mut self, session: &str, newest: EventId, opening: Bytes) -> Appended {
+        let streams = self.sessions.get_mut(session).map(|session| &mut session.streams);
+        match streams.and_then(|streams| streams.get_mut(&newest.stream)) {
+            None => Appended::Gone,
+            Some(stream) if stream.ended => Appended::Gone,
+            Some(stream) if stream.newest != newest.place => Appended::Taken,
+            Some(stream) => {
+                stream.opening = opening;
+                Appended::Done
+            }
+        }
     }
 
     fn after(&self, session: &str, last: EventId) -> Replay {

@@ -44,6 +44,10 @@ pub trait EventLog: fmt::Debug + Send + Sync + 'static {
     /// Appends the last event of a stream, and ends the stream: both, or neither.
     fn append_last<'a>(&'a self, session: &'a str, id: EventId, data: Bytes) -> Stored<'a, Appended>;
 
+    /// Replaces the description of a stream, if `newest` is its newest event: place 0 if it has none. So a process that no longer writes the
+    /// stream changes nothing.
+    fn describe<'a>(&'a self, session: &'a str, newest: EventId, opening: Bytes) -> Stored<'a, Appended>;
+
     /// Returns the events that followed this one on its stream.
     fn after<'a>(&'a self, session: &'a str, last: EventId) -> Stored<'a, Replay>;
 
@@ -74,6 +78,10 @@ impl<L: EventLog + ?Sized> EventLog for Arc<L> {
         (**self).append_last(session, id, data)
     }
 
+    fn describe<'a>(&'a self, session: &'a str, newest: EventId, opening: Bytes) -> Stored<'a, Appended> {
+        (**self).describe(session, newest, opening)
+    }
+
     fn after<'a>(&'a self, session: &'a str, last: EventId) -> Stored<'a, Replay> {
         (**self).after(session, last)
     }
@@ -91,17 +99,20 @@ impl<L: EventLog + ?Sized> EventLog for Arc<L> {
     }
 }
 
-/// The result of [`EventLog::append`].
+/// The result of [`EventLog::append`] and [`EventLog::describe`].
 #[expect(clippy::exhaustive_enums, reason = "a position is free, taken, or not there")]
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Appended {
-    /// The event is in the log.
+    /// The event, or the description, is in the log.
     Done,
-    /// The position is taken: another process writes the stream.
+    /// The position is taken, or another event is the newest: another process writes the stream.
     Taken,
     /// The stream is unknown, forgotten or ended.
     Gone,
 }
+
+/// The first position of events that are in no log.
+const UNLOGGED: u64 = 1 << 63;
 
 /// The id of an event: its stream, and its position there.
 ///
@@ -126,6 +137,22 @@ impl EventId {
     /// Returns the id before the first event of a stream.
     pub fn start(stream: u64) -> Self {
         Self { stream, place: 0 }
+    }
+
+    /// Creates the id of an event that could not be logged at this place. No log has it, so the stream cannot be resumed from it:
+    /// neither with a gap, nor with an event that the client has.
+    pub(in crate::server::http) fn unlogged(stream: u64, place: u64) -> Self {
+        Self { stream, place: UNLOGGED | place }
+    }
+
+    /// Returns the place of the event in its stream, logged or not.
+    pub(in crate::server::http) fn place_in_stream(self) -> u64 {
+        self.place & !UNLOGGED
+    }
+
+    /// Returns whether it can be in a log.
+    pub(in crate::server::http) fn can_be_logged(self) -> bool {
+        self.place < UNLOGGED
     }
 
     /// Parses an id in the form that [`Display`](fmt::Display) writes, and no other.
@@ -176,7 +203,7 @@ pub struct MissedEvents {
     pub events: Vec<Event>,
     /// Whether the stream has ended, so that no more will follow.
     pub ended: bool,
-    /// The description that the stream was [opened](EventLog::open) with.
+    /// The description that the stream was [opened](EventLog::open) with, or that has [replaced](EventLog::describe) it.
     pub opening: Bytes,
 }
 

@@ -55,12 +55,22 @@ const PROPERTIES: [Property<ThreeNodes>; 8] = [
 
 const LONG: Duration = Duration::from_secs(60);
 /// The time that a message takes at most, and the time without a message that shows that none was sent.
-const SOON: Duration = Duration::from_secs(3);
+const SOON: Duration = Duration::from_secs(20);
 const SILENCE: Duration = Duration::from_millis(300);
 
+/// Receives an event. Processes of other properties may be gone.
+async fn receive(node: &Arc<dyn Nodes>) -> Result<NodeEvent, String> {
+    loop {
+        match node.receive().await.map_err(failed)? {
+            NodeEvent::Gone(_) => {}
+            received => return Ok(received),
+        }
+    }
+}
+
 async fn next(node: &Arc<dyn Nodes>) -> Result<NodeEvent, String> {
-    match timeout(SOON, node.receive()).await {
-        Ok(received) => received.map_err(failed),
+    match timeout(SOON, receive(node)).await {
+        Ok(received) => received,
         Err(_) => Err("nothing was received".into()),
     }
 }
@@ -73,7 +83,7 @@ async fn expect(node: &Arc<dyn Nodes>, text: &str) -> PropertyResult {
 }
 
 async fn expect_nothing(node: &Arc<dyn Nodes>) -> PropertyResult {
-    match timeout(SILENCE, node.receive()).await {
+    match timeout(SILENCE, receive(node)).await {
         Err(_) => Ok(()),
         Ok(received) => Err(format!("expected nothing, received {received:?}")),
     }
@@ -170,11 +180,11 @@ async fn interrupted([a, b, _c]: ThreeNodes) -> PropertyResult {
     for n in 0..20 {
         // The future is dropped while the message is on its way.
         let (node, limit) = (b.clone(), Duration::from_millis(n % 3));
-        let receiving = tokio::spawn(async move { timeout(limit, node.receive()).await });
+        let receiving = tokio::spawn(async move { timeout(limit, receive(&node)).await });
         tokio::task::yield_now().await;
         send_to(&a, b.id(), &n.to_string(), true).await?;
         match receiving.await.map_err(|error| error.to_string())? {
-            Ok(received) => match received.map_err(failed)? {
+            Ok(received) => match received? {
                 NodeEvent::Message(message) if message == n.to_string() => {}
                 other => return Err(format!("expected message {n}, received {other:?}")),
             },

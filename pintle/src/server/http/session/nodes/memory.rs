@@ -117,12 +117,20 @@ impl Drop for MemoryNode {
 
 impl MemoryNode {
     fn disconnect(&self) {
+        if let Some(others) = self.leave() {
+            others.iter().for_each(|inbox| inbox.push(NodeEvent::Gone(self.id)));
+        }
+    }
+
+    /// Leaves the fleet. Returns the inboxes of the others, unless it has left already.
+    fn leave(&self) -> Option<Vec<Arc<NodeInbox>>> {
         let mut network = self.fleet.network();
-        network.inboxes.remove(&self.id);
+        network.inboxes.remove(&self.id)?;
         network.holders.retain(|_, holders| {
             holders.remove(&self.id);
             !holders.is_empty()
         });
+        Some(network.inboxes.values().cloned().collect())
     }
 }
 
@@ -181,6 +189,11 @@ impl Nodes for MemoryNodes {
         let network = self.0.fleet.network();
         let others = network.inboxes.iter().filter(|(id, _)| **id != self.0.id);
         others.for_each(|(_, inbox)| inbox.push(NodeEvent::Change(change.clone())));
+        Stored::now(())
+    }
+
+    fn close(&self) -> Stored<'_, ()> {
+        self.0.leave();
         Stored::now(())
     }
 

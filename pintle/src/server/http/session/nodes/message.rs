@@ -1,7 +1,9 @@
 //! The messages that processes send each other.
 
+use std::fmt;
+
 use bytes::Bytes;
-use pintle_types::RequestId;
+use pintle_types::{RawValue, RequestId};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::NodeId;
@@ -31,10 +33,18 @@ pub(in crate::server::http) enum MessageBody {
     /// A stream that the receiver reads has more events, or has ended.
     /// `running` is whether the sender runs its calls.
     Advance { stream: u64, running: bool },
-    /// The sender has an open GET stream. `stream` is the number of one that it has taken over.
-    Listen { stream: Option<u64> },
-    /// The sender has no GET stream any more.
-    Unlisten,
+    /// The sender has an open GET stream. `stream` is the number of one that it has taken over. The process with the largest `order`
+    /// sends the messages of the session.
+    Listen {
+        stream: Option<u64>,
+        #[serde(default)]
+        order: u64,
+    },
+    /// The sender has no GET stream any more, since the one with this order.
+    Unlisten {
+        #[serde(default)]
+        order: u64,
+    },
     /// The sender has restored the session.
     Joined,
     /// A message for the GET stream of the receiver.
@@ -52,6 +62,25 @@ pub(in crate::server::http) struct StreamOpening {
     /// The ids of the calls.
     #[serde(default)]
     pub(in crate::server::http) requests: Vec<RequestId>,
+    /// The only call, if another process can go on with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::server::http) call: Option<RecordedCall>,
+}
+
+/// A call that another process can go on with, if the one that runs it is gone.
+#[derive(Clone, Deserialize, Serialize)]
+pub(in crate::server::http) struct RecordedCall {
+    /// The message of the client.
+    pub(in crate::server::http) request: Box<RawValue>,
+    /// The answers and actions so far.
+    pub(in crate::server::http) state: Box<RawValue>,
+}
+
+/// The arguments and the answers are not printed.
+impl fmt::Debug for RecordedCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RecordedCall")
+    }
 }
 
 impl StreamOpening {
@@ -73,6 +102,12 @@ pub(in crate::server::http) struct PublishedChanges {
     pub(in crate::server::http) updated: Vec<String>,
     /// Whether all resources may have been updated.
     pub(in crate::server::http) all: bool,
+}
+
+impl PublishedChanges {
+    pub(in crate::server::http) fn is_empty(&self) -> bool {
+        !self.tools && !self.prompts && !self.resources && !self.all && self.updated.is_empty()
+    }
 }
 
 pub(in crate::server::http) fn encode(value: &impl Serialize) -> Bytes {

@@ -25,13 +25,15 @@ use crate::server::{ReplayGuard, call::random};
 /// The connection of one process to the others.
 ///
 /// A message that was sent is received once, and the messages of one sender in their order, unless [`NodeEvent::Gap`] says that some
-/// were lost. All methods may be called concurrently, but one task receives.
+/// were lost. A change is received by all processes, unless [`NodeEvent::MissedChanges`] or a gap says that some were lost; and every
+/// process is told once of one that is [`Gone`](NodeEvent::Gone). All methods may be called concurrently, but one task receives.
 pub trait Nodes: fmt::Debug + Send + Sync + 'static {
     /// Returns the id of this process. It is not used again after a restart.
     fn id(&self) -> NodeId;
 
-    /// Notes that this process has a session, until it [leaves](Self::leave) it or the session is unused for `idle`.
-    fn join<'a>(&'a self, session: &'a str, idle: Duration) -> Stored<'a, ()>;
+    /// Notes that this process has a session, until it [leaves](Self::leave) it or `life` has passed. That is longer than an unused session is
+    /// kept; while the session is used, this is called again in time.
+    fn join<'a>(&'a self, session: &'a str, life: Duration) -> Stored<'a, ()>;
 
     /// Notes that this process no longer has a session.
     fn leave<'a>(&'a self, session: &'a str) -> Stored<'a, ()>;
@@ -45,6 +47,12 @@ pub trait Nodes: fmt::Debug + Send + Sync + 'static {
     /// Sends a change to all other processes.
     fn publish<'a>(&'a self, change: Bytes) -> Stored<'a, ()>;
 
+    /// Leaves the fleet, because the process stops and has published all that it had to. The others are not told that it is
+    /// [gone](NodeEvent::Gone). The default does nothing.
+    fn close(&self) -> Stored<'_, ()> {
+        Stored::now(())
+    }
+
     /// Waits for the next message or change. If it is dropped before it completes, nothing is lost.
     fn receive(&self) -> Stored<'_, NodeEvent>;
 }
@@ -57,6 +65,10 @@ pub enum NodeEvent {
     Message(Bytes),
     /// A change, which goes to all processes.
     Change(Bytes),
+    /// A process is gone, or was taken to be: changes that it had not published are lost.
+    Gone(NodeId),
+    /// Changes may have been lost, and no messages.
+    MissedChanges,
     /// Messages and changes may have been lost.
     Gap,
 }

@@ -54,7 +54,7 @@ pub async fn check_pairs<S: Sessions>(open: impl AsyncFn() -> io::Result<(S, S)>
 }
 
 const LONG: Duration = Duration::from_secs(60);
-const SHORT: Duration = Duration::from_millis(400);
+const SHORT: Duration = Duration::from_millis(1200);
 
 /// Two handles of one store.
 #[derive(Clone)]

@@ -1,6 +1,6 @@
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     time::Duration,
 };
 
@@ -18,10 +18,10 @@ const MIN_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The lists of the server behind, as one connection has seen them last.
 #[derive(Debug, Default)]
-pub(super) struct LinkCatalogue {
+pub(in crate::relay) struct LinkCatalogue {
     lists: Mutex<HashMap<ListKind, ListState>>,
     /// Held by the caller that reads lists to look for an entry: others wait for what it finds.
-    pub(super) reading: tokio::sync::Mutex<()>,
+    pub(in crate::relay) reading: tokio::sync::Mutex<()>,
 }
 
 /// A list with its changes.
@@ -43,41 +43,61 @@ impl ListState {
 
 /// A point in time between the changes of a list.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ChangeMark(u64);
+pub(in crate::relay) struct ChangeMark(u64);
 
 /// A list that was read to its end.
 #[derive(Debug)]
-pub(super) struct KnownList {
-    pub(super) kind: ListKind,
-    pub(super) entries: Vec<RawObject>,
+pub(in crate::relay) struct KnownList {
+    pub(in crate::relay) kind: ListKind,
+    pub(in crate::relay) entries: Vec<RawObject>,
     by_key: HashMap<Box<str>, usize>,
+    /// The entries that were looked up, decoded.
+    decoded: Box<[OnceLock<Option<Box<ProvidedEntry>>>]>,
 }
 
 impl KnownList {
-    pub(super) fn new(kind: ListKind, entries: Vec<RawObject>) -> Self {
+    fn new(kind: ListKind, entries: Vec<RawObject>) -> Self {
         let mut by_key = HashMap::with_capacity(entries.len());
         for (at, entry) in entries.iter().enumerate() {
             if let Ok(Some(key)) = entry.decode_member::<Box<str>>(kind.key()) {
                 by_key.entry(key).or_insert(at);
             }
         }
-        Self { kind, entries, by_key }
+        let decoded = entries.iter().map(|_| OnceLock::new()).collect();
+        Self { kind, entries, by_key, decoded }
+    }
+
+    /// Returns a list with these entries: one of those that are known, if it is the same. Each session of a client has read it, and
+    /// it may be large.
+    pub(in crate::relay) fn shared(
+        kind: ListKind,
+        entries: &[RawObject],
+        known: [Option<Arc<Self>>; 2],
+    ) -> Arc<Self> {
+        let is_same = |known: &Arc<Self>| known.kind == kind && known.entries == entries;
+        let same = known.into_iter().flatten().find(is_same);
+        same.unwrap_or_else(|| Arc::new(Self::new(kind, entries.to_vec())))
     }
 
     /// Returns the entry with this name or URI.
-    pub(super) fn get(&self, key: &str) -> Option<ProvidedEntry> {
-        let entry = self.entries.get(*self.by_key.get(key)?)?;
-        provided(self.kind, entry)
+    pub(in crate::relay) fn get(&self, key: &str) -> Option<ProvidedEntry> {
+        self.decoded(*self.by_key.get(key)?)
+    }
+
+    fn decoded(&self, at: usize) -> Option<ProvidedEntry> {
+        let entry = self.entries.get(at)?;
+        let decoded = self.decoded.get(at)?.get_or_init(|| provided(self.kind, entry).map(Box::new));
+        decoded.as_deref().cloned()
     }
 
     /// Returns the template that a URI matches.
     fn matching(&self, uri: &str) -> Option<ProvidedEntry> {
         let matches = |template: &str| Template::parse(template).is_ok_and(|it| it.matches(uri).is_some());
         let (_, at) = self.by_key.iter().find(|(template, _)| matches(template))?;
-        provided(self.kind, self.entries.get(*at)?)
+        self.decoded(*at)
     }
 
-    pub(super) fn keys(&self) -> Vec<String> {
+    pub(in crate::relay) fn keys(&self) -> Vec<String> {
         self.by_key.keys().map(|key| key.to_string()).collect()
     }
 }
@@ -94,29 +114,29 @@ fn provided(kind: ListKind, entry: &RawObject) -> Option<ProvidedEntry> {
 
 impl LinkCatalogue {
     /// Whether a list is known and has not changed.
-    pub(super) fn is_fresh(&self, kind: ListKind) -> bool {
+    pub(in crate::relay) fn is_fresh(&self, kind: ListKind) -> bool {
         self.lock().get(&kind).is_some_and(|list| list.known.is_some() && !list.has_changed())
     }
 
     /// Whether a list was read a moment ago, and no change was reported since.
-    pub(super) fn was_just_read(&self, kind: ListKind) -> bool {
+    pub(in crate::relay) fn was_just_read(&self, kind: ListKind) -> bool {
         self.lock().get(&kind).is_some_and(|list| {
             !list.has_changed() && list.read.is_some_and(|read| read.elapsed() < MIN_INTERVAL)
         })
     }
 
     /// Returns a list as it was read last. It may have changed.
-    pub(super) fn last(&self, kind: ListKind) -> Option<Arc<KnownList>> {
+    pub(in crate::relay) fn last(&self, kind: ListKind) -> Option<Arc<KnownList>> {
         self.lock().get(&kind)?.known.clone()
     }
 
     /// Returns the mark of a list that is requested now, for [`learn`](Self::learn).
-    pub(super) fn mark(&self, kind: ListKind) -> ChangeMark {
+    pub(in crate::relay) fn mark(&self, kind: ListKind) -> ChangeMark {
         ChangeMark(self.lock().entry(kind).or_default().changes)
     }
 
     /// Stores a list that was requested at this mark. If it has changed since, it is known to be outdated.
-    pub(super) fn learn(&self, list: Arc<KnownList>, requested: ChangeMark) {
+    pub(in crate::relay) fn learn(&self, list: Arc<KnownList>, requested: ChangeMark) {
         let mut lists = self.lock();
         let state = lists.entry(list.kind).or_default();
         state.read = Some(Instant::now());
@@ -128,7 +148,7 @@ impl LinkCatalogue {
     }
 
     /// Takes over the lists of the connection before this one. They may have changed.
-    pub(super) fn inherit(&self, before: &Self) {
+    pub(in crate::relay) fn inherit(&self, before: &Self) {
         let before: Vec<_> =
             before.lock().iter().filter_map(|(kind, state)| Some((*kind, state.known.clone()?))).collect();
         let mut lists = self.lock();
@@ -147,7 +167,7 @@ impl LinkCatalogue {
     }
 
     /// Notes an event of the connection, and returns the changes that clients are notified of.
-    pub(super) fn note<'a>(&self, event: &'a Event) -> &'a [Change] {
+    pub(in crate::relay) fn note<'a>(&self, event: &'a Event) -> &'a [Change] {
         const ALL: &[Change] = &[Change::Tools, Change::Prompts, Change::Resources];
         let changes = match event {
             Event::Changed(change) => std::slice::from_ref(change),
@@ -166,7 +186,7 @@ impl LinkCatalogue {
     }
 
     /// Returns what is known of an entry.
-    pub(super) fn describe(&self, target: &Target<'_>) -> Option<ProvidedEntry> {
+    pub(in crate::relay) fn describe(&self, target: &Target<'_>) -> Option<ProvidedEntry> {
         let lists = self.lock();
         let list = |kind: ListKind| lists.get(&kind)?.known.as_ref();
         match target {
@@ -183,7 +203,7 @@ impl LinkCatalogue {
     }
 
     /// Returns the tool with this name.
-    pub(super) fn tool(&self, name: &str) -> Option<Tool> {
+    pub(in crate::relay) fn tool(&self, name: &str) -> Option<Tool> {
         let tools = self.last(ListKind::Tools)?;
         tools.entries.get(*tools.by_key.get(name)?)?.decode().ok()
     }
@@ -194,11 +214,34 @@ impl LinkCatalogue {
 }
 
 /// Returns the lists that a target may be in.
-pub(super) fn lists_of(target: &Target<'_>) -> &'static [ListKind] {
+pub(in crate::relay) fn lists_of(target: &Target<'_>) -> &'static [ListKind] {
     match target {
         Target::Tool(_) => &[ListKind::Tools],
         Target::Prompt(_) => &[ListKind::Prompts],
         Target::Resource(_) | Target::Template(_) => &[ListKind::Resources, ListKind::Templates],
         Target::Task(_) => &[],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tools(names: &[&str]) -> Vec<RawObject> {
+        let printed =
+            names.iter().map(|name| format!(r#"{{"name":"{name}","inputSchema":{{"type":"object"}}}}"#));
+        printed.map(|tool| serde_json::from_str(&tool).unwrap()).collect()
+    }
+
+    #[test]
+    fn a_list_that_is_the_same_is_in_memory_once() {
+        let read = |names: &[&str], known| KnownList::shared(ListKind::Tools, &tools(names), known);
+        let first = read(&["add", "roll"], [None, None]);
+        let other = read(&["add"], [None, Some(first.clone())]);
+        assert_eq!(other.entries.len(), 1);
+        let again = read(&["add", "roll"], [Some(other), Some(first.clone())]);
+        assert!(Arc::ptr_eq(&again, &first));
+        let prompts = KnownList::shared(ListKind::Prompts, &tools(&["add", "roll"]), [Some(first), None]);
+        assert_eq!(prompts.kind, ListKind::Prompts);
     }
 }

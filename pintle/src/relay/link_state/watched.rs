@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 /// One task at a time sends requests to that server, and takes what to do next from here. A resource that is watched and no longer
 /// watched before its turn needs no request.
 #[derive(Debug, Default)]
-pub(super) struct WatchedResources {
+pub(in crate::relay) struct WatchedResources {
     table: Mutex<WatchTable>,
     /// Notified when a request was answered.
     answered: Notify,
@@ -46,22 +46,22 @@ impl WatchState {
 
 /// A request to be sent.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct WatchRequest {
-    pub(super) uri: Box<str>,
-    pub(super) subscribes: bool,
+pub(in crate::relay) struct WatchRequest {
+    pub(in crate::relay) uri: Box<str>,
+    pub(in crate::relay) subscribes: bool,
 }
 
 /// Whether a task has to be started, which sends the requests.
 #[must_use]
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum WatchTask {
+pub(in crate::relay) enum WatchTask {
     Needed,
     NotNeeded,
 }
 
 impl WatchedResources {
     /// Adds a resource that a client watches.
-    pub(super) fn insert(&self, uri: &str) {
+    pub(in crate::relay) fn insert(&self, uri: &str) {
         let mut table = self.lock();
         let state = table.states.entry(uri.into()).or_default();
         state.is_watched = true;
@@ -69,7 +69,7 @@ impl WatchedResources {
     }
 
     /// Adds a resource until the hold is dropped. Whoever drops it has the requests sent that are needed then.
-    pub(super) fn hold(&self, uri: &str) {
+    pub(in crate::relay) fn hold(&self, uri: &str) {
         let mut table = self.lock();
         let state = table.states.entry(uri.into()).or_default();
         state.holds += 1;
@@ -79,7 +79,7 @@ impl WatchedResources {
     }
 
     /// Ends a [hold](Self::hold).
-    pub(super) fn release(&self, uri: &str) {
+    pub(in crate::relay) fn release(&self, uri: &str) {
         let mut table = self.lock();
         if let Some(state) = table.states.get_mut(uri) {
             state.holds = state.holds.saturating_sub(1);
@@ -88,12 +88,12 @@ impl WatchedResources {
     }
 
     /// Whether no resource is wanted.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(in crate::relay) fn is_empty(&self) -> bool {
         !self.lock().states.values().any(WatchState::is_wanted)
     }
 
     /// Returns the resources that are watched.
-    pub(super) fn all(&self) -> Vec<Box<str>> {
+    pub(in crate::relay) fn all(&self) -> Vec<Box<str>> {
         let table = self.lock();
         table.states.iter().filter(|(_, state)| state.is_wanted()).map(|(uri, _)| uri.clone()).collect()
     }
@@ -103,7 +103,7 @@ impl WatchedResources {
     /// # Errors
     ///
     /// It refused the subscription.
-    pub(super) async fn settled(&self, uri: &str) -> Result<(), RpcError> {
+    pub(in crate::relay) async fn settled(&self, uri: &str) -> Result<(), RpcError> {
         loop {
             let answered = self.answered.notified();
             tokio::pin!(answered);
@@ -119,7 +119,7 @@ impl WatchedResources {
     }
 
     /// Removes a resource that no client watches any more.
-    pub(super) fn remove(&self, uri: &str) {
+    pub(in crate::relay) fn remove(&self, uri: &str) {
         let mut table = self.lock();
         if let Some(state) = table.states.get_mut(uri) {
             state.is_watched = false;
@@ -128,7 +128,7 @@ impl WatchedResources {
     }
 
     /// Forgets all subscriptions, because their connection has ended.
-    pub(super) fn reset(&self) {
+    pub(in crate::relay) fn reset(&self) {
         let mut table = self.lock();
         table.states.retain(|_, state| {
             (state.is_subscribed, state.refused) = (false, None);
@@ -138,7 +138,7 @@ impl WatchedResources {
     }
 
     /// Takes over what is wanted of the connection before this one.
-    pub(super) fn inherit(&self, before: &Self) {
+    pub(in crate::relay) fn inherit(&self, before: &Self) {
         let wanted: Vec<_> = {
             let table = before.lock();
             let wanted = table.states.iter().filter(|(_, state)| state.is_wanted());
@@ -154,7 +154,7 @@ impl WatchedResources {
     }
 
     /// Returns whether a task is needed. If so, the caller starts one.
-    pub(super) fn begin(&self) -> WatchTask {
+    pub(in crate::relay) fn begin(&self) -> WatchTask {
         let mut table = self.lock();
         if table.has_task || table.pending.is_empty() {
             return WatchTask::NotNeeded;
@@ -164,7 +164,7 @@ impl WatchedResources {
     }
 
     /// Returns the next request. If there is none, the task has ended.
-    pub(super) fn next(&self) -> Option<WatchRequest> {
+    pub(in crate::relay) fn next(&self) -> Option<WatchRequest> {
         let mut table = self.lock();
         table.current = None;
         let uri = table.pending.swap_remove_index(0);
@@ -176,7 +176,7 @@ impl WatchedResources {
     }
 
     /// Records that a request was answered. One that was refused is not repeated.
-    pub(super) fn answered(&self, request: &WatchRequest, refused: Option<RpcError>) {
+    pub(in crate::relay) fn answered(&self, request: &WatchRequest, refused: Option<RpcError>) {
         let mut table = self.lock();
         table.current = None;
         if let Some(state) = table.states.get_mut(&request.uri) {
@@ -195,7 +195,7 @@ impl WatchedResources {
     }
 
     /// Ends the task. The requests that are left are sent by the next one.
-    pub(super) fn end(&self) {
+    pub(in crate::relay) fn end(&self) {
         self.lock().has_task = false;
     }
 

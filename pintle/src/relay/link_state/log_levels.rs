@@ -14,7 +14,7 @@ const KEEP: Duration = Duration::from_secs(60);
 
 /// The levels of log messages that the calls over one connection want. The server gets the lowest.
 #[derive(Debug, Default)]
-pub(super) struct LogLevels(Mutex<WantedLevels>);
+pub(in crate::relay) struct LogLevels(Mutex<WantedLevels>);
 
 #[derive(Debug, Default)]
 struct WantedLevels {
@@ -30,14 +30,17 @@ struct LevelUse {
 
 /// A level that a call wants, until this is dropped.
 #[derive(Debug)]
-pub(super) struct LevelGuard {
+pub(in crate::relay) struct LevelGuard {
     level: LoggingLevel,
     levels: Arc<LogLevels>,
 }
 
 impl LogLevels {
     /// Enters a call that wants this level. Returns the level that the server is to be set to, if it has another.
-    pub(super) fn enter(self: &Arc<Self>, level: LoggingLevel) -> (LevelGuard, Option<LoggingLevel>) {
+    pub(in crate::relay) fn enter(
+        self: &Arc<Self>,
+        level: LoggingLevel,
+    ) -> (LevelGuard, Option<LoggingLevel>) {
         let mut wanted = lock(&self.0);
         let now = Instant::now();
         wanted.by_level.entry(level).or_insert(LevelUse { calls: 0, released: now }).calls += 1;

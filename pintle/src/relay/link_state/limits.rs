@@ -14,20 +14,20 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// How long a connection to the server behind is kept.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct LinkLimits {
+pub(in crate::relay) struct LinkLimits {
     /// For this long without a call.
-    pub(super) idle: Option<Duration>,
+    pub(in crate::relay) idle: Option<Duration>,
     /// For this long in total. Calls are not interrupted, unless there is always one.
-    pub(super) lifetime: Option<Duration>,
+    pub(in crate::relay) lifetime: Option<Duration>,
 }
 
 impl LinkLimits {
-    pub(super) fn is_unlimited(self) -> bool {
+    pub(in crate::relay) fn is_unlimited(self) -> bool {
         self.idle.is_none() && self.lifetime.is_none()
     }
 
     /// Returns the time until it has to be checked again; `None` if the connection is to be closed now, and not used any more.
-    pub(super) fn remaining(self, usage: &LinkUsage) -> Option<Duration> {
+    pub(in crate::relay) fn remaining(self, usage: &LinkUsage) -> Option<Duration> {
         let mut uses = lock(&usage.uses);
         let remaining = self.remaining_for(usage.opened, &uses);
         uses.over |= remaining.is_none();
@@ -55,7 +55,7 @@ impl LinkLimits {
 
 /// When a connection was opened, and the calls that use it.
 #[derive(Debug)]
-pub(super) struct LinkUsage {
+pub(in crate::relay) struct LinkUsage {
     opened: Instant,
     uses: Mutex<Uses>,
 }
@@ -70,23 +70,23 @@ struct Uses {
 }
 
 impl LinkUsage {
-    pub(super) fn new() -> Arc<Self> {
+    pub(in crate::relay) fn new() -> Arc<Self> {
         let opened = Instant::now();
         Arc::new(Self { opened, uses: Mutex::new(Uses { open: 0, last: opened, over: false }) })
     }
 
     /// Whether the connection is being closed.
-    pub(super) fn is_over(&self) -> bool {
+    pub(in crate::relay) fn is_over(&self) -> bool {
         lock(&self.uses).over
     }
 
     /// Whether there is a use.
-    pub(super) fn is_used(&self) -> bool {
+    pub(in crate::relay) fn is_used(&self) -> bool {
         lock(&self.uses).open > 0
     }
 
     /// Marks a connection that is not used as over. Returns whether it was.
-    pub(super) fn retire(&self) -> bool {
+    pub(in crate::relay) fn retire(&self) -> bool {
         let mut uses = lock(&self.uses);
         let is_retired = uses.open == 0 && !uses.over;
         uses.over |= is_retired;
@@ -94,7 +94,7 @@ impl LinkUsage {
     }
 
     /// Counts a use, until the value is dropped. The connection may be [over](Self::is_over) already.
-    pub(super) fn begin(self: &Arc<Self>) -> LinkUse {
+    pub(in crate::relay) fn begin(self: &Arc<Self>) -> LinkUse {
         lock(&self.uses).open += 1;
         LinkUse(self.clone())
     }
@@ -102,7 +102,7 @@ impl LinkUsage {
 
 /// A use of a connection.
 #[derive(Debug)]
-pub(super) struct LinkUse(Arc<LinkUsage>);
+pub(in crate::relay) struct LinkUse(Arc<LinkUsage>);
 
 impl Drop for LinkUse {
     fn drop(&mut self) {

@@ -1,0 +1,215 @@
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{
+        Arc, Mutex, PoisonError, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use http::HeaderMap;
+use pintle::{
+    Error, Result,
+    client::http::{Auth, Challenge, Outgoing, OwnedChallenge},
+};
+use pintle_oauth::client::{Consent, OAuth, Registered, Visit};
+use tokio::{sync::watch, time::Instant};
+
+use super::{
+    pages::{LoginNames, LoginPages},
+    principal_store::PrincipalStore,
+};
+use crate::{auth::APPLICATION, failure::Failure};
+
+/// The limit of principals whose logins to one target are at hand. Those that were not used for the longest time are read again from the file.
+const MAX_PRINCIPALS: usize = 1_000;
+
+/// A target that each principal logs in to.
+pub(in super::super) struct LoginTarget {
+    pub(in super::super) pages: Arc<LoginPages>,
+    pub(in super::super) name: String,
+    /// The URL of the target.
+    pub(in super::super) server: String,
+    /// The issuer of the tokens of clients of the gateway.
+    pub(in super::super) issuer: Option<String>,
+    /// The client of the target's authorization server, if it is registered there already.
+    pub(in super::super) client: Option<Registered>,
+}
+
+/// The logins of all principals to one target.
+pub(in super::super) struct PrincipalLogins {
+    target: LoginTarget,
+    /// By the name of the principal, with the time of its last use.
+    logins: Mutex<HashMap<String, (PrincipalLogin, Instant)>>,
+}
+
+impl PrincipalLogins {
+    pub(in super::super) fn new(target: LoginTarget) -> Self {
+        Self { target, logins: Mutex::default() }
+    }
+
+    /// Returns the login of a principal.
+    pub(in super::super) fn of(&self, principal: &str) -> Result<PrincipalLogin, Failure> {
+        let mut logins = self.logins.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((login, used)) = logins.get_mut(principal) {
+            *used = Instant::now();
+            return Ok(login.clone());
+        }
+        if logins.len() >= MAX_PRINCIPALS {
+            let oldest = logins.iter().min_by_key(|(_, (_, used))| *used).map(|(name, _)| name.clone());
+            oldest.map(|oldest| logins.remove(&oldest));
+        }
+        let login = PrincipalLogin::new(&self.target, principal)?;
+        logins.insert(principal.to_owned(), (login.clone(), Instant::now()));
+        Ok(login)
+    }
+
+    /// Returns what counts the logins that have succeeded.
+    pub(in super::super) fn changed(&self) -> watch::Receiver<u64> {
+        self.target.pages.connections()
+    }
+}
+
+/// The authorization of requests to a target on behalf of one principal, with its own account there.
+///
+/// Its tokens are stored and refreshed. A login that needs the user waits in the background, and requests fail with the link to its page.
+#[derive(Clone)]
+pub(in super::super) struct PrincipalLogin(Arc<PrincipalLoginInner>);
+
+struct PrincipalLoginInner {
+    names: LoginNames,
+    pages: Arc<LoginPages>,
+    oauth: OAuth,
+    /// The link, while a login waits.
+    link: watch::Sender<Option<String>>,
+    /// Whether the user has come back from a login whose tokens are requested.
+    came_back: AtomicBool,
+}
+
+impl PrincipalLogin {
+    fn new(target: &LoginTarget, principal: &str) -> Result<Self, Failure> {
+        let LoginTarget { pages, name, server, issuer, client } = target;
+        let issuer = issuer.as_deref().unwrap_or_default();
+        let owner = [pages.base(), issuer, name, server, principal].map(str::to_owned);
+        let store = PrincipalStore::of(owner.into())?;
+        let names =
+            LoginNames { principal: principal.to_owned(), target: name.clone(), server: server.clone() };
+        Ok(Self(Arc::new_cyclic(|inner| {
+            let oauth = OAuth::login(APPLICATION, PrincipalConsent(inner.clone())).store(store);
+            let oauth = match client {
+                Some(client) => oauth.registered(client.clone()),
+                None => oauth,
+            };
+            let link = watch::Sender::default();
+            PrincipalLoginInner {
+                names,
+                pages: pages.clone(),
+                oauth,
+                link,
+                came_back: AtomicBool::new(false),
+            }
+        })))
+    }
+
+    /// Returns the link to the page of the login that waits for its user.
+    pub(in super::super) fn link(&self) -> Option<String> {
+        self.0.link.borrow().clone()
+    }
+
+    /// Describes what the user has to do.
+    pub(in super::super) fn describe(&self, link: &str) -> String {
+        let LoginNames { principal, target, .. } = &self.0.names;
+        format!(
+            "`{target}` requires a login of `{principal}`: open {link} in a browser, log in there, and call again"
+        )
+    }
+
+    /// Has a challenge answered, with a login if need be.
+    async fn answer(self, challenge: OwnedChallenge) -> Result<bool> {
+        let answered = self.0.oauth.challenged(challenge.get()).await;
+        if self.0.came_back.swap(false, Ordering::AcqRel) && matches!(answered, Ok(true)) {
+            self.0.pages.connected(&self.0.names).await;
+        }
+        answered
+    }
+}
+
+impl Auth for PrincipalLogin {
+    async fn authorize(&self, request: Outgoing<'_>) -> Result<HeaderMap> {
+        let mut link = self.0.link.subscribe();
+        // In this order: a token that is still valid is used while more rights are asked for.
+        tokio::select! {
+            biased;
+            headers = self.0.oauth.authorize(request) => headers,
+            link = waiting(&mut link) => Err(Error::Refused(self.describe(&link))),
+        }
+    }
+
+    async fn challenged(&self, challenge: Challenge<'_>) -> Result<bool> {
+        let mut link = self.0.link.subscribe();
+        if let Some(link) = self.link() {
+            return Err(Error::Refused(self.describe(&link)));
+        }
+        // It goes on when the request has failed.
+        let mut answering = tokio::spawn(self.clone().answer(challenge.into_owned()));
+        // In this order: what is answered needs no page.
+        tokio::select! {
+            biased;
+            answered = &mut answering => {
+                answered.unwrap_or_else(|_| Err(Error::Refused("the login was interrupted; call again".into())))
+            }
+            link = waiting(&mut link) => Err(Error::Refused(self.describe(&link))),
+        }
+    }
+}
+
+/// Waits until a login waits for its user, and returns its link.
+async fn waiting(link: &mut watch::Receiver<Option<String>>) -> String {
+    let waited = link.wait_for(Option::is_some).await.ok().and_then(|link| link.clone());
+    match waited {
+        Some(link) => link,
+        // The login was dropped: there is none any more.
+        None => std::future::pending().await,
+    }
+}
+
+/// Opens the page of a login for its principal.
+struct PrincipalConsent(Weak<PrincipalLoginInner>);
+
+impl Consent for PrincipalConsent {
+    type Visit = PrincipalVisit;
+
+    async fn begin(&self, _before: Option<&str>) -> Result<PrincipalVisit> {
+        let ended = || Error::Refused("the target is not used any more".into());
+        let inner = self.0.upgrade().ok_or_else(ended)?;
+        Ok(PrincipalVisit { redirect_uri: inner.pages.redirect_uri(), inner })
+    }
+}
+
+/// A login of a principal that has begun.
+struct PrincipalVisit {
+    redirect_uri: String,
+    inner: Arc<PrincipalLoginInner>,
+}
+
+impl Visit for PrincipalVisit {
+    fn redirect_uri(&self) -> &str {
+        &self.redirect_uri
+    }
+
+    async fn ask(self, url: &str) -> Result<String> {
+        let link = self.inner.pages.open(self.inner.names.clone(), url)?;
+        self.inner.link.send_replace(Some(link.url()));
+        let back = link.came_back().await;
+        // Calls wait for the tokens from now on.
+        self.inner.link.send_replace(None);
+        self.inner.came_back.store(back.is_ok(), Ordering::Release);
+        back
+    }
+}
+
+impl fmt::Debug for PrincipalLogin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("PrincipalLogin").field(&self.0.names).finish()
+    }
+}

@@ -1,0 +1,126 @@
+//! Replies of Redis that are lost: what was done is done once, and nobody takes an error for an answer.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use pintle::{
+    server::{
+        Claimed, ReplayGuard as _, UsedState,
+        http::{
+            log::{Appended, EventId, EventLog as _, Replay},
+            store::{Replaced, Sessions as _, StoredSession},
+        },
+    },
+    tasks::{StoredTask, TaskQuota, TaskStore as _, Updated},
+};
+use pintle_proto::{Revision, server::SessionRecord};
+use pintle_redis::{Redis, RedisOptions};
+
+use crate::{cut_link::CutLink, redis_server::RedisServer};
+
+const LONG: Duration = Duration::from_secs(600);
+
+async fn connect(link: &CutLink) -> Redis {
+    Redis::connect_with(&link.url(), RedisOptions::default().lease(LONG)).await.unwrap()
+}
+
+/// Repeats an operation that fails until the connection is there again.
+async fn until_connected<T>(mut operation: impl AsyncFnMut() -> std::io::Result<T>) -> T {
+    for _ in 0..500 {
+        match operation().await {
+            Ok(done) => return done,
+            Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+        }
+    }
+    panic!("the connection is not made again");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_task_whose_reply_is_lost_is_stored_once_and_nobody_notices() {
+    let Some(server) = RedisServer::start().await else { return };
+    let link = CutLink::new(server.port()).await;
+    let tasks = connect(&link).await.tasks();
+    let quota = TaskQuota::default();
+    let mut task = StoredTask::new("t1", "ann", 4_000_000_000_000, b"body-0".to_vec());
+    link.cut_reply_of("body-0");
+    assert!(tasks.create(&task, &quota).await.unwrap(), "its own task is not taken for another one");
+    assert_eq!(link.cuts(), 1);
+    assert!(!tasks.create(&task, &quota).await.unwrap(), "an id is used once");
+    (task.version, task.body) = (1, b"body-1".to_vec());
+    link.cut_reply_of("body-1");
+    assert_eq!(tasks.update(&task, &quota).await.unwrap(), Updated::Stored);
+    assert_eq!(link.cuts(), 2);
+    assert_eq!(tasks.update(&task, &quota).await.unwrap(), Updated::Outdated);
+    assert_eq!(tasks.get("t1").await.unwrap(), Some(task.clone()));
+    // It was counted once.
+    let quota = TaskQuota::default();
+    let room = (quota.account_tasks - 1..=quota.account_tasks).map(|number| format!("more-{number}"));
+    for id in (1..quota.account_tasks - 1).map(|number| format!("task-{number}")).chain(room) {
+        let more = StoredTask::new(&*id, "ann", 4_000_000_000_000, Vec::new());
+        let fits = !id.ends_with(&quota.account_tasks.to_string());
+        assert_eq!(tasks.create(&more, &quota).await.unwrap(), fits, "{id}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_whose_reply_is_lost_is_there_with_the_version_that_was_written() {
+    let Some(server) = RedisServer::start().await else { return };
+    let link = CutLink::new(server.port()).await;
+    let redis = connect(&link).await;
+    let record =
+        || StoredSession::new(Some("ann"), SessionRecord::new("2025-11-25".parse::<Revision>().unwrap()));
+    link.cut_reply_of("pintle:s:{s1}");
+    redis.create("s1", record(), LONG).await.unwrap_err();
+    let found = until_connected(async || redis.get("s1", LONG).await).await;
+    assert_eq!(found.map(|found| found.version), Some(1), "it was created, and is not created again");
+    // A read is repeated by itself.
+    link.cut_reply_of("GETEX");
+    assert!(redis.get("s1", LONG).await.unwrap().is_some());
+    link.cut_reply_of("EVAL");
+    redis.replace("s1", 1, record(), LONG).await.unwrap_err();
+    let replaced = until_connected(async || redis.replace("s1", 1, record(), LONG).await).await;
+    assert_eq!(replaced, Replaced::Conflict, "the first one was done: its caller reads the version again");
+    assert_eq!(redis.get("s1", LONG).await.unwrap().map(|found| found.version), Some(2));
+    assert_eq!(link.cuts(), 3);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_event_whose_reply_is_lost_is_in_its_stream_once() {
+    let Some(server) = RedisServer::start().await else { return };
+    let link = CutLink::new(server.port()).await;
+    let redis = connect(&link).await;
+    redis.open("s1", 1, Bytes::new()).await.unwrap();
+    let mut id = EventId::start(1);
+    id.place = 1;
+    link.cut_reply_of("event-1");
+    redis.append("s1", id, Bytes::from_static(b"event-1")).await.unwrap_err();
+    let again = until_connected(async || redis.append("s1", id, Bytes::from_static(b"event-1")).await).await;
+    assert_eq!(again, Appended::Taken);
+    let Replay::Events(missed) = redis.after("s1", EventId::start(1)).await.unwrap() else {
+        panic!("it is gone")
+    };
+    assert_eq!(missed.events.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_claim_whose_reply_is_lost_is_nobodys() {
+    let Some(server) = RedisServer::start().await else { return };
+    let link = CutLink::new(server.port()).await;
+    let (redis, other) = (connect(&link).await, connect(&CutLink::new(server.port()).await).await);
+    let used = UsedState::new([3; 32], [4; 32], 4_000_000_000_000);
+    link.cut_reply_of("PEXPIREAT");
+    redis.claim(&used).await.unwrap_err();
+    assert_eq!(link.cuts(), 1);
+    // The process that has made it lives, and does not know.
+    let claimed = tokio::time::timeout(Duration::from_secs(60), other.claim(&used)).await;
+    let Claimed::First(claim) = claimed.expect("nobody is waited for").unwrap() else { panic!("it is used") };
+    assert_eq!(claim.progress, None);
+    // What was recorded before stays, if it happens again.
+    other.save(&used, &claim, b"begun".to_vec()).await.unwrap();
+    other.release(&used, claim, Some(b"begun".to_vec()));
+    link.cut_reply_of("PEXPIREAT");
+    while redis.claim(&used).await.is_ok_and(|claimed| !matches!(claimed, Claimed::First(_))) {}
+    let claimed = tokio::time::timeout(Duration::from_secs(60), other.claim(&used)).await;
+    let Claimed::First(claim) = claimed.expect("nobody is waited for").unwrap() else { panic!("it is used") };
+    assert_eq!(claim.progress.as_deref(), Some(&b"begun"[..]));
+}

@@ -1,0 +1,63 @@
+//! Records that another version of this program has written: while a version is rolled out, both are there.
+
+use pintle::{Server, tasks::TaskStore as _};
+use pintle_redis::RedisOptions;
+
+use crate::{
+    faults::{INITIALIZE, PING, SESSION, post},
+    redis_server::{RedisServer, connected},
+};
+
+/// Changes the format and the record of a session, which are after its version.
+pub(crate) fn rewritten(format: u8, change: impl Fn(&str) -> String) -> impl FnOnce(Vec<u8>) -> Vec<u8> {
+    move |value| {
+        let line = value.iter().position(|byte| *byte == b'\n').unwrap();
+        let (version, record) = value.split_at(line + 1);
+        let record = std::str::from_utf8(&record[1..]).unwrap();
+        [version, &[format << 1], change(record).as_bytes()].concat()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_of_another_version_goes_on_and_one_that_is_too_new_is_not_lost() {
+    let Some(server) = RedisServer::start().await else { return };
+    let notes = Server::new("notes", "1");
+    let http = notes.http().unwrap().shared(server.connect(&RedisOptions::default()).await.unwrap());
+    let opened = post(&http, None, INITIALIZE).await;
+    let session = opened.headers()[SESSION].to_str().unwrap().to_owned();
+    let key = format!("pintle:s:{{{session}}}");
+    // A later version has a member that this one does not know.
+    let more = |record: &str| record.replacen('{', r#"{"later":{"x":[1]},"#, 1);
+    for format in [0, 1] {
+        server.change(&key, rewritten(format, more)).await;
+        assert_eq!(post(&http, Some(&session), PING).await.status(), 200, "format {format}");
+    }
+    server.change(&key, rewritten(2, str::to_owned)).await;
+    let refused = post(&http, Some(&session), PING).await;
+    assert_eq!(refused.status(), 503, "it is there, and a process of the later version has it");
+    assert!(refused.headers().contains_key("retry-after"));
+    server.change(&key, rewritten(0, str::to_owned)).await;
+    assert_eq!(post(&http, Some(&session), PING).await.status(), 200);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_task_of_a_later_format_is_an_error_and_not_absent() {
+    let Some(server) = RedisServer::start().await else { return };
+    let tasks = server.connect(&RedisOptions::default()).await.unwrap().tasks();
+    let client = redis::Client::open(server.url()).unwrap();
+    let mut connection = connected(&client).await.unwrap();
+    for (key, value) in [("meta", "2\nunknown"), ("body", "unknown")] {
+        let key = format!("pintle:t:{{tasks}}:{key}");
+        let mut write = redis::pipe();
+        write.cmd("HSET").arg(&key).arg("later").arg(value).ignore();
+        write.cmd("EXPIRE").arg(&key).arg(600).ignore();
+        write.query_async::<()>(&mut connection).await.unwrap();
+    }
+    let error = tasks.get("later").await.unwrap_err();
+    assert!(error.to_string().contains("has format 2"), "{error}");
+    let mut task = pintle::tasks::StoredTask::new("later", "ann", 4_000_000_000_000, Vec::new());
+    task.version = 1;
+    let error = tasks.update(&task, &pintle::tasks::TaskQuota::default()).await.unwrap_err();
+    assert!(error.to_string().contains("has format 2"), "{error}");
+    assert!(tasks.get("unknown").await.unwrap().is_none());
+}

@@ -1,0 +1,7 @@
+//! The state of one connection of a relay: lists, limits, log levels, watched resources and tasks.
+
+pub(super) mod catalogue;
+pub(super) mod limits;
+pub(super) mod log_levels;
+pub(super) mod watched;
+pub(super) mod watched_tasks;

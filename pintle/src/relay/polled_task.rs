@@ -1,0 +1,112 @@
+//! Tasks of a server without sessions, for clients with a session.
+
+use std::{collections::HashSet, time::Duration};
+
+use pintle_types::{
+    ErrorCode, RawObject, RpcError,
+    method::{self, tasks_extension},
+    schema::{ClientCapabilities, DetailedTask, MissingCapabilityData, TaskStatus},
+};
+use serde_json::{Map, json};
+use tokio::time::sleep;
+
+use super::{
+    Relay,
+    awaited_task::AwaitedTask,
+    forward::{Failure, ask_all, call_as, read_questions},
+};
+use crate::server::Cx;
+
+/// The `resultType` of a call that became a task, as JSON.
+pub(super) const RESULT_TYPE: &str = "\"task\"";
+
+/// The limits of the interval between two polls, and the interval if the server recommends none.
+const MIN_INTERVAL: Duration = Duration::from_millis(100);
+const MAX_INTERVAL: Duration = Duration::from_secs(60);
+const USUAL_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Returns whether a call failed because its tool runs as a task only.
+pub(super) fn is_needed(error: &RpcError, declared: &ClientCapabilities) -> bool {
+    let has_tasks = |can: &ClientCapabilities| {
+        can.extensions.as_ref().is_some_and(|names| names.contains_key(tasks_extension::NAME))
+    };
+    error.code == ErrorCode::MISSING_CLIENT_CAPABILITY
+        && !has_tasks(declared)
+        && error
+            .data_as::<MissingCapabilityData>()
+            .is_some_and(|missing| has_tasks(&missing.required_capabilities))
+}
+
+/// Declares that tasks are supported.
+pub(super) fn declare(capabilities: &mut ClientCapabilities) {
+    capabilities.extensions.get_or_insert_default().insert(tasks_extension::NAME.to_owned(), json!({}));
+}
+
+/// Polls a task to its end, and returns the result of the call. Its questions are asked.
+pub(super) async fn result(
+    relay: &Relay,
+    cx: &Cx,
+    capabilities: &ClientCapabilities,
+    created: &RawObject,
+) -> Result<RawObject, Failure> {
+    let unreadable = |error: serde_json::Error| {
+        RpcError::internal(format!("a task of `{}` cannot be read: {error}", relay.backend()))
+    };
+    let mut capabilities = capabilities.clone();
+    declare(&mut capabilities);
+    let mut printed = created.clone();
+    let mut state: DetailedTask = printed.decode().map_err(unreadable)?;
+    let declared = RawObject::from_serialize(&capabilities).map_err(unreadable)?;
+    let connection = relay.inner.upstream.live_primary().await?.connection.clone();
+    let mut task = AwaitedTask::new(connection, state.task_id.clone(), declared);
+    let params = |id: &str| RawObject::from_serialize(&json!({ "taskId": id }));
+    let mut answered = HashSet::new();
+    loop {
+        if state.status.is_terminal() {
+            task.is_over = true;
+            return Ok(ended(relay, &printed, state)?);
+        }
+        let mut asked = read_questions(relay, &printed)?;
+        asked.requests.retain(|question| answered.insert(question.key.clone()));
+        if asked.requests.is_empty() {
+            sleep(interval(state.poll_interval_ms)).await;
+        } else {
+            let answers: Map<_, _> = ask_all(cx, &asked)
+                .await?
+                .into_iter()
+                .map(|(key, answer)| Ok((key.into(), answer.decode()?)))
+                .collect::<Result<_, serde_json::Error>>()
+                .map_err(unreadable)?;
+            let update = RawObject::from_serialize(&json!({ "taskId": task.id, "inputResponses": answers }));
+            let update = update.map_err(unreadable)?;
+            call_as(relay, cx, (tasks_extension::TASKS_UPDATE, update), &capabilities).await?;
+        }
+        let get = params(&task.id).map_err(unreadable)?;
+        printed = call_as(relay, cx, (method::TASKS_GET, get), &capabilities).await?;
+        state = printed.decode().map_err(unreadable)?;
+    }
+}
+
+/// Returns the outcome of a task that has ended.
+fn ended(relay: &Relay, printed: &RawObject, state: DetailedTask) -> Result<RawObject, RpcError> {
+    let missing = || {
+        RpcError::internal(format!(
+            "a task of `{}` is `{}`, but has no outcome",
+            relay.backend(),
+            state.status
+        ))
+    };
+    match (&state.status, state.error) {
+        (TaskStatus::Cancelled, _) => {
+            Err(RpcError::internal(format!("the task was cancelled by `{}`", relay.backend())))
+        }
+        (_, Some(error)) => Err(error),
+        (_, None) => printed.decode_member("result").ok().flatten().ok_or_else(missing),
+    }
+}
+
+/// Returns the interval between two polls that a server recommends, within limits.
+fn interval(millis: Option<i64>) -> Duration {
+    let recommended = millis.and_then(|millis| u64::try_from(millis).ok()).map(Duration::from_millis);
+    recommended.unwrap_or(USUAL_INTERVAL).clamp(MIN_INTERVAL, MAX_INTERVAL)
+}

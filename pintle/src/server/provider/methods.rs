@@ -1,0 +1,72 @@
+//! The provider of a method that neither the protocol nor the server defines.
+
+use std::sync::Arc;
+
+use pintle_proto::server::Outcome;
+use pintle_types::{ErrorCode, RpcError};
+
+use super::{any::AnyProvider, registry::RegisteredProvider};
+use crate::server::{Cx, Entry};
+
+/// Returns the provider that a request of a method is for: the first that has a handler of it; or else the only one that answers any
+/// method, or the first of several that declares its extension.
+pub(crate) fn provider_of(cx: &Cx) -> Result<Arc<dyn AnyProvider>, Outcome> {
+    let (method, snapshot) = (cx.method(), cx.snapshot());
+    let known = || snapshot.providers.iter().filter(|known| !known.link.is_removed());
+    // One that the gates hide from the caller is not there.
+    let is_shown = |known: &&RegisteredProvider| {
+        let backend = known.provider.name();
+        snapshot.gates.shows(&cx.scope(), Entry::Method(method), Some(&backend))
+    };
+    if let Some(found) = known().filter(|known| known.has_method(method)).find(is_shown) {
+        return Ok(found.provider.clone());
+    }
+    let candidates: Vec<_> = known().filter(|known| known.handles_any_method()).filter(is_shown).collect();
+    let whole = candidates.iter().find(|known| known.provider.is_whole_server());
+    let declares = candidates.iter().find(|known| known.extensions().any(|name| is_method_of(name, method)));
+    match (&*candidates, whole.or(declares)) {
+        ([], _) => Err(Outcome::Failed(RpcError::method_not_found(method))),
+        ([only], _) => Ok(only.provider.clone()),
+        (_, Some(declares)) => Ok(declares.provider.clone()),
+        (several, None) => Err(Outcome::Failed(ambiguous(method, several))),
+    }
+}
+
+/// Returns whether a method is one of an extension, as far as the names tell: `clock/wind` or `com.example/clock/wind` of
+/// `com.example/clock`.
+fn is_method_of(extension: &str, method: &str) -> bool {
+    let begins = |name: &str| method.strip_prefix(name).is_some_and(|rest| rest.starts_with('/'));
+    let name = extension.rsplit('/').next().unwrap_or(extension);
+    begins(extension) || begins(name)
+}
+
+fn ambiguous(method: &str, candidates: &[&RegisteredProvider]) -> RpcError {
+    let shown: String = method.chars().take(128).collect();
+    let names: Vec<_> = candidates.iter().map(|known| format!("`{}`", known.provider.name())).collect();
+    let reason = format!(
+        "`{shown}` may be a method of any of {}, and none of them declares an extension that it is named after: connect to one of \
+         them directly",
+        names.join(", ")
+    );
+    RpcError::new(ErrorCode::METHOD_NOT_FOUND, reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_method_of;
+
+    #[test]
+    fn a_method_is_named_after_its_extension() {
+        for (extension, method, expected) in [
+            ("com.example/clock", "clock/wind", true),
+            ("com.example/clock", "com.example/clock/wind", true),
+            ("io.modelcontextprotocol/tasks", "tasks/steer", true),
+            ("io.modelcontextprotocol/auth/dpop", "dpop/prove", true),
+            ("com.example/clock", "clockwork/wind", false),
+            ("com.example/clock", "clock", false),
+            ("com.example/clock", "example/clock/wind", false),
+        ] {
+            assert_eq!(is_method_of(extension, method), expected, "{extension} {method}");
+        }
+    }
+}
