@@ -19,6 +19,7 @@ use tokio::{
 use crate::{
     limit,
     protocol::Case,
+    served,
     wire::{self, Ask, Asking, Era, TEXT},
 };
 
@@ -49,20 +50,21 @@ pub fn be_limit(words: &[String]) -> Option<std::io::Result<()>> {
     match words {
         [first, transport] if first == AS_LIMIT && transport == "stdio" => Some(limit::stdio::serve()),
         [first, transport] if first == AS_LIMIT && transport == "http" => Some(limit::http::run()),
+        [first, what] if first == AS_LIMIT && what == "server" => Some(runtime()?.block_on(served::serve_http(served::server()))),
         _ => None,
     }
 }
 
-/// The server. It ends when this is dropped.
-struct Limit {
+/// A server over HTTP in a process of its own: the limit (`http`), or ours (`server`). It ends when this is dropped.
+pub(crate) struct Behind {
     process: Child,
-    address: String,
+    pub(crate) address: String,
 }
 
-impl Limit {
-    fn start() -> Option<Self> {
+impl Behind {
+    pub(crate) fn start(what: &str) -> Option<Self> {
         let mut command = Command::new(std::env::current_exe().ok()?);
-        command.args([AS_LIMIT, "http"]).stdin(Stdio::null()).stdout(Stdio::piped());
+        command.args([AS_LIMIT, what]).stdin(Stdio::null()).stdout(Stdio::piped());
         let mut process = command.spawn().ok()?;
         let mut line = String::new();
         BufReader::new(process.stdout.take()?).read_line(&mut line).ok()?;
@@ -70,7 +72,7 @@ impl Limit {
     }
 }
 
-impl Drop for Limit {
+impl Drop for Behind {
     fn drop(&mut self) {
         // It may have ended by itself.
         let _ = self.process.kill();
@@ -88,7 +90,7 @@ fn shares(times: usize, at_once: usize) -> impl Iterator<Item = usize> {
 }
 
 fn http(times: usize, era: Era, at_once: usize) -> usize {
-    let (Some(limit), Some(runtime)) = (Limit::start(), runtime()) else { return 0 };
+    let (Some(limit), Some(runtime)) = (Behind::start("http"), runtime()) else { return 0 };
     let Ok(transport) = Http::new(format!("http://{}/mcp", limit.address)) else { return 0 };
     runtime.block_on(calls(times, era, at_once, transport))
 }
@@ -128,7 +130,7 @@ async fn some_calls(server: Connection, times: usize) -> usize {
 
 /// The bytes of a request, made before, and an answer that is only looked at for where it ends.
 fn raw(times: usize, era: Era, at_once: usize) -> usize {
-    let (Some(limit), Some(runtime)) = (Limit::start(), runtime()) else { return 0 };
+    let (Some(limit), Some(runtime)) = (Behind::start("http"), runtime()) else { return 0 };
     runtime.block_on(async {
         let asking = Asking::post(Ask::Echo, era, &limit.address, None);
         let mut tasks: JoinSet<usize> = shares(times, at_once)

@@ -53,7 +53,7 @@ pub const CASES: &[Case] = &[
 const KIBIBYTES: Ask = Ask::Large(64 << 10);
 const MEBIBYTE: Ask = Ask::Large(1 << 20);
 
-fn runtime() -> Option<tokio::runtime::Runtime> {
+pub(crate) fn runtime() -> Option<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_all().build().ok()
 }
 
@@ -137,7 +137,8 @@ fn socket(times: usize, ask: Ask, era: Era, bare: bool) -> usize {
     })
 }
 
-fn ask_often(address: SocketAddr, times: usize, ask: Ask, era: Era) -> std::io::Result<usize> {
+/// Makes calls one after the other over one connection, and returns how many bytes came back.
+pub(crate) fn ask_often(address: SocketAddr, times: usize, ask: Ask, era: Era) -> std::io::Result<usize> {
     let host = address.to_string();
     let mut stream = TcpStream::connect(address)?;
     stream.set_nodelay(true)?;

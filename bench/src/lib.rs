@@ -7,6 +7,7 @@ pub mod http;
 pub mod limit;
 pub mod pair;
 pub mod protocol;
+pub mod relay;
 pub mod served;
 pub mod server;
 pub mod tasks;

@@ -6,7 +6,29 @@ use pintle::{
     server::{Args, Cx, ToolError, resource, tool},
 };
 
+use tokio::net::TcpListener;
+
 use crate::wire::{QUESTION, REPORTS};
+
+/// The limit of sessions: as many as are opened by any measurement, and then some.
+const SESSIONS: usize = 200_000;
+
+/// Serves over HTTP on a port of its own, which it says in one line.
+///
+/// # Errors
+///
+/// It cannot listen.
+#[expect(clippy::print_stdout, reason = "a program that is started by another")]
+pub async fn serve_http(server: Server) -> std::io::Result<()> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let address = listener.local_addr()?;
+    let http = server.http().map_err(std::io::Error::other)?;
+    let http = http.max_sessions(SESSIONS).max_sessions_per_address(SESSIONS);
+    let serving = http.at("/mcp").serve(listener).map_err(std::io::Error::other)?;
+    println!("{address}");
+    serving.wait().await;
+    Ok(())
+}
 
 /// That server.
 pub fn server() -> Server {

@@ -4,7 +4,7 @@
 
 use std::{hint::black_box, process::ExitCode};
 
-use bench::{client, http, pair, protocol, protocol::Case, server, tasks, typed};
+use bench::{client, http, pair, protocol, protocol::Case, relay, server, tasks, typed};
 
 fn main() -> ExitCode {
     let cases = || {
@@ -16,6 +16,7 @@ fn main() -> ExitCode {
             .chain(pair::CASES)
             .chain(http::CASES)
             .chain(client::CASES)
+            .chain(relay::CASES)
     };
     let arguments: Vec<_> = std::env::args().skip(1).collect();
     if let Some(served) = client::be_limit(&arguments) {
