@@ -50,7 +50,9 @@ pub fn be_limit(words: &[String]) -> Option<std::io::Result<()>> {
     match words {
         [first, transport] if first == AS_LIMIT && transport == "stdio" => Some(limit::stdio::serve()),
         [first, transport] if first == AS_LIMIT && transport == "http" => Some(limit::http::run()),
-        [first, what] if first == AS_LIMIT && what == "server" => Some(runtime()?.block_on(served::serve_http(served::server()))),
+        [first, what] if first == AS_LIMIT && what == "server" => {
+            Some(runtime()?.block_on(served::serve_http(served::server())))
+        }
         _ => None,
     }
 }

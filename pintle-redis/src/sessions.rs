@@ -4,7 +4,7 @@ use std::{io, time::Duration};
 
 use pintle::server::http::{
     log::Stored,
-    store::{Replaced, Sessions, StoredSession, VersionedSession},
+    store::{Renewed, Replaced, Sessions, StoredSession, VersionedSession},
 };
 
 use crate::{
@@ -28,13 +28,27 @@ impl Connection {
     }
 
     fn parse_session(&self, key: &str, value: &[u8]) -> io::Result<VersionedSession> {
-        let malformed = || io::Error::new(io::ErrorKind::InvalidData, "a session in Redis is malformed");
-        let line = value.iter().position(|byte| *byte == b'\n').ok_or_else(malformed)?;
-        let (version, record) = value.split_at_checked(line).ok_or_else(malformed)?;
-        let version = std::str::from_utf8(version).ok().and_then(|text| text.parse().ok());
-        let record = self.decode(key, record.get(1..).unwrap_or_default())?;
-        Ok(VersionedSession::new(version.ok_or_else(malformed)?, serde_json::from_slice(&record)?))
+        let (version, record) = split_version(value)?;
+        let record = self.decode(key, record)?;
+        Ok(VersionedSession::new(version, serde_json::from_slice(&record)?))
     }
+
+    /// Returns the value of a session, whose expiry is then `idle` from now.
+    async fn read_session(&self, key: &str, idle: Duration) -> io::Result<Option<Vec<u8>>> {
+        let mut commands = redis::pipe();
+        commands.cmd("GETEX").arg(key).arg("PX").arg(milliseconds(idle));
+        let (found,): (Option<Vec<u8>>,) = self.run_again(&commands).await?;
+        Ok(found)
+    }
+}
+
+/// Returns the version of a session, and the record behind it.
+fn split_version(value: &[u8]) -> io::Result<(u64, &[u8])> {
+    let malformed = || io::Error::new(io::ErrorKind::InvalidData, "a session in Redis is malformed");
+    let line = value.iter().position(|byte| *byte == b'\n').ok_or_else(malformed)?;
+    let (version, record) = value.split_at_checked(line).ok_or_else(malformed)?;
+    let version = std::str::from_utf8(version).ok().and_then(|text| text.parse().ok());
+    Ok((version.ok_or_else(malformed)?, record.get(1..).unwrap_or_default()))
 }
 
 impl Sessions for Redis {
@@ -54,10 +68,21 @@ impl Sessions for Redis {
         Stored::later(async move {
             let connection = &self.0.connection;
             let key = connection.keys.session(id);
-            let mut commands = redis::pipe();
-            commands.cmd("GETEX").arg(&key).arg("PX").arg(milliseconds(idle));
-            let (found,): (Option<Vec<u8>>,) = connection.run_again(&commands).await?;
+            let found = connection.read_session(&key, idle).await?;
             found.map(|value| connection.parse_session(&key, &value)).transpose()
+        })
+    }
+
+    fn renew<'a>(&'a self, id: &'a str, version: u64, idle: Duration) -> Stored<'a, Renewed> {
+        Stored::later(async move {
+            let connection = &self.0.connection;
+            let key = connection.keys.session(id);
+            Ok(match connection.read_session(&key, idle).await? {
+                None => Renewed::Gone,
+                // It is not opened: what this process knows is used, and nothing of the value.
+                Some(value) if split_version(&value)?.0 == version => Renewed::Unchanged,
+                Some(value) => Renewed::Changed(connection.parse_session(&key, &value)?),
+            })
         })
     }
 

@@ -4,7 +4,6 @@ use pintle_types::{Notification, RawObject, Request, RequestId, Response, RpcErr
 use serde::Serialize;
 
 use super::{
-    capabilities::Capabilities,
     extras::Extras,
     flights::{Flight, FlightState, Flights, Progress},
     opening::Opened,
@@ -158,23 +157,20 @@ impl Engine {
         let own: Option<RawObject> = params.decode_member("_meta").ok().flatten();
         let own = own.as_ref();
         let id = self.flights.next_id();
-        let mut log = false;
+        let (mut log, mut can) = (false, None);
         let prepared = match &mut self.era {
             EraState::Opening { .. } => return Err(SendError::NotOpen),
             EraState::Session(session) => session.prepare(id, &method, params, own, extras)?,
             EraState::Stateless(stateless) => {
                 log = Stateless::wants_log(own, extras);
-                let prepared = stateless.prepare(id, &method, params, own, extras)?;
+                let prepared;
+                (prepared, can) = stateless.prepare(id, &method, params, own, extras)?;
                 if method == method::SUBSCRIPTIONS_LISTEN {
                     stateless.subscriptions.add(id, params.clone());
                 }
                 Some(prepared)
             }
         };
-        let can = extras.capabilities.map(|declared| {
-            let any_result_type = extras.any_result_type;
-            Capabilities { any_result_type, ..Capabilities::of(declared) }
-        });
         let progress = if extras.wants_progress(own) { Progress::Asked } else { Progress::Unasked };
         let id = self.flights.add(Flight { method: method.clone(), progress, log, can });
         Ok(Request::new(id.into(), method, prepared))

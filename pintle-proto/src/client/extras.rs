@@ -58,14 +58,6 @@ impl Extras<'_> {
             |own: &RawObject| own.decode_member::<RequestId>("progressToken").is_ok_and(|it| it.is_some());
         self.progress || own.is_some_and(asks)
     }
-
-    pub(super) fn is_empty(&self) -> bool {
-        let Self { progress, log_level, traceparent, tracestate, baggage, capabilities, any_result_type: _ } =
-            self;
-        !progress
-            && capabilities.is_none()
-            && [log_level, traceparent, tracestate, baggage].iter().all(|part| part.is_none())
-    }
 }
 
 /// Appends one member to the inside of an object.

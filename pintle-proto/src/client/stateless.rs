@@ -1,9 +1,11 @@
 //! The client's side of the stateless era: every request describes its sender, and only the client sends requests.
 
+use std::borrow::Cow;
+
 use pintle_types::keys::{
     CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION, SERVER_INFO, SUBSCRIPTION_ID,
 };
-use pintle_types::{Notification, RawObject, RawValue, RequestId, RpcError, method};
+use pintle_types::{Notification, RawObject, RequestId, RpcError, method};
 use serde_json::Value;
 
 use super::{
@@ -30,11 +32,18 @@ pub(super) struct Stateless {
 /// The `_meta` that every request carries, serialized once.
 #[derive(Debug)]
 pub(super) struct Introduction {
-    /// The members without braces, to which more are appended.
-    members: String,
-    /// The complete object, for a request without other members.
-    whole: Box<RawValue>,
+    members: RawObject,
     info: Option<RawObject>,
+    /// That of the last request with capabilities of its own: those of the next one are mostly the same.
+    foreign: Option<ForeignIntroduction>,
+}
+
+/// The `_meta` of requests for another client.
+#[derive(Debug)]
+struct ForeignIntroduction {
+    declared: RawObject,
+    members: RawObject,
+    can: Capabilities,
 }
 
 /// The server's description from `server/discover`.
@@ -48,7 +57,7 @@ pub(super) struct Discovery {
 
 /// Returns the params of `server/discover`.
 pub(super) fn discover(profile: &Profile, revision: Revision) -> RawObject {
-    let params = RawObject::empty().with("_meta", &Introduction::new(profile, revision).whole);
+    let params = RawObject::empty().with_object("_meta", &Introduction::new(profile, revision).members);
     // Params that cannot be lowered are sent as they are.
     shapes::lower(revision, Part::Params(method::SERVER_DISCOVER), params.clone()).unwrap_or(params)
 }
@@ -69,21 +78,26 @@ pub(super) fn discovery(revision: Revision, result: &RawObject) -> Option<Discov
 impl Introduction {
     pub(super) fn new(profile: &Profile, revision: Revision) -> Self {
         let info = profile.introduce.then(|| profile.info.clone());
-        let members = Self::members(revision, &profile.capabilities, info.as_ref());
-        let whole = RawValue::from_string(format!("{{{members}}}"))
-            .expect("members that were printed from JSON just now");
-        Self { members, whole, info }
+        let members = introduce(revision, &profile.capabilities, info.as_ref());
+        Self { members, info, foreign: None }
     }
 
-    fn members(revision: Revision, capabilities: &RawObject, info: Option<&RawObject>) -> String {
-        let mut members = String::new();
-        push(&mut members, PROTOCOL_VERSION, &Value::from(revision.as_str()).to_string());
-        push(&mut members, CLIENT_CAPABILITIES, declared(capabilities).as_str());
-        if let Some(info) = info {
-            push(&mut members, CLIENT_INFO, info.as_str());
-        }
-        members
+    /// Returns that of a client with these capabilities.
+    fn foreign(&mut self, revision: Revision, declared: &RawObject) -> &ForeignIntroduction {
+        let known = self.foreign.take().filter(|known| known.declared == *declared);
+        self.foreign.insert(known.unwrap_or_else(|| ForeignIntroduction {
+            declared: declared.clone(),
+            members: introduce(revision, declared, self.info.as_ref()),
+            can: Capabilities::of(declared),
+        }))
     }
+}
+
+fn introduce(revision: Revision, capabilities: &RawObject, info: Option<&RawObject>) -> RawObject {
+    let members = RawObject::builder(256).text(PROTOCOL_VERSION, revision.as_str());
+    let members = members.finish().unwrap_or_default();
+    let members = members.with_object(CLIENT_CAPABILITIES, &declared(capabilities));
+    info.into_iter().fold(members, |members, info| members.with_object(CLIENT_INFO, info))
 }
 
 /// Returns the capabilities that this era has: there is no notification of changed roots, and tasks are an extension.
@@ -92,10 +106,7 @@ fn declared(capabilities: &RawObject) -> RawObject {
     let Some(roots) = capabilities.decode_member::<RawObject>("roots").ok().flatten() else {
         return capabilities;
     };
-    match serde_json::value::to_raw_value(&roots.without(&["listChanged"])) {
-        Ok(roots) => capabilities.with("roots", &roots),
-        Err(_) => capabilities,
-    }
+    capabilities.with_object("roots", &roots.without(&["listChanged"]))
 }
 
 impl Stateless {
@@ -108,48 +119,47 @@ impl Stateless {
         }
     }
 
-    /// Returns the params in the shapes of the revision, with `_meta`.
+    /// Returns the params in the shapes of the revision, with `_meta`, and what the client can answer if that is not what it can always.
     pub(super) fn prepare(
-        &self,
+        &mut self,
         id: i64,
         method: &str,
         params: &RawObject,
         own: Option<&RawObject>,
         extras: &Extras<'_>,
-    ) -> Result<RawObject, SendError> {
-        shapes::lower(self.revision, Part::Params(method), self.introduced(id, params, own, extras))
+    ) -> Result<(RawObject, Option<Capabilities>), SendError> {
+        let foreign = extras.capabilities.map(|declared| self.introduction.foreign(self.revision, declared));
+        let can = foreign.map(|foreign| foreign.can);
+        let can = can.map(|can| Capabilities { any_result_type: extras.any_result_type, ..can });
+        let introduced = params.with_object("_meta", &self.introduced(id, own, extras));
+        Ok((shapes::lower(self.revision, Part::Params(method), introduced)?, can))
     }
 
-    fn introduced(
-        &self,
-        id: i64,
-        params: &RawObject,
-        own: Option<&RawObject>,
-        extras: &Extras<'_>,
-    ) -> RawObject {
-        if extras.is_empty() && own.is_none_or(RawObject::is_empty) {
-            return params.with("_meta", &self.introduction.whole);
-        }
-        let Introduction { members, info, .. } = &self.introduction;
-        let mut meta = match extras.capabilities {
-            None => members.clone(),
-            Some(capabilities) => Introduction::members(self.revision, capabilities, info.as_ref()),
+    /// Returns the `_meta` of a request.
+    fn introduced(&self, id: i64, own: Option<&RawObject>, extras: &Extras<'_>) -> Cow<'_, RawObject> {
+        let Introduction { members, foreign, .. } = &self.introduction;
+        let members = match (extras.capabilities, foreign) {
+            (Some(_), Some(foreign)) => &foreign.members,
+            _ => members,
         };
-        extras.write(id, own, &mut meta);
+        let mut added = String::new();
+        extras.write(id, own, &mut added);
         if let Some(level) = extras.log_level {
-            push(&mut meta, LOG_LEVEL, &Value::from(level).to_string());
+            push(&mut added, LOG_LEVEL, &Value::from(level).to_string());
+        }
+        let mut meta = Cow::Borrowed(members);
+        if !added.is_empty() {
+            let added: RawObject = format!("{{{added}}}").parse().unwrap_or_default();
+            meta = Cow::Owned(meta.joined(&added, |_| true));
         }
         let ours = |name: &str| match name {
             PROTOCOL_VERSION | CLIENT_CAPABILITIES | CLIENT_INFO => true,
             LOG_LEVEL => extras.log_level.is_some(),
             _ => extras.replaces(name),
         };
-        for (name, value) in own.into_iter().flat_map(RawObject::iter).filter(|(name, _)| !ours(name)) {
-            push(&mut meta, name, value);
-        }
-        match serde_json::from_str(&format!("{{{meta}}}")) {
-            Ok(meta) => params.with("_meta", meta),
-            Err(_) => params.with("_meta", &self.introduction.whole),
+        match own {
+            Some(own) if !own.is_empty() => Cow::Owned(meta.joined(own, |name| !ours(name))),
+            _ => meta,
         }
     }
 

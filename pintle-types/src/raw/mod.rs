@@ -136,7 +136,25 @@ impl RawObject {
     /// `value` must be JSON; it is not checked again.
     #[must_use]
     pub fn with(&self, name: &str, value: &RawValue) -> Self {
-        let capacity = self.text.len() + name.len() + value.get().len() + 8;
+        self.with_json(name, value.get())
+    }
+
+    /// Returns the object with one more member, which is an object; one of the same name is replaced.
+    ///
+    /// ```
+    /// use pintle_types::RawObject;
+    ///
+    /// let (params, meta): (RawObject, RawObject) = (r#"{"a":1}"#.parse()?, r#"{"b":2}"#.parse()?);
+    /// assert_eq!(params.with_object("_meta", &meta).as_str(), r#"{"a":1,"_meta":{"b":2}}"#);
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    #[must_use]
+    pub fn with_object(&self, name: &str, value: &Self) -> Self {
+        self.with_json(name, &value.text)
+    }
+
+    fn with_json(&self, name: &str, value: &str) -> Self {
+        let capacity = self.text.len() + name.len() + value.len() + 8;
         let mut writer = if self.get(name).is_none() {
             ObjectWriter::after(self, capacity)
         } else {
@@ -145,7 +163,16 @@ impl RawObject {
             others.extend(self, |other| other != replaced);
             others
         };
-        writer.push(name, value.get());
+        writer.push(name, value);
+        writer.finish()
+    }
+
+    /// Returns the object with those members of another one behind its own that are wanted. None of them may be a member of this one:
+    /// `wanted` is given the names as they are printed.
+    #[must_use]
+    pub fn joined(&self, other: &Self, wanted: impl FnMut(&str) -> bool) -> Self {
+        let mut writer = ObjectWriter::after(self, self.text.len() + other.text.len());
+        writer.extend(other, wanted);
         writer.finish()
     }
 }

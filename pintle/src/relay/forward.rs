@@ -1,6 +1,6 @@
 //! One call, from a client of either era to a server of either era.
 
-use std::{collections::BTreeMap, future::poll_fn, pin::Pin, task::Poll, time::Duration};
+use std::{collections::BTreeMap, future::poll_fn, pin::Pin, sync::Arc, task::Poll, time::Duration};
 
 use pintle_proto::{
     client::{InputRequest, InputRequired, Rounds},
@@ -8,7 +8,7 @@ use pintle_proto::{
 };
 use pintle_types::{
     ErrorCode, RawObject, RawValue, RpcError, keys, method,
-    schema::{self, ClientCapabilities, ElicitAction, ElicitResult, MissingCapabilityData},
+    schema::{self, ElicitAction, ElicitResult, MissingCapabilityData},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::value::to_raw_value;
@@ -17,8 +17,9 @@ use tokio::time::sleep;
 use super::{
     Relay,
     attempts::Attempts,
+    declared::DeclaredCapabilities,
     hops,
-    meta::{with_meta, without_meta},
+    meta::{with_meta, without_members, without_meta},
     parked::ParkedCall,
     polled_task,
     pool::RETRY_AFTER_MS,
@@ -139,18 +140,22 @@ async fn repeat(relay: &Relay, cx: &Cx) -> Result<Outcome, Failure> {
     let limit = cx.snapshot().service.bounds().rounds;
     let mut rounds = Rounds::new(params.clone(), limit);
     let mut next = params;
-    let mut capabilities = upstream_capabilities(relay, cx);
+    let mut declared = upstream_capabilities(relay, cx);
     loop {
-        let result = match call_as(relay, cx, (cx.method(), next.clone()), &capabilities).await {
+        let result = match call_as(relay, cx, (cx.method(), next.clone()), &declared).await {
             // A client with a session has no tasks of the extension: the relay waits for this one.
-            Err(Failure::Error(error)) if polled_task::is_needed(&error, &capabilities) => {
-                polled_task::declare(&mut capabilities);
-                call_as(relay, cx, (cx.method(), next), &capabilities).await?
+            Err(Failure::Error(error)) if polled_task::is_needed(&error, &declared.capabilities) => {
+                declared = polled_task::declare(&declared.capabilities);
+                call_as(relay, cx, (cx.method(), next), &declared).await?
             }
             result => result?,
         };
         if result.get("resultType") == Some(polled_task::RESULT_TYPE) {
-            return Ok(complete(relay, cx, polled_task::result(relay, cx, &capabilities, &result).await?));
+            return Ok(complete(
+                relay,
+                cx,
+                polled_task::result(relay, cx, &declared.capabilities, &result).await?,
+            ));
         }
         if result.get("resultType") != Some("\"input_required\"") {
             return Ok(complete(relay, cx, result));
@@ -173,9 +178,9 @@ pub(super) async fn call_as(
     relay: &Relay,
     cx: &Cx,
     request: (&str, RawObject),
-    capabilities: &ClientCapabilities,
+    declared: &DeclaredCapabilities,
 ) -> Result<RawObject, Failure> {
-    let mut call = start_as(relay, cx, request, capabilities).await?;
+    let mut call = start_as(relay, cx, request, declared).await?;
     loop {
         match call.next().await {
             CallProgress::Notification(notification) => deliver(cx, notification).await,
@@ -371,14 +376,13 @@ async fn start_as(
     relay: &Relay,
     cx: &Cx,
     (method, params): (&str, RawObject),
-    capabilities: &ClientCapabilities,
+    declared: &DeclaredCapabilities,
 ) -> Result<UpstreamCall, RpcError> {
     let params = hops::pass(relay, cx, &params)?;
-    let link = relay.inner.upstream.lease(cx, capabilities, relay.options.links).await?;
+    let link = relay.inner.upstream.lease(cx, &declared.capabilities, relay.options.links).await?;
     link.settle().await;
     let logs = link.want_logs(cx.peer().log_level).await;
-    let capabilities =
-        RawObject::from_serialize(capabilities).map_err(|error| RpcError::internal(error.to_string()))?;
+    let capabilities = declared.printed.clone();
     let method = method.to_owned();
     if !link.connection.revision().has_method(&method) {
         return Err(RpcError::method_not_found(&method));
@@ -390,10 +394,9 @@ async fn start_as(
     Ok(UpstreamCall::start(link, UpstreamRequest { method, params, capabilities, logs, tasks, cx }))
 }
 
-/// Returns the capabilities of the client that the server behind may use. Extensions are between two neighbours, unless the relay
-/// passes all of their messages on.
-pub(super) fn upstream_capabilities(relay: &Relay, cx: &Cx) -> ClientCapabilities {
-    relay.capabilities_of(&cx.peer().capabilities)
+/// Returns the capabilities of the client that the server behind may use.
+pub(super) fn upstream_capabilities(relay: &Relay, cx: &Cx) -> Arc<DeclaredCapabilities> {
+    relay.inner.last_declared.of(&cx.peer().capabilities)
 }
 
 /// Returns the params of a call without what belongs to the connection of the client.
@@ -411,8 +414,6 @@ const OF_CONNECTION: [&str; 5] =
 
 /// Returns the outcome of a call that was completed.
 fn complete(relay: &Relay, cx: &Cx, result: RawObject) -> Outcome {
-    // This server adds its own name.
-    let mut result = without_meta(result, &[keys::SERVER_INFO]);
     let foreign: &[&str] = match relay.inner.upstream.primary().connection.revision().is_stateless() {
         // Lowering the result would do the same, and decode all of it.
         true if cx.call().is_in_session() && result.get("resultType") == Some("\"complete\"") => {
@@ -422,10 +423,8 @@ fn complete(relay: &Relay, cx: &Cx, result: RawObject) -> Outcome {
         // Members that mean something to clients without a session, and nothing to a server that has one.
         false => &["resultType", "ttlMs", "cacheScope"],
     };
-    if foreign.iter().any(|name| result.get(name).is_some()) {
-        result = result.without(foreign);
-    }
-    Outcome::Complete(result.into())
+    // This server adds its own name.
+    Outcome::Complete(without_members(result, foreign, &[keys::SERVER_INFO]).into())
 }
 
 /// Reads the questions of an `input_required` result.

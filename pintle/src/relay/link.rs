@@ -293,10 +293,9 @@ impl RelayLink {
 
     /// Waits until the server has read all cancellations, or does not answer.
     pub(super) async fn settle(&self) {
-        let mut unread = self.calls.unread_cancellations.subscribe();
-        let settled = unread.wait_for(|count| *count == 0);
         if *self.calls.unread_cancellations.borrow() > 0 {
-            let _ = timeout(MAX_SETTLE_WAIT, settled).await;
+            let mut unread = self.calls.unread_cancellations.subscribe();
+            let _ = timeout(MAX_SETTLE_WAIT, unread.wait_for(|count| *count == 0)).await;
         }
     }
 

@@ -6,23 +6,30 @@ use serde_json::value::to_raw_value;
 
 /// Removes members of the metadata of params or of a result.
 pub(super) fn without_meta(object: RawObject, keys: &[&str]) -> RawObject {
+    without_members(object, &[], keys)
+}
+
+/// Removes members of params or of a result, and of their metadata.
+pub(super) fn without_members(object: RawObject, names: &[&str], keys: &[&str]) -> RawObject {
     let meta: Option<RawObject> = object.decode_member("_meta").ok().flatten();
-    let Some(meta) = meta.filter(|meta| keys.iter().any(|key| meta.get(key).is_some())) else {
+    let meta = meta.filter(|meta| keys.iter().any(|key| meta.get(key).is_some()));
+    let has_more = |meta: &&RawObject| meta.iter().any(|(name, _)| !keys.contains(&name));
+    let kept = meta.as_ref().filter(has_more).map(|meta| meta.without(keys));
+    let mut removed = names.to_vec();
+    removed.extend(meta.map(|_| "_meta"));
+    if removed.iter().all(|name| object.get(name).is_none()) {
         return object;
-    };
-    let meta = meta.without(keys);
-    match to_raw_value(&meta) {
-        Ok(text) if !meta.is_empty() => object.with("_meta", &text),
-        _ => object.without(&["_meta"]),
     }
+    let object = object.without(&removed);
+    kept.map(|kept| object.with_object("_meta", &kept)).unwrap_or(object)
 }
 
 /// Sets a member of the metadata of params.
 pub(super) fn with_meta(object: &RawObject, key: &str, value: &impl Serialize) -> RawObject {
     let meta: Option<RawObject> = object.decode_member("_meta").ok().flatten();
     let meta = meta.unwrap_or_else(RawObject::empty);
-    let with_value = to_raw_value(value).and_then(|value| to_raw_value(&meta.with(key, &value)));
-    with_value.map_or_else(|_| object.clone(), |meta| object.with("_meta", &meta))
+    let value = to_raw_value(value);
+    value.map_or_else(|_| object.clone(), |value| object.with_object("_meta", &meta.with(key, &value)))
 }
 
 #[cfg(test)]
@@ -37,6 +44,13 @@ mod tests {
         assert_eq!(without.get("x"), Some("1"));
         assert_eq!(without_meta(object.clone(), &["z"]).as_str(), object.as_str());
         assert_eq!(without_meta(without, &["a"]).as_str(), r#"{"x":1}"#);
+        let members = without_members(object.clone(), &["x", "y"], &["a"]);
+        assert_eq!(members.as_str(), r#"{"_meta":{"b":{"c":[]}}}"#);
+        assert_eq!(
+            without_members(object.clone(), &["x"], &[]).as_str(),
+            r#"{"_meta":{"a":1.50,"b":{"c":[]}}}"#
+        );
+        assert_eq!(without_members(object.clone(), &["y"], &["z"]).as_str(), object.as_str());
         let with = with_meta(&object, "b", &2);
         assert_eq!(with.decode_member::<RawObject>("_meta").unwrap().unwrap().get("a"), Some("1.50"));
         assert_eq!(with.decode_member::<RawObject>("_meta").unwrap().unwrap().get("b"), Some("2"));

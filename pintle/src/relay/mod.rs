@@ -18,6 +18,7 @@
 mod attached;
 mod attempts;
 mod awaited_task;
+mod declared;
 mod forward;
 mod hops;
 mod link;
@@ -51,6 +52,7 @@ use crate::{
 };
 
 use attached::ListHints;
+use declared::LastDeclared;
 use link_state::{catalogue::LinkCatalogue, watched::WatchedResources, watched_tasks::SharedTaskWatches};
 use parked::ParkedCalls;
 use upstream::{LinkOptions, LinkSharing, Upstream, backend_name};
@@ -99,6 +101,7 @@ struct Inner {
     hints: ListHints,
     /// The lists that any connection has seen last.
     known: LinkCatalogue,
+    last_declared: LastDeclared,
 }
 
 impl Relay {
@@ -148,6 +151,7 @@ impl Relay {
             reported: Mutex::default(),
             hints: ListHints::default(),
             known: LinkCatalogue::default(),
+            last_declared: LastDeclared::default(),
         };
         Self { inner: Arc::new(inner), options: RelayOptions::default() }
     }

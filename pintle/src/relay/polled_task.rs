@@ -1,6 +1,6 @@
 //! Tasks of a server without sessions, for clients with a session.
 
-use std::{collections::HashSet, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use pintle_types::{
     ErrorCode, RawObject, RpcError,
@@ -13,6 +13,7 @@ use tokio::time::sleep;
 use super::{
     Relay,
     awaited_task::AwaitedTask,
+    declared::DeclaredCapabilities,
     forward::{Failure, ask_all, call_as, read_questions},
 };
 use crate::server::Cx;
@@ -37,9 +38,11 @@ pub(super) fn is_needed(error: &RpcError, declared: &ClientCapabilities) -> bool
             .is_some_and(|missing| has_tasks(&missing.required_capabilities))
 }
 
-/// Declares that tasks are supported.
-pub(super) fn declare(capabilities: &mut ClientCapabilities) {
+/// Declares that tasks are supported too.
+pub(super) fn declare(capabilities: &ClientCapabilities) -> Arc<DeclaredCapabilities> {
+    let mut capabilities = capabilities.clone();
     capabilities.extensions.get_or_insert_default().insert(tasks_extension::NAME.to_owned(), json!({}));
+    DeclaredCapabilities::new(capabilities)
 }
 
 /// Polls a task to its end, and returns the result of the call. Its questions are asked.
@@ -52,13 +55,11 @@ pub(super) async fn result(
     let unreadable = |error: serde_json::Error| {
         RpcError::internal(format!("a task of `{}` cannot be read: {error}", relay.backend()))
     };
-    let mut capabilities = capabilities.clone();
-    declare(&mut capabilities);
+    let declared = declare(capabilities);
     let mut printed = created.clone();
     let mut state: DetailedTask = printed.decode().map_err(unreadable)?;
-    let declared = RawObject::from_serialize(&capabilities).map_err(unreadable)?;
     let connection = relay.inner.upstream.live_primary().await?.connection.clone();
-    let mut task = AwaitedTask::new(connection, state.task_id.clone(), declared);
+    let mut task = AwaitedTask::new(connection, state.task_id.clone(), declared.printed.clone());
     let params = |id: &str| RawObject::from_serialize(&json!({ "taskId": id }));
     let mut answered = HashSet::new();
     loop {
@@ -79,10 +80,10 @@ pub(super) async fn result(
                 .map_err(unreadable)?;
             let update = RawObject::from_serialize(&json!({ "taskId": task.id, "inputResponses": answers }));
             let update = update.map_err(unreadable)?;
-            call_as(relay, cx, (tasks_extension::TASKS_UPDATE, update), &capabilities).await?;
+            call_as(relay, cx, (tasks_extension::TASKS_UPDATE, update), &declared).await?;
         }
         let get = params(&task.id).map_err(unreadable)?;
-        printed = call_as(relay, cx, (method::TASKS_GET, get), &capabilities).await?;
+        printed = call_as(relay, cx, (method::TASKS_GET, get), &declared).await?;
         state = printed.decode().map_err(unreadable)?;
     }
 }

@@ -8,7 +8,7 @@ use pintle_proto::{
 };
 use pintle_types::{
     ErrorCode, Notification, RawObject, RpcError, method,
-    schema::{CacheScope, ClientCapabilities, ListParams, ServerCapabilities, Tool},
+    schema::{CacheScope, ListParams, ServerCapabilities, Tool},
 };
 
 use super::{
@@ -177,8 +177,8 @@ impl Provider for Relay {
             }
             None if self.options.is_whole_server => {
                 let declared = peer.map(|peer| peer.capabilities.clone()).unwrap_or_default();
-                let capabilities = self.capabilities_of(&declared);
-                let link = self.inner.upstream.lease_for_notification(session.as_ref(), &capabilities).await;
+                let capabilities = &self.inner.last_declared.of(&declared).capabilities;
+                let link = self.inner.upstream.lease_for_notification(session.as_ref(), capabilities).await;
                 match link {
                     Ok(link) => link.connection.notify(method, params).await,
                     Err(error) => Err(crate::Error::Rpc(error)),
@@ -205,18 +205,6 @@ enum PageError {
 }
 
 impl Relay {
-    /// Returns what the server behind may use of a client with these capabilities.
-    pub(super) fn capabilities_of(&self, declared: &ClientCapabilities) -> ClientCapabilities {
-        let mut capabilities = declared.clone();
-        // The relay asks for answers, not for tasks.
-        capabilities.tasks = None;
-        if let Some(extensions) = &mut capabilities.extensions {
-            // That of the relay itself.
-            extensions.remove(question_key::EXTENSION);
-        }
-        capabilities
-    }
-
     fn offers(&self, list: ListKind) -> bool {
         list.is_offered(&self.inner.upstream.primary().connection.capabilities())
     }
@@ -228,10 +216,11 @@ impl Relay {
         list: ListKind,
         cursor: Option<String>,
     ) -> Result<(ProviderPage, Lease, ChangeMark), PageError> {
-        let capabilities = upstream_capabilities(self, cx);
+        let declared = upstream_capabilities(self, cx);
         let mut attempts = Attempts::default();
         loop {
-            let link = self.inner.upstream.lease_for_lists(cx, &capabilities, self.options.links).await;
+            let capabilities = &declared.capabilities;
+            let link = self.inner.upstream.lease_for_lists(cx, capabilities, self.options.links).await;
             let link = link.map_err(PageError::Unreachable)?;
             let requested = link.catalogue.mark(list);
             match self.page_over(cx, &link, list, cursor.clone()).await {
@@ -268,7 +257,7 @@ impl Relay {
             params = params.with("_meta", meta);
         }
         let params = hops::pass(self, cx, &params).map_err(crate::Error::Rpc)?;
-        let capabilities = RawObject::from_serialize(&upstream_capabilities(self, cx)).map_err(unreadable)?;
+        let capabilities = upstream_capabilities(self, cx).printed.clone();
         let request = UpstreamRequest {
             method: list.method().to_owned(),
             params,
@@ -294,8 +283,8 @@ impl Relay {
     /// Returns the entry of a name or URI. Lists that may have changed are read again, at most once a second for names that they
     /// do not have.
     async fn look_up(&self, cx: &Cx, target: &Target<'_>) -> Result<Option<ProvidedEntry>, RpcError> {
-        let capabilities = upstream_capabilities(self, cx);
-        let link = self.inner.upstream.lease_for_lists(cx, &capabilities, self.options.links).await?;
+        let capabilities = &upstream_capabilities(self, cx).capabilities;
+        let link = self.inner.upstream.lease_for_lists(cx, capabilities, self.options.links).await?;
         link.want_pushes();
         let known = || {
             let mut lists = lists_of(target).iter().filter(|list| self.offers(**list));

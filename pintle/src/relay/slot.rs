@@ -43,7 +43,8 @@ impl LinkSlot {
             }
             (state.current.clone(), state.last.clone())
         };
-        current.get_or_try_init(|| open(last)).await.cloned()
+        // Boxed, because it is large, and most calls find the connection open.
+        current.get_or_try_init(|| Box::pin(open(last))).await.cloned()
     }
 
     fn lock(&self) -> MutexGuard<'_, SlotState> {

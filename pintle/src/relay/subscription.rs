@@ -52,7 +52,7 @@ impl Relay {
             self.watch_tasks(cx, &mut subscription).await;
             return Ok(subscription);
         }
-        let capabilities = upstream_capabilities(self, cx);
+        let capabilities = upstream_capabilities(self, cx).capabilities.clone();
         if let Some(session) = cx.session() {
             return self.watch_in_session(cx, &session, capabilities, &uris).await;
         }

@@ -1,7 +1,8 @@
 use std::{
+    collections::VecDeque,
     future::{Future, poll_fn},
     pin::Pin,
-    sync::Arc,
+    sync::{Arc, Mutex},
     task::{Context, Poll},
 };
 
@@ -14,21 +15,39 @@ use super::{link::EnteredCall, link_state::log_levels::LevelGuard, pool::Lease, 
 use crate::{
     Result,
     client::{CallNotification, Forward, RawHandler, RawQuestion},
+    lock::lock,
     server::{Cx, ListKind},
 };
 
 /// The capacity of the queue of notifications. A client buffers about as many before it drops some.
 const NOTIFICATIONS: usize = 1280;
-/// The capacity of the queue of questions. A server that asks more at once waits.
+/// The capacity of the queue of questions. A server that asks more at once waits. Its entries are boxed: it allocates memory for 32 at
+/// once, and most calls have none.
 const QUESTIONS: usize = 16;
 
-// Both have boxed entries: a queue allocates memory for 32 at once, and most calls have none.
+/// The notifications of a call that have arrived. They are queued while its result is polled.
+#[derive(Clone, Default)]
+struct Notifications(Arc<Mutex<VecDeque<CallNotification>>>);
+
+impl Notifications {
+    /// Adds one, unless the queue is full.
+    fn push(&self, notification: CallNotification) {
+        let mut queue = lock(&self.0);
+        if queue.len() < NOTIFICATIONS {
+            queue.push_back(notification);
+        }
+    }
+
+    fn pop(&self) -> Option<CallNotification> {
+        lock(&self.0).pop_front()
+    }
+}
 
 /// A call to the server behind a relay. It does not depend on the call of a client that it is made for, and may outlive one round
 /// of it. Dropping it cancels the call.
 pub(super) struct UpstreamCall {
     result: Pin<Box<dyn Future<Output = Result<RawObject>> + Send>>,
-    notifications: mpsc::Receiver<Box<CallNotification>>,
+    notifications: Notifications,
     questions: mpsc::Receiver<Box<OpenQuestion>>,
     is_done: bool,
     entered: Option<EnteredCall>,
@@ -68,7 +87,7 @@ impl UpstreamCall {
     /// Sends a call.
     pub(super) fn start(link: Lease, request: UpstreamRequest<'_>) -> Self {
         let (ask, questions) = mpsc::channel(QUESTIONS);
-        let (notify, notifications) = mpsc::channel(NOTIFICATIONS);
+        let notifications = Notifications::default();
         let UpstreamRequest { method, params, capabilities, logs, tasks, cx } = request;
         // A list asks nothing, and may be requested during a call that does.
         let entered = ListKind::of_method(&method).is_none().then(|| link.enter(ask.clone()));
@@ -81,9 +100,9 @@ impl UpstreamCall {
             headers: param_headers(cx),
             questions: sending_to(ask),
         };
-        let connection = link.connection.clone();
+        let (connection, queue) = (link.connection.clone(), notifications.clone());
         let result = Box::pin(async move {
-            let notify = move |notification| drop(notify.try_send(Box::new(notification)));
+            let notify = move |notification| queue.push(notification);
             match tasks {
                 Some(tasks) => tasks.call(&connection, forward, notify).await,
                 None => connection.forward(forward, notify).await,
@@ -98,17 +117,17 @@ impl UpstreamCall {
     }
 
     pub(super) fn poll_next(&mut self, task: &mut Context<'_>) -> Poll<CallProgress> {
-        if let Ok(notification) = self.notifications.try_recv() {
-            return Poll::Ready(CallProgress::Notification(*notification));
+        if let Some(notification) = self.notifications.pop() {
+            return Poll::Ready(CallProgress::Notification(notification));
         }
         // Polling it queues the notifications that have arrived.
         let result = self.result.as_mut().poll(task);
-        if let Ok(notification) = self.notifications.try_recv() {
+        if let Some(notification) = self.notifications.pop() {
             if let Poll::Ready(result) = result {
                 self.is_done = true;
                 self.result = Box::pin(std::future::ready(result));
             }
-            return Poll::Ready(CallProgress::Notification(*notification));
+            return Poll::Ready(CallProgress::Notification(notification));
         }
         if let Poll::Ready(result) = result {
             self.is_done = true;

@@ -131,7 +131,10 @@ pub(crate) struct SessionFacts {
     pub(crate) opened: Option<Instant>,
     pub(crate) values: SessionValues,
     /// Whether the client wants messages that belong to no call, once somebody has asked for it.
-    #[cfg_attr(not(any(feature = "client", feature = "http-server")), allow(dead_code, reason = "relays use it"))]
+    #[cfg_attr(
+        not(any(feature = "client", feature = "http-server")),
+        allow(dead_code, reason = "relays use it")
+    )]
     pub(crate) push_demand: OnceLock<PushDemand>,
 }
 

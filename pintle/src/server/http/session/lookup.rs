@@ -1,6 +1,6 @@
 //! Finds the session that a request names, in this process or in the store.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering};
 
 use http::StatusCode;
 use pintle_proto::{
@@ -16,7 +16,7 @@ use super::{
     id::SessionId,
     nodes::message::MessageBody,
     registry::Refused,
-    store::{Sessions, VersionedSession},
+    store::{Renewed, Sessions, VersionedSession},
 };
 use crate::{
     Ended,
@@ -59,7 +59,18 @@ impl HttpRequestCx {
         found: Option<Arc<Session>>,
     ) -> Result<Option<Arc<Session>>, Refusal> {
         let shared = &self.http.0;
-        let stored = store.get(&id.to_string(), shared.settings().idle_session).await;
+        let (name, idle) = (id.to_string(), shared.settings().idle_session);
+        let own = found.as_ref().filter(|session| session.principal == self.principal);
+        let known = own.and_then(|session| session.stored_version(shared.link.gaps.load(Ordering::Acquire)));
+        let stored = match known {
+            None => store.get(&name, idle).await,
+            Some(version) => match store.renew(&name, version, idle).await {
+                Ok(Renewed::Unchanged) => return self.rejoin(found).await,
+                Ok(Renewed::Changed(stored)) => Ok(Some(stored)),
+                Ok(Renewed::Gone) => Ok(None),
+                Err(error) => Err(error),
+            },
+        };
         match stored.map_err(|error| store_failed(&error))? {
             // A session of another principal is not restored.
             Some(stored) if stored.session.principal.as_deref() != self.principal.as_deref() => Ok(None),
@@ -89,8 +100,7 @@ impl HttpRequestCx {
         let shared = &self.http.0;
         if let Some(session) = found {
             session.adopt(stored);
-            shared.rejoin_others(&session).await.map_err(|error| store_failed(&error))?;
-            return Ok(Some(session));
+            return self.rejoin(Some(session)).await;
         }
         let VersionedSession { version, session: stored } = stored;
         // Only the head of this request chooses the server of a restored session, so that has to be its own.
@@ -125,6 +135,14 @@ impl HttpRequestCx {
         shared.rejoin_others(&session).await.map_err(|error| store_failed(&error))?;
         shared.notify_others(id, MessageBody::Joined);
         Ok(Some(session))
+    }
+
+    /// Returns a session of this process, after the other processes know of it if they have to be told.
+    async fn rejoin(&self, found: Option<Arc<Session>>) -> Result<Option<Arc<Session>>, Refusal> {
+        if let Some(session) = &found {
+            self.http.0.rejoin_others(session).await.map_err(|error| store_failed(&error))?;
+        }
+        Ok(found)
     }
 
     /// Returns a session for this request only, for a client that keeps none.

@@ -107,6 +107,14 @@ impl Session {
         (known.gaps, known.joined) = (gaps, Some(Instant::now()));
     }
 
+    /// Returns the version of the stored record that the state here is that of. `None` if it is not known, or if the store may have lost
+    /// that version since, which is the case after a gap in the messages of other processes.
+    pub(in crate::server::http) fn stored_version(&self, gaps: u64) -> Option<u64> {
+        let core = self.lock();
+        let known = core.record_version.as_ref()?;
+        (known.unwritten == 0 && known.version > 0 && known.gaps == gaps).then_some(known.version)
+    }
+
     /// Adopts the record of another process, unless it is older than the state here.
     pub(in crate::server::http) fn adopt(&self, stored: &VersionedSession) {
         let snapshot = self.server.snapshot();

@@ -15,7 +15,7 @@ use std::{future::Future, io, sync::Arc, time::Duration};
 use pintle_proto::{Revision, server::SessionRecord};
 use tokio::task::JoinSet;
 
-use super::{Replaced, Sessions, StoredSession};
+use super::{Renewed, Replaced, Sessions, StoredSession, VersionedSession};
 use crate::{
     properties::{Property, PropertyResult, check as check_properties},
     transport::kit::Broken,
@@ -63,7 +63,7 @@ struct Store {
     other: Arc<dyn Sessions>,
 }
 
-const PROPERTIES: [Property<Store>; 11] = [
+const PROPERTIES: [Property<Store>; 13] = [
     ("a session is returned as it was written", |store| Box::pin(comes_back(store))),
     ("a session is created once", |store| Box::pin(created_twice(store))),
     ("a session is replaced only if it has the version that was read", |store| Box::pin(replaced(store))),
@@ -76,6 +76,8 @@ const PROPERTIES: [Property<Store>; 11] = [
     ("an id is a name and not a pattern", |store| Box::pin(hostile_ids(store))),
     ("an idle session expires and one in use does not", |store| Box::pin(idle(store))),
     ("a change extends the life of a session", |store| Box::pin(changed_in_time(store))),
+    ("a session is renewed, and returned if it has changed", |store| Box::pin(renewed(store))),
+    ("a session that is renewed does not expire", |store| Box::pin(renewed_in_time(store))),
     ("looking for a session is not using it", |store| Box::pin(looked_for(store))),
 ];
 
@@ -270,6 +272,46 @@ async fn changed_in_time(store: Store) -> PropertyResult {
     replace(&store.one, "kit-extended", 1, &session, Replaced::Done).await?;
     tokio::time::sleep(2 * SHORT).await;
     expect(&store, "kit-extended", Some((2, &session)), LONG).await
+}
+
+/// Checks what both handles return for a version that a process knows.
+async fn renew(store: &Store, id: &str, version: u64, expected: &Renewed, idle: Duration) -> PropertyResult {
+    for handle in [&store.one, &store.other] {
+        let renewed = handle.renew(id, version, idle).await;
+        let renewed = renewed.map_err(|error| format!("`renew` failed: {error}"))?;
+        if renewed != *expected {
+            return Err(format!("`renew` of version {version} is {renewed:?}, expected {expected:?}"));
+        }
+    }
+    Ok(())
+}
+
+async fn renewed(store: Store) -> PropertyResult {
+    let (first, second) = (session(Some("ann"), "debug")?, session(Some("ann"), "info")?);
+    renew(&store, "kit-renewed", 1, &Renewed::Gone, LONG).await?;
+    create(&store.one, "kit-renewed", &first, LONG).await?;
+    renew(&store, "kit-renewed", 1, &Renewed::Unchanged, LONG).await?;
+    let created = Renewed::Changed(VersionedSession::new(1, first));
+    for version in [0, 2, 11, u64::MAX] {
+        renew(&store, "kit-renewed", version, &created, LONG).await?;
+    }
+    replace(&store.other, "kit-renewed", 1, &second, Replaced::Done).await?;
+    let replaced = Renewed::Changed(VersionedSession::new(2, second));
+    renew(&store, "kit-renewed", 1, &replaced, LONG).await?;
+    renew(&store, "kit-renewed", 2, &Renewed::Unchanged, LONG).await?;
+    remove(&store.one, "kit-renewed").await?;
+    renew(&store, "kit-renewed", 2, &Renewed::Gone, LONG).await
+}
+
+async fn renewed_in_time(store: Store) -> PropertyResult {
+    let session = session(None, "debug")?;
+    create(&store.one, "kit-renewed-in-time", &session, SHORT).await?;
+    for _ in 0..4 {
+        tokio::time::sleep(SHORT / 3).await;
+        renew(&store, "kit-renewed-in-time", 1, &Renewed::Unchanged, SHORT).await?;
+    }
+    tokio::time::sleep(2 * SHORT).await;
+    renew(&store, "kit-renewed-in-time", 1, &Renewed::Gone, SHORT).await
 }
 
 async fn looked_for(store: Store) -> PropertyResult {

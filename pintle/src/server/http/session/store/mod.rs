@@ -21,8 +21,8 @@ use super::log::Stored;
 
 /// A store of sessions.
 ///
-/// Every request of a session calls [`get`](Self::get) first, so a session that one process has ended is over for all. A process
-/// also calls it from time to time for each session with an open stream or a running call, so that the session does not
+/// Every request of a session calls [`renew`](Self::renew) or [`get`](Self::get) first, so a session that one process has ended is over
+/// for all. A process also calls one of them from time to time for each session with an open stream or a running call, so that the session does not
 /// expire. A store that cannot be reached has to return an error and not `None`: clients are then asked to try again.
 ///
 /// Processes may change a session at the same time. Each change is a [`replace`](Self::replace) of the version that was read: the
@@ -39,6 +39,21 @@ pub trait Sessions: fmt::Debug + Send + Sync + 'static {
 
     /// Returns the session of that id with its version, and sets its expiry to `idle` from now.
     fn get<'a>(&'a self, id: &'a str, idle: Duration) -> Stored<'a, Option<VersionedSession>>;
+
+    /// Sets the expiry of a session to `idle` from now, and returns it if it has another version than this one.
+    ///
+    /// Requests of a session that this process knows call it. The default reads all of the session: a store that finds the version
+    /// without decoding the rest is faster.
+    fn renew<'a>(&'a self, id: &'a str, version: u64, idle: Duration) -> Stored<'a, Renewed> {
+        let found = self.get(id, idle);
+        Stored::later(async move {
+            Ok(match found.await? {
+                None => Renewed::Gone,
+                Some(found) if found.version == version => Renewed::Unchanged,
+                Some(found) => Renewed::Changed(found),
+            })
+        })
+    }
 
     /// Replaces a session if it has this version. Its version is then one more, and its expiry `idle` from now.
     fn replace<'a>(
@@ -78,6 +93,18 @@ impl VersionedSession {
     pub fn new(version: u64, session: StoredSession) -> Self {
         Self { version, session }
     }
+}
+
+/// The result of [`Sessions::renew`].
+#[expect(clippy::exhaustive_enums, reason = "a comparison has no other result")]
+#[derive(Clone, Debug, PartialEq)]
+pub enum Renewed {
+    /// The session has the version.
+    Unchanged,
+    /// The session has another version.
+    Changed(VersionedSession),
+    /// There is no session of that id.
+    Gone,
 }
 
 /// The result of [`Sessions::replace`].
@@ -218,6 +245,10 @@ impl<S: Sessions + ?Sized> Sessions for Arc<S> {
 
     fn get<'a>(&'a self, id: &'a str, idle: Duration) -> Stored<'a, Option<VersionedSession>> {
         (**self).get(id, idle)
+    }
+
+    fn renew<'a>(&'a self, id: &'a str, version: u64, idle: Duration) -> Stored<'a, Renewed> {
+        (**self).renew(id, version, idle)
     }
 
     fn replace<'a>(
