@@ -81,7 +81,7 @@ impl Sessions for Redis {
                 None => Renewed::Gone,
                 // It is not opened: what this process knows is used, and nothing of the value.
                 Some(value) if split_version(&value)?.0 == version => Renewed::Unchanged,
-                Some(value) => Renewed::Changed(connection.parse_session(&key, &value)?),
+                Some(value) => Renewed::Changed(connection.parse_session(&key, &value)?.into()),
             })
         })
     }

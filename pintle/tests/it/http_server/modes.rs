@@ -179,7 +179,7 @@ async fn a_store_that_forgets_is_found_out() {
         }
     }
     let broken = kit::check(|| async { Ok(Forgetful) }).await.unwrap_err();
-    assert_eq!(broken.len(), 10, "{broken:#?}");
+    assert_eq!(broken.len(), 12, "{broken:#?}");
 }
 
 #[tokio::test]

@@ -66,7 +66,7 @@ impl HttpRequestCx {
             None => store.get(&name, idle).await,
             Some(version) => match store.renew(&name, version, idle).await {
                 Ok(Renewed::Unchanged) => return self.rejoin(found).await,
-                Ok(Renewed::Changed(stored)) => Ok(Some(stored)),
+                Ok(Renewed::Changed(stored)) => Ok(Some(*stored)),
                 Ok(Renewed::Gone) => Ok(None),
                 Err(error) => Err(error),
             },

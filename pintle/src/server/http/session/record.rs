@@ -25,6 +25,8 @@ pub(super) const NO_SUBSCRIPTIONS: &str =
 pub(super) struct RecordVersion {
     /// The version in the store that was read or written last.
     version: u64,
+    /// Whether the state here is that of this version: it was read in the store, and nothing has changed here since.
+    is_adopted: bool,
     /// The number of local changes that are not in the store yet.
     unwritten: u32,
     /// The record of that version in the store, while there are local changes.
@@ -58,6 +60,8 @@ impl Core {
     fn change_record(&mut self, before: Option<SessionRecord>) {
         let known = self.record_version();
         known.unwritten += 1;
+        // It may not be written.
+        known.is_adopted = false;
         if known.base.is_none() {
             known.base = before.map(Box::new);
         }
@@ -107,12 +111,12 @@ impl Session {
         (known.gaps, known.joined) = (gaps, Some(Instant::now()));
     }
 
-    /// Returns the version of the stored record that the state here is that of. `None` if it is not known, or if the store may have lost
+    /// Returns the version of the stored record that the state here is that of. `None` if there is none, or if the store may have lost
     /// that version since, which is the case after a gap in the messages of other processes.
     pub(in crate::server::http) fn stored_version(&self, gaps: u64) -> Option<u64> {
         let core = self.lock();
         let known = core.record_version.as_ref()?;
-        (known.unwritten == 0 && known.version > 0 && known.gaps == gaps).then_some(known.version)
+        (known.is_adopted && known.gaps == gaps).then_some(known.version)
     }
 
     /// Adopts the record of another process, unless it is older than the state here.
@@ -122,6 +126,7 @@ impl Session {
         let known = core.record_version();
         if known.unwritten == 0 && stored.version >= known.version {
             known.version = stored.version;
+            known.is_adopted = true;
             core.engine.adopt(&snapshot.service, &stored.session.record);
         }
     }

@@ -291,12 +291,12 @@ async fn renewed(store: Store) -> PropertyResult {
     renew(&store, "kit-renewed", 1, &Renewed::Gone, LONG).await?;
     create(&store.one, "kit-renewed", &first, LONG).await?;
     renew(&store, "kit-renewed", 1, &Renewed::Unchanged, LONG).await?;
-    let created = Renewed::Changed(VersionedSession::new(1, first));
+    let created = Renewed::Changed(VersionedSession::new(1, first).into());
     for version in [0, 2, 11, u64::MAX] {
         renew(&store, "kit-renewed", version, &created, LONG).await?;
     }
     replace(&store.other, "kit-renewed", 1, &second, Replaced::Done).await?;
-    let replaced = Renewed::Changed(VersionedSession::new(2, second));
+    let replaced = Renewed::Changed(VersionedSession::new(2, second).into());
     renew(&store, "kit-renewed", 1, &replaced, LONG).await?;
     renew(&store, "kit-renewed", 2, &Renewed::Unchanged, LONG).await?;
     remove(&store.one, "kit-renewed").await?;

@@ -50,7 +50,7 @@ pub trait Sessions: fmt::Debug + Send + Sync + 'static {
             Ok(match found.await? {
                 None => Renewed::Gone,
                 Some(found) if found.version == version => Renewed::Unchanged,
-                Some(found) => Renewed::Changed(found),
+                Some(found) => Renewed::Changed(found.into()),
             })
         })
     }
@@ -102,7 +102,7 @@ pub enum Renewed {
     /// The session has the version.
     Unchanged,
     /// The session has another version.
-    Changed(VersionedSession),
+    Changed(Box<VersionedSession>),
     /// There is no session of that id.
     Gone,
 }
