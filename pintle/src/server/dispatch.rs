@@ -90,6 +90,9 @@ fn other_method(cx: &Cx) -> Result<HandlerFuture, Outcome> {
         None => Some(provider::methods::provider_of(cx)?),
     };
     let backend = provider.as_ref().map(|provider| provider.name().into_owned());
+    if custom.is_some() && is_of_tasks(method) {
+        cx.note_passed_mounts();
+    }
     let handler = move |cx: Cx| match (custom, provider) {
         (Some(custom), _) => custom.run(cx),
         (None, Some(provider)) => provider.handle(cx),

@@ -78,6 +78,8 @@ struct CallState {
     sink: CallSink,
     /// Whether a question ends the round.
     parked: AtomicBool,
+    /// Whether a mounted server has answered with what has passed the mounts before.
+    has_passed_mounts: AtomicBool,
     /// The waker of the task that polls the handler, woken when `parked` is set.
     waker: Mutex<Option<Waker>>,
     /// Notified when the call is over: tasks that wait for an answer get none.
@@ -152,6 +154,7 @@ impl Cx {
             routed: Routed::default(),
             sink,
             parked: AtomicBool::new(false),
+            has_passed_mounts: AtomicBool::new(false),
             waker: Mutex::default(),
             over: Notify::new(),
             is_over: AtomicBool::new(false),
@@ -312,6 +315,19 @@ impl Cx {
     }
 
     /// Returns the number of the call on its connection or in its session.
+    /// Notes that the result of the call has the names that clients of the outermost server see. A task of a mounted server has: its
+    /// handler ran within the mounts, and what it returned has passed them.
+    pub(crate) fn note_passed_mounts(&self) {
+        if self.is_mounted() {
+            self.0.has_passed_mounts.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns whether the result of the call has the names that clients of the outermost server see.
+    pub(crate) fn has_passed_mounts(&self) -> bool {
+        self.0.has_passed_mounts.load(Ordering::Relaxed)
+    }
+
     #[cfg(feature = "http-server")]
     pub(crate) fn ticket(&self) -> Option<Ticket> {
         self.0.call.ticket()
