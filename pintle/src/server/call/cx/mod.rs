@@ -272,7 +272,8 @@ impl Cx {
         }
     }
 
-    /// Returns the state of a call that is detached, or is to be once its handler waits.
+    /// Returns the state of a call that is detached, or is to be once its handler waits. Whatever depends on that asks for it first:
+    /// if nobody takes the call over, it is a call like any other from then on.
     fn detaching(&self) -> Option<&Detaching> {
         match self.0.detaching.get() {
             Some(detaching) => Some(detaching),
@@ -314,7 +315,6 @@ impl Cx {
         &self.0.call
     }
 
-    /// Returns the number of the call on its connection or in its session.
     /// Notes that the result of the call has the names that clients of the outermost server see. A task of a mounted server has: its
     /// handler ran within the mounts, and what it returned has passed them.
     pub(crate) fn note_passed_mounts(&self) {
@@ -328,6 +328,7 @@ impl Cx {
         self.0.has_passed_mounts.load(Ordering::Relaxed)
     }
 
+    /// Returns the number of the call on its connection or in its session.
     #[cfg(feature = "http-server")]
     pub(crate) fn ticket(&self) -> Option<Ticket> {
         self.0.call.ticket()
@@ -434,7 +435,7 @@ impl Cx {
 
     /// Returns whether the call goes on after the response to its request: see [`detach`](Self::detach).
     pub fn is_detached(&self) -> bool {
-        self.0.call.is_detached()
+        self.detaching().is_some() && self.0.call.is_detached()
     }
 
     /// Returns the `_meta` of the request, for example its trace context.
