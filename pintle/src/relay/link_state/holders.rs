@@ -1,0 +1,70 @@
+//! Who holds the connections of a pool, and the limits of that.
+
+use pintle_types::RpcError;
+
+use crate::{relay::pool::RETRY_AFTER_MS, server::OwnedPrincipal};
+
+/// The principals of connections or of calls, one for each of them. Their number is limited.
+#[derive(Debug, Default)]
+pub(in crate::relay) struct Holders(Vec<OwnedPrincipal>);
+
+impl Holders {
+    pub(in crate::relay) fn add(&mut self, principal: OwnedPrincipal) {
+        self.0.push(principal);
+    }
+
+    pub(in crate::relay) fn remove(&mut self, principal: &OwnedPrincipal) {
+        if let Some(at) = self.0.iter().position(|holder| holder == principal) {
+            self.0.swap_remove(at);
+        }
+    }
+
+    /// Returns the number of all.
+    pub(in crate::relay) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Returns the number of those of a principal.
+    pub(in crate::relay) fn of(&self, principal: &OwnedPrincipal) -> usize {
+        self.0.iter().filter(|holder| *holder == principal).count()
+    }
+}
+
+/// The limit because of which there is no connection for a call.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(in crate::relay) enum Exhausted {
+    /// That of its principal.
+    Principal,
+    /// That of all.
+    Pool,
+}
+
+impl Exhausted {
+    pub(in crate::relay) fn error(self) -> RpcError {
+        let message = match self {
+            Self::Principal => {
+                "this caller has too many calls to the server behind this one at once: wait for some of them to end, and call again"
+            }
+            Self::Pool => "all connections to the server behind this one are in use: call again later",
+        };
+        RpcError::overloaded(message, RETRY_AFTER_MS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_principals_are_counted_one_by_one_and_together() {
+        let ann = OwnedPrincipal::Named("ann".into());
+        let mut holders = Holders::default();
+        holders.add(ann.clone());
+        holders.add(OwnedPrincipal::Anonymous);
+        holders.add(ann.clone());
+        assert_eq!((holders.of(&ann), holders.of(&OwnedPrincipal::Anonymous), holders.len()), (2, 1, 3));
+        holders.remove(&ann);
+        holders.remove(&OwnedPrincipal::Local);
+        assert_eq!((holders.of(&ann), holders.len()), (1, 2));
+    }
+}
