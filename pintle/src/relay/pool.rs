@@ -34,7 +34,7 @@ const MAX_WAIT: Duration = Duration::from_secs(30);
 /// How long an unused connection is kept.
 const IDLE: Duration = Duration::from_secs(300);
 /// The delay, in milliseconds, after which a client is asked to call again.
-pub(in crate::relay) const RETRY_AFTER_MS: u64 = 1000;
+pub(super) const RETRY_AFTER_MS: u64 = 1000;
 
 /// On whose behalf a connection is open.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -50,21 +50,3 @@ impl Exhausted {
         RpcError::overloaded(message, RETRY_AFTER_MS)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_principals_are_counted_one_by_one_and_together() {
-        let ann = OwnedPrincipal::Named("ann".into());
-        let mut holders = Holders::default();
-        holders.add(ann.clone());
-        holders.add(OwnedPrincipal::Anonymous);
-        holders.add(ann.clone());
-        assert_eq!((holders.of(&ann), holders.of(&OwnedPrincipal::Anonymous), holders.len()), (2, 1, 3));
-        holders.remove(&ann);
-        holders.remove(&OwnedPrincipal::Local);
-        assert_eq!((holders.of(&ann), holders.len()), (1, 2));
-    }
-}
