@@ -243,7 +243,7 @@ impl LinkPool {
                     drop(closed);
                     reservation
                 }
-                LeaseAttempt::Full(exhausted) => return Err(exhausted.error()),
+                LeaseAttempt::Full(exhausted) => return Err(overloaded(exhausted)),
             },
         };
         let link = open().await?;
@@ -303,7 +303,7 @@ impl LinkPool {
         {
             let mut links = self.lock();
             if let Some(exhausted) = links.exhausted_waiting(&principal) {
-                return Err(exhausted.error());
+                return Err(overloaded(exhausted));
             }
             links.waiting.add(principal.clone());
         }
@@ -316,7 +316,7 @@ impl LinkPool {
                 LeaseAttempt::Full(exhausted) => exhausted,
                 found => return Ok(found),
             };
-            timeout_at(deadline, released).await.map_err(|_| exhausted.error())?;
+            timeout_at(deadline, released).await.map_err(|_| overloaded(exhausted))?;
         }
     }
 
@@ -396,4 +396,15 @@ async fn sweep(pool: Weak<PoolState>) {
 /// Returns the principal that a connection counts for. One that is shared with nobody is that of an anonymous client.
 fn holder(key: Option<&LinkKey>) -> OwnedPrincipal {
     key.map_or(OwnedPrincipal::Anonymous, |key| key.principal.clone())
+}
+
+/// Returns the error of a call for which there is no connection.
+fn overloaded(exhausted: Exhausted) -> RpcError {
+    let message = match exhausted {
+        Exhausted::Principal => {
+            "this caller has too many calls to the server behind this one at once: wait for some of them to end, and call again"
+        }
+        Exhausted::Pool => "all connections to the server behind this one are in use: call again later",
+    };
+    RpcError::overloaded(message, RETRY_AFTER_MS)
 }

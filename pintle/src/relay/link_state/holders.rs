@@ -1,8 +1,6 @@
-//! Who holds the connections of a pool, and the limits of that.
+//! The holders of the connections of a pool, and the limits that they reach.
 
-use pintle_types::RpcError;
-
-use crate::{relay::pool::RETRY_AFTER_MS, server::OwnedPrincipal};
+use crate::server::OwnedPrincipal;
 
 /// The principals of connections or of calls, one for each of them. Their number is limited.
 #[derive(Debug, Default)]
@@ -37,16 +35,4 @@ pub(in crate::relay) enum Exhausted {
     Principal,
     /// That of all.
     Pool,
-}
-
-impl Exhausted {
-    pub(in crate::relay) fn error(self) -> RpcError {
-        let message = match self {
-            Self::Principal => {
-                "this caller has too many calls to the server behind this one at once: wait for some of them to end, and call again"
-            }
-            Self::Pool => "all connections to the server behind this one are in use: call again later",
-        };
-        RpcError::overloaded(message, RETRY_AFTER_MS)
-    }
 }
