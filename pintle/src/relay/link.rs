@@ -20,7 +20,7 @@ use tokio::{
 
 use super::{
     link_state::{
-        catalogue::LinkCatalogue,
+        catalogue::{ChangeMark, LinkCatalogue},
         limits::{LinkLimits, LinkUsage, LinkUse},
         log_levels::{LevelGuard, LogLevels},
         watched::{WatchRequest, WatchTask, WatchedResources},
@@ -36,7 +36,7 @@ use crate::{
     client::{Event, RawHandler, RawQuestion},
     lock::lock,
     question_key,
-    server::SessionHandle,
+    server::{ListKind, SessionHandle},
     transport::PushDemand,
 };
 
@@ -137,6 +137,16 @@ impl RelayLink {
             // The lists were read when nobody would have heard of a change.
             self.catalogue.note(&Event::Reopened);
         }
+    }
+
+    /// Returns the mark of a list that is requested now.
+    pub(super) fn mark(&self, list: ListKind) -> ChangeMark {
+        self.catalogue.mark(list, self.connection.change_period())
+    }
+
+    /// Whether a list is known and may be relied on.
+    pub(super) fn is_fresh(&self, list: ListKind) -> bool {
+        self.catalogue.is_fresh(list, self.connection.change_period())
     }
 
     /// Watches a resource. [`WatchedResources::settled`] tells when the server has answered.

@@ -15,6 +15,7 @@ use super::{
     link::RelayLink,
     link_state::{
         catalogue::LinkCatalogue,
+        holders::{Exhausted, Holders},
         limits::{LinkLimits, LinkUse},
     },
 };
@@ -22,8 +23,12 @@ use crate::server::OwnedPrincipal;
 
 /// The limit of connections of one relay for clients without a session.
 const MAX_LINKS: usize = 64;
+/// The limit of those of one principal, so that others find one. All anonymous clients are one; the local user is not limited.
+const MAX_PRINCIPAL_LINKS: usize = MAX_LINKS / 4 * 3;
 /// The limit of calls that wait for a connection.
 const MAX_WAITING: usize = 256;
+/// The limit of those of one principal.
+const MAX_PRINCIPAL_WAITING: usize = MAX_WAITING / 4 * 3;
 /// How long a call waits for a connection.
 const MAX_WAIT: Duration = Duration::from_secs(30);
 /// How long an unused connection is kept.
@@ -70,13 +75,45 @@ struct Links {
     open: Vec<PooledLink>,
     /// The lists of the newest connection of each principal, also of one that has ended. The oldest comes first.
     last: VecDeque<(OwnedPrincipal, Arc<LinkCatalogue>)>,
-    /// The number of connections that are being opened, and of those that are not kept.
-    reserved: usize,
-    waiting: usize,
+    /// The connections that are being opened, and those that are not kept, by their principals.
+    reserved: Holders,
+    /// The calls that wait for a connection.
+    waiting: Holders,
     sweeping: bool,
 }
 
 impl Links {
+    /// Returns the limit that does not allow another connection of a principal, if one does not.
+    fn exhausted(&self, principal: &OwnedPrincipal) -> Option<Exhausted> {
+        let of_principal = || {
+            let open = self.open.iter().filter(|open| open.key.principal == *principal);
+            open.count() + self.reserved.of(principal)
+        };
+        if *principal != OwnedPrincipal::Local && of_principal() >= MAX_PRINCIPAL_LINKS {
+            return Some(Exhausted::Principal);
+        }
+        (self.open.len() + self.reserved.len() >= MAX_LINKS).then_some(Exhausted::Pool)
+    }
+
+    /// Returns the limit that does not allow another call of a principal to wait, if one does not.
+    fn exhausted_waiting(&self, principal: &OwnedPrincipal) -> Option<Exhausted> {
+        if *principal != OwnedPrincipal::Local && self.waiting.of(principal) >= MAX_PRINCIPAL_WAITING {
+            return Some(Exhausted::Principal);
+        }
+        (self.waiting.len() >= MAX_WAITING).then_some(Exhausted::Pool)
+    }
+
+    /// Removes the connection that was not used for the longest time, of this principal if the limit is its own.
+    fn remove_unused(&mut self, principal: &OwnedPrincipal, exhausted: Exhausted) -> Option<PooledLink> {
+        let may_be_closed = |open: &PooledLink| {
+            open.uses == 0 && (exhausted == Exhausted::Pool || open.key.principal == *principal)
+        };
+        let unused = self.open.iter().enumerate().filter(|(_, open)| may_be_closed(open));
+        // One that is only listened to comes after those that are not.
+        let (oldest, _) = unused.min_by_key(|(_, open)| (open.link.is_used(), open.released))?;
+        Some(self.open.swap_remove(oldest))
+    }
+
     /// Keeps the lists of a new connection of a principal, which takes over those of the one before.
     fn remember(&mut self, principal: &OwnedPrincipal, link: &RelayLink) {
         if let Some(at) = self.last.iter().position(|(known, _)| known == principal)
@@ -163,14 +200,14 @@ impl Drop for Lease {
     }
 }
 
-/// A reserved place for a connection that is being opened.
-struct Reservation(Option<LinkPool>);
+/// A reserved place for a connection of a principal that is being opened.
+struct Reservation(Option<(LinkPool, OwnedPrincipal)>);
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        if let Some(pool) = self.0.take() {
-            pool.lock().reserved -= 1;
-            pool.0.released.notify_one();
+        if let Some((pool, principal)) = self.0.take() {
+            pool.lock().reserved.remove(&principal);
+            pool.0.released.notify_waiters();
         }
     }
 }
@@ -180,7 +217,7 @@ enum LeaseAttempt {
     Leased(Lease),
     /// There is room for another one. The connection that was closed for it, if any, is dropped outside of the lock.
     Room(Reservation, Option<PooledLink>),
-    Full,
+    Full(Exhausted),
 }
 
 impl LinkPool {
@@ -200,13 +237,13 @@ impl LinkPool {
                 drop(closed);
                 reservation
             }
-            LeaseAttempt::Full => match self.wait(key.as_ref(), exclusive).await? {
+            LeaseAttempt::Full(_) => match self.wait(key.as_ref(), exclusive).await? {
                 LeaseAttempt::Leased(lease) => return Ok(lease),
                 LeaseAttempt::Room(reservation, closed) => {
                     drop(closed);
                     reservation
                 }
-                LeaseAttempt::Full => return Err(full()),
+                LeaseAttempt::Full(exhausted) => return Err(overloaded(exhausted)),
             },
         };
         let link = open().await?;
@@ -221,8 +258,9 @@ impl LinkPool {
         let mut links = self.lock();
         links.remember(&key.principal, &link);
         links.open.push(PooledLink { key, link: link.clone(), uses: 1, exclusive, released: Instant::now() });
-        links.reserved -= 1;
-        reservation.0 = None;
+        if let Some((_, principal)) = reservation.0.take() {
+            links.reserved.remove(&principal);
+        }
         if !std::mem::replace(&mut links.sweeping, true) {
             drop(tokio::spawn(sweep(Arc::downgrade(&self.0))));
         }
@@ -255,28 +293,30 @@ impl LinkPool {
 
     /// Waits until a connection is released.
     async fn wait(&self, key: Option<&LinkKey>, exclusive: bool) -> Result<LeaseAttempt, RpcError> {
-        struct Waiting<'a>(&'a LinkPool);
+        struct Waiting<'a>(&'a LinkPool, &'a OwnedPrincipal);
         impl Drop for Waiting<'_> {
             fn drop(&mut self) {
-                self.0.lock().waiting -= 1;
+                self.0.lock().waiting.remove(self.1);
             }
         }
+        let principal = holder(key);
         {
             let mut links = self.lock();
-            if links.waiting >= MAX_WAITING {
-                return Err(full());
+            if let Some(exhausted) = links.exhausted_waiting(&principal) {
+                return Err(overloaded(exhausted));
             }
-            links.waiting += 1;
+            links.waiting.add(principal.clone());
         }
-        let _waiting = Waiting(self);
+        let _waiting = Waiting(self, &principal);
         let deadline = Instant::now() + MAX_WAIT;
         loop {
             let released = self.0.released.notified();
-            match self.find(key, exclusive) {
-                LeaseAttempt::Full => {}
+            // Of those that wait, some cannot use what was released: all look.
+            let exhausted = match self.find(key, exclusive) {
+                LeaseAttempt::Full(exhausted) => exhausted,
                 found => return Ok(found),
-            }
-            timeout_at(deadline, released).await.map_err(|_| full())?;
+            };
+            timeout_at(deadline, released).await.map_err(|_| overloaded(exhausted))?;
         }
     }
 
@@ -294,19 +334,17 @@ impl LinkPool {
             let pool = Some((self.clone(), AfterUse::Pooled));
             return LeaseAttempt::Leased(Lease::new(open.link.clone(), pool));
         }
+        let principal = holder(key);
         let mut closed = None;
-        if links.open.len() + links.reserved >= MAX_LINKS {
-            // An unused one of somebody else makes room.
-            let unused = links.open.iter().enumerate().filter(|(_, open)| open.uses == 0);
-            // One that is only listened to comes after those that are not.
-            let Some((oldest, _)) = unused.min_by_key(|(_, open)| (open.link.is_used(), open.released))
-            else {
-                return LeaseAttempt::Full;
-            };
-            closed = Some(links.open.swap_remove(oldest));
+        if let Some(exhausted) = links.exhausted(&principal) {
+            // An unused one makes room.
+            closed = links.remove_unused(&principal, exhausted);
+            if closed.is_none() {
+                return LeaseAttempt::Full(exhausted);
+            }
         }
-        links.reserved += 1;
-        LeaseAttempt::Room(Reservation(Some(self.clone())), closed)
+        links.reserved.add(principal.clone());
+        LeaseAttempt::Room(Reservation(Some((self.clone(), principal))), closed)
     }
 
     fn release(&self, link: &Arc<RelayLink>, kept: AfterUse) {
@@ -322,12 +360,12 @@ impl LinkPool {
                     }
                 }
             }
-            None if kept == AfterUse::Closed => links.reserved -= 1,
+            None if kept == AfterUse::Closed => links.reserved.remove(&holder(None)),
             None => {}
         }
         drop(links);
         drop(dropped);
-        self.0.released.notify_one();
+        self.0.released.notify_waiters();
     }
 
     fn lock(&self) -> MutexGuard<'_, Links> {
@@ -355,9 +393,18 @@ async fn sweep(pool: Weak<PoolState>) {
     }
 }
 
-fn full() -> RpcError {
-    RpcError::overloaded(
-        "all connections to the server behind this one are in use: call again later",
-        RETRY_AFTER_MS,
-    )
+/// Returns the principal that a connection counts for. One that is shared with nobody is that of an anonymous client.
+fn holder(key: Option<&LinkKey>) -> OwnedPrincipal {
+    key.map_or(OwnedPrincipal::Anonymous, |key| key.principal.clone())
+}
+
+/// Returns the error of a call for which there is no connection.
+fn overloaded(exhausted: Exhausted) -> RpcError {
+    let message = match exhausted {
+        Exhausted::Principal => {
+            "this caller has too many calls to the server behind this one at once: wait for some of them to end, and call again"
+        }
+        Exhausted::Pool => "all connections to the server behind this one are in use: call again later",
+    };
+    RpcError::overloaded(message, RETRY_AFTER_MS)
 }

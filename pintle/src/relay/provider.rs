@@ -222,7 +222,7 @@ impl Relay {
             let capabilities = &declared.capabilities;
             let link = self.inner.upstream.lease_for_lists(cx, capabilities, self.options.links).await;
             let link = link.map_err(PageError::Unreachable)?;
-            let requested = link.catalogue.mark(list);
+            let requested = link.mark(list);
             match self.page_over(cx, &link, list, cursor.clone()).await {
                 Ok(page) => return Ok((page, link, requested)),
                 Err(crate::Error::Rpc(error)) => return Err(PageError::Refused(error)),
@@ -281,14 +281,14 @@ impl Relay {
     }
 
     /// Returns the entry of a name or URI. Lists that may have changed are read again, at most once a second for names that they
-    /// do not have.
+    /// do not have, and if no change would be heard of.
     async fn look_up(&self, cx: &Cx, target: &Target<'_>) -> Result<Option<ProvidedEntry>, RpcError> {
         let capabilities = &upstream_capabilities(self, cx).capabilities;
         let link = self.inner.upstream.lease_for_lists(cx, capabilities, self.options.links).await?;
         link.want_pushes();
         let known = || {
             let mut lists = lists_of(target).iter().filter(|list| self.offers(**list));
-            let fresh = lists.all(|list| link.catalogue.is_fresh(*list));
+            let fresh = lists.all(|list| link.is_fresh(*list));
             fresh.then(|| link.catalogue.describe(target)).flatten()
         };
         if let Some(entry) = known() {
@@ -302,7 +302,7 @@ impl Relay {
         // The list has changed since it was read, or the server does not report changes.
         for list in lists_of(target).iter().copied().filter(|list| self.offers(*list)) {
             if !link.catalogue.was_just_read(list) {
-                let requested = link.catalogue.mark(list);
+                let requested = link.mark(list);
                 let read = self.read_list(cx, &link, list).await?;
                 self.learn(&link, list, &read, requested);
             }
@@ -322,7 +322,7 @@ impl Relay {
     fn learn(&self, link: &Lease, kind: ListKind, entries: &[RawObject], requested: ChangeMark) {
         let known = &self.inner.known;
         let list = KnownList::shared(kind, entries, [link.catalogue.last(kind), known.last(kind)]);
-        known.learn(list.clone(), known.mark(kind));
+        known.learn(list.clone(), known.mark(kind, None));
         link.catalogue.learn(list, requested);
     }
 

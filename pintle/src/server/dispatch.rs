@@ -8,7 +8,6 @@ use pintle_types::{
     Frame, Message, Notification, RawObject, RawValue, RpcError,
     method::{self, Capability, tasks_extension},
     plain_error,
-    schema::Tool,
 };
 use pintle_uri::nearest;
 use tokio::sync::oneshot;
@@ -90,6 +89,9 @@ fn other_method(cx: &Cx) -> Result<HandlerFuture, Outcome> {
         None => Some(provider::methods::provider_of(cx)?),
     };
     let backend = provider.as_ref().map(|provider| provider.name().into_owned());
+    if custom.is_some() && is_of_tasks(method) {
+        cx.note_passed_mounts();
+    }
     let handler = move |cx: Cx| match (custom, provider) {
         (Some(custom), _) => custom.run(cx),
         (None, Some(provider)) => provider.handle(cx),
@@ -224,17 +226,6 @@ fn go_after(cx: &Cx, options: &RouteOptions, first: impl FnOnce(&Cx) + Send + 's
     })
 }
 
-/// Asks the extensions how the call of a tool starts. The first that decides anything else than to run it decides.
-fn intercepted(cx: &Cx, tool: &Tool) -> ToolStart {
-    for interceptor in &cx.snapshot().settings.interceptors {
-        match interceptor(cx, tool) {
-            ToolStart::Run => {}
-            start => return start,
-        }
-    }
-    ToolStart::Run
-}
-
 /// Returns the text of a member that must be a string.
 fn text<'a>(cx: &'a Cx, name: &str) -> Result<Cow<'a, str>, Outcome> {
     let method = cx.method();
@@ -282,19 +273,19 @@ fn tool(cx: &Cx) -> Result<HandlerFuture, Outcome> {
     }))
 }
 
-/// Starts the handler of a tool, as the extensions decide.
+/// Starts the handler of a tool, as the extensions decide. The first that decides anything else than to run it decides.
 fn start_tool(cx: &Cx, route: &ToolRoute) -> HandlerFuture {
-    if cx.snapshot().settings.interceptors.is_empty() {
-        return go(cx, &route.options);
+    for interceptor in &cx.snapshot().settings.interceptors {
+        return match interceptor(cx, &route.tool) {
+            ToolStart::Run => continue,
+            ToolStart::DetachOnWait => go_after(cx, &route.options, Cx::detach_on_wait),
+            ToolStart::Refuse(outcome) => Box::pin(std::future::ready(outcome)),
+            ToolStart::Detach(request) => go_after(cx, &route.options, |cx| {
+                cx.request_detach(request);
+            }),
+        };
     }
-    match intercepted(cx, &route.tool) {
-        ToolStart::Run => go(cx, &route.options),
-        ToolStart::Refuse(outcome) => Box::pin(std::future::ready(outcome)),
-        ToolStart::Detach(request) => go_after(cx, &route.options, |cx| {
-            cx.request_detach(request);
-        }),
-        ToolStart::DetachOnWait => go_after(cx, &route.options, Cx::detach_on_wait),
-    }
+    go(cx, &route.options)
 }
 
 /// Returns the tool of this name: one of the session or the principal, or one of everybody.

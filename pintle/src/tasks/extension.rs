@@ -173,7 +173,6 @@ fn session_capability() -> ServerTasksCapability {
 
 /// Returns what the client of a session requests of a call that is to be a task; `None` if it is not to be one.
 fn requested(cx: &Cx) -> Option<TaskMetadata> {
-    // Most calls have no such member, so it is looked for before the revision is.
     let task = cx.params().decode_member("task").ok()??;
     cx.peer().revision.has_method(method::TASKS_RESULT).then_some(task)
 }
@@ -191,37 +190,42 @@ fn detach(host: &Arc<TaskHost>, ttl: Option<Duration>) -> ToolStart {
 /// Decides whether the call of a tool becomes a task.
 fn decide(host: &Arc<TaskHost>, cx: &Cx, tool: &Tool) -> ToolStart {
     let support = tool.execution.as_ref().and_then(|execution| execution.task_support.as_ref());
-    let refuse = |error| ToolStart::Refuse(Outcome::Failed(error));
-    let not_found = |reason: &str| {
+    let is_required = matches!(support, Some(TaskSupport::Required));
+    if !cx.peer().revision.is_stateless() {
+        // Most calls have no such member.
+        let is_plain = !is_required && cx.params().get("task").is_none();
+        return if is_plain { ToolStart::Run } else { decide_in_session(host, cx, tool) };
+    }
+    match support {
+        // Most handlers do not wait: whether the client follows tasks is looked up for those that do.
+        Some(TaskSupport::Optional) => ToolStart::DetachOnWait,
+        Some(TaskSupport::Required) => match cx.require_extension(EXTENSION) {
+            Ok(()) => detach(host, None),
+            Err(error) => ToolStart::Refuse(Outcome::Failed(error)),
+        },
+        _ => ToolStart::Run,
+    }
+}
+
+/// Decides whether the call of a tool in a session becomes a task, if its client requests one or the tool requires it.
+#[cold]
+fn decide_in_session(host: &Arc<TaskHost>, cx: &Cx, tool: &Tool) -> ToolStart {
+    let support = tool.execution.as_ref().and_then(|execution| execution.task_support.as_ref());
+    let refuse = |reason: &str| {
         let mut error = RpcError::method_not_found(method::TOOLS_CALL);
         error.message = format!("the tool `{}` {reason}", tool.name).into();
-        error
+        ToolStart::Refuse(Outcome::Failed(error))
     };
-    let is_stateless = cx.peer().revision.is_stateless();
-    let requested = if is_stateless { None } else { requested(cx) };
-    let is_required = match (support, requested) {
+    match (support, requested(cx)) {
         (Some(TaskSupport::Optional | TaskSupport::Required), Some(task)) => {
             return detach(host, requested_ttl(&task));
         }
-        (Some(TaskSupport::Optional), None) => false,
-        (Some(TaskSupport::Required), None) => true,
-        (_, Some(_)) => return refuse(not_found("cannot be called as a task: call it without `task`")),
+        (Some(TaskSupport::Required), None) => {}
+        (_, Some(_)) => return refuse("cannot be called as a task: call it without `task`"),
         (_, None) => return ToolStart::Run,
-    };
-    if is_stateless && cx.extension(EXTENSION).is_some() {
-        return if is_required { detach(host, None) } else { ToolStart::DetachOnWait };
-    }
-    if !is_required {
-        return ToolStart::Run;
-    }
-    if is_stateless {
-        return match cx.require_extension(EXTENSION) {
-            Err(error) => refuse(error),
-            Ok(()) => ToolStart::Run,
-        };
     }
     if cx.peer().revision.has_method(method::TASKS_RESULT) {
-        return refuse(not_found("has to be called as a task: call it with `task`"));
+        return refuse("has to be called as a task: call it with `task`");
     }
     let text = format!("`{}` runs as a task, and this client's revision has no tasks.", tool.name);
     ToolStart::Refuse(match RawObject::from_serialize(&host::error_result(text)) {

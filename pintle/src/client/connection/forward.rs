@@ -69,6 +69,12 @@ impl Connection {
     pub(crate) fn has_streams(&self) -> bool {
         self.shared().has_streams.load(Ordering::Relaxed)
     }
+
+    /// Returns the number of the current period without a gap in which the server's changes arrive; `None` if they do not, as over
+    /// HTTP without a stream of the session. Without a session they are those of a subscription, which reports its gaps itself.
+    pub(crate) fn change_period(&self) -> Option<u64> {
+        if self.revision().is_stateless() { Some(0) } else { self.shared().push_period() }
+    }
 }
 
 impl Client {

@@ -217,6 +217,11 @@ impl ConnectionState {
         self.forget_tools();
     }
 
+    /// The current period without a gap in which messages arrive that belong to no request.
+    pub(in crate::client) fn push_period(&self) -> Option<u64> {
+        self.push_state.period()
+    }
+
     /// The current period without a gap in which the connection itself reports changes, if it does. A session does. So does a pipe
     /// to a stateless server whose list never changes, because a restart is noticed.
     fn reporting_period(&self) -> Option<u64> {

@@ -13,7 +13,8 @@ use crate::{
     server::{ListKind, ProvidedEntry, Target},
 };
 
-/// The time for which a list is not read again to look for an entry that it does not have.
+/// The time for which a list is not read again: to look for an entry that it does not have, or because nobody would have heard of a
+/// change.
 const MIN_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The lists of the server behind, as one connection has seen them last.
@@ -31,19 +32,28 @@ struct ListState {
     read: Option<Instant>,
     /// The number of changes that were reported.
     changes: u64,
-    /// That number when the list was requested.
-    known_changes: u64,
+    /// The mark at which the list was requested.
+    requested: ChangeMark,
 }
 
 impl ListState {
     fn has_changed(&self) -> bool {
-        self.changes != self.known_changes
+        self.changes != self.requested.changes
+    }
+
+    fn was_just_read(&self) -> bool {
+        self.read.is_some_and(|read| read.elapsed() < MIN_INTERVAL)
     }
 }
 
 /// A point in time between the changes of a list.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::relay) struct ChangeMark(u64);
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::relay) struct ChangeMark {
+    /// The number of changes that were reported.
+    changes: u64,
+    /// The period without a gap in which changes are reported; `None` if they are not.
+    period: Option<u64>,
+}
 
 /// A list that was read to its end.
 #[derive(Debug)]
@@ -113,16 +123,18 @@ fn provided(kind: ListKind, entry: &RawObject) -> Option<ProvidedEntry> {
 }
 
 impl LinkCatalogue {
-    /// Whether a list is known and has not changed.
-    pub(in crate::relay) fn is_fresh(&self, kind: ListKind) -> bool {
-        self.lock().get(&kind).is_some_and(|list| list.known.is_some() && !list.has_changed())
+    /// Whether a list is known and has not changed. `period` is that in which changes are reported now: if the list was read in
+    /// another one, or in none, a change may have been missed, and it is relied on for a moment only.
+    pub(in crate::relay) fn is_fresh(&self, kind: ListKind, period: Option<u64>) -> bool {
+        self.lock().get(&kind).is_some_and(|list| {
+            let is_reported = period.is_some() && list.requested.period == period;
+            list.known.is_some() && !list.has_changed() && (is_reported || list.was_just_read())
+        })
     }
 
     /// Whether a list was read a moment ago, and no change was reported since.
     pub(in crate::relay) fn was_just_read(&self, kind: ListKind) -> bool {
-        self.lock().get(&kind).is_some_and(|list| {
-            !list.has_changed() && list.read.is_some_and(|read| read.elapsed() < MIN_INTERVAL)
-        })
+        self.lock().get(&kind).is_some_and(|list| !list.has_changed() && list.was_just_read())
     }
 
     /// Returns a list as it was read last. It may have changed.
@@ -130,9 +142,9 @@ impl LinkCatalogue {
         self.lock().get(&kind)?.known.clone()
     }
 
-    /// Returns the mark of a list that is requested now, for [`learn`](Self::learn).
-    pub(in crate::relay) fn mark(&self, kind: ListKind) -> ChangeMark {
-        ChangeMark(self.lock().entry(kind).or_default().changes)
+    /// Returns the mark of a list that is requested now, for [`learn`](Self::learn). `period` is that in which changes are reported.
+    pub(in crate::relay) fn mark(&self, kind: ListKind, period: Option<u64>) -> ChangeMark {
+        ChangeMark { changes: self.lock().entry(kind).or_default().changes, period }
     }
 
     /// Stores a list that was requested at this mark. If it has changed since, it is known to be outdated.
@@ -140,7 +152,7 @@ impl LinkCatalogue {
         let mut lists = self.lock();
         let state = lists.entry(list.kind).or_default();
         state.read = Some(Instant::now());
-        state.known_changes = requested.0;
+        state.requested = requested;
         let before = state.known.replace(list);
         drop(lists);
         // Outside of the lock: it may be large.
@@ -153,7 +165,7 @@ impl LinkCatalogue {
             before.lock().iter().filter_map(|(kind, state)| Some((*kind, state.known.clone()?))).collect();
         let mut lists = self.lock();
         for (kind, known) in before {
-            let state = ListState { known: Some(known), read: None, changes: 1, known_changes: 0 };
+            let state = ListState { known: Some(known), changes: 1, ..ListState::default() };
             lists.entry(kind).or_insert(state);
         }
     }
@@ -243,5 +255,28 @@ mod tests {
         assert!(Arc::ptr_eq(&again, &first));
         let prompts = KnownList::shared(ListKind::Prompts, &tools(&["add", "roll"]), [Some(first), None]);
         assert_eq!(prompts.kind, ListKind::Prompts);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_list_is_relied_on_as_long_as_no_change_can_have_been_missed() {
+        let catalogue = LinkCatalogue::default();
+        let read = |period| {
+            let list = KnownList::shared(ListKind::Tools, &tools(&["add"]), [None, None]);
+            catalogue.learn(list, catalogue.mark(ListKind::Tools, period));
+        };
+        let is_fresh = |period| catalogue.is_fresh(ListKind::Tools, period);
+        assert!(!is_fresh(Some(1)));
+        read(Some(1));
+        tokio::time::advance(MIN_INTERVAL).await;
+        assert!(is_fresh(Some(1)));
+        assert!(!is_fresh(Some(3)), "the stream was interrupted");
+        assert!(!is_fresh(None));
+        read(None);
+        assert!(is_fresh(None), "it was read a moment ago");
+        tokio::time::advance(MIN_INTERVAL).await;
+        assert!(!is_fresh(None) && !is_fresh(Some(3)));
+        read(Some(3));
+        catalogue.note(&Event::Changed(Change::Tools));
+        assert!(!is_fresh(Some(3)));
     }
 }

@@ -1,6 +1,7 @@
-//! The state of one connection of a relay: lists, limits, log levels, watched resources and tasks.
+//! The state of one connection of a relay: lists, limits, holders, log levels, watched resources and tasks.
 
 pub(super) mod catalogue;
+pub(super) mod holders;
 pub(super) mod limits;
 pub(super) mod log_levels;
 pub(super) mod watched;

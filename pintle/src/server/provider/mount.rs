@@ -226,7 +226,8 @@ impl<P: Provider> Provider for Mount<P> {
         }
         let method = cx.method().to_owned();
         let cx = cx.rewritten(|params| self.inner_params(&method, params));
-        self.outer_outcome(self.provider.handle(cx).await)
+        let outcome = self.provider.handle(cx.clone()).await;
+        if cx.has_passed_mounts() { outcome } else { self.outer_outcome(outcome) }
     }
 
     /// Methods have no prefix.

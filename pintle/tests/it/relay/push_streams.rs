@@ -8,6 +8,7 @@ use std::{
         atomic::{AtomicUsize, Ordering},
     },
     task::{Context, Poll},
+    time::Duration,
 };
 
 use http::{Method, Request, Response};
@@ -23,11 +24,12 @@ use tower_service::Service;
 use super::world;
 use crate::support::{eras::R4, http_client::Wire};
 
-/// A server over HTTP, which counts the requests for streams.
+/// A server over HTTP, which counts the requests for streams, and may refuse them.
 #[derive(Clone)]
 struct CountedStreams {
     http: server_http::Http,
     count: Arc<AtomicUsize>,
+    refuses: bool,
 }
 
 impl Service<Request<client_http::Body>> for CountedStreams {
@@ -39,9 +41,13 @@ impl Service<Request<client_http::Body>> for CountedStreams {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<client_http::Body>) -> Self::Future {
+    fn call(&mut self, mut request: Request<client_http::Body>) -> Self::Future {
         if request.method() == Method::GET {
             self.count.fetch_add(1, Ordering::SeqCst);
+            if self.refuses {
+                // The server refuses a method that it does not serve.
+                *request.method_mut() = Method::PUT;
+            }
         }
         Box::pin(self.http.call(request))
     }
@@ -49,8 +55,11 @@ impl Service<Request<client_http::Body>> for CountedStreams {
 
 /// A relay in front of a server with sessions, and the number of streams that it has requested for clients.
 async fn relay_to(behind: &Server) -> (Relay, impl Fn() -> usize + use<>) {
-    let count = Arc::new(AtomicUsize::new(0));
-    let counted = CountedStreams { http: behind.http().unwrap(), count: count.clone() };
+    relay_over(CountedStreams { http: behind.http().unwrap(), count: Arc::default(), refuses: false }).await
+}
+
+async fn relay_over(counted: CountedStreams) -> (Relay, impl Fn() -> usize + use<>) {
+    let count = counted.count.clone();
     let connector = move || {
         let http = Http::new("http://localhost/mcp").unwrap().client(counted.clone());
         async { Ok(http) }
@@ -152,4 +161,28 @@ async fn lists_that_were_read_without_a_stream_are_read_again_before_they_are_re
     assert_eq!((streams(), lists.load(Ordering::SeqCst)), (1, 2), "a change would not have been heard of");
     client.call(3, "tools/call", json!({"name": "still"})).await.result().await;
     assert_eq!((streams(), lists.load(Ordering::SeqCst)), (1, 2));
+}
+
+/// A server whose streams are 405 cannot report a change: what it has listed is relied on for a moment.
+#[tokio::test(start_paused = true)]
+async fn lists_of_a_server_without_a_stream_are_read_again_after_a_second() {
+    let lists = Arc::new(AtomicUsize::new(0));
+    let counter = lists.clone();
+    let behind = growing().layer(&around(move |cx: Cx, next: Next| {
+        if cx.method() == "tools/list" {
+            counter.fetch_add(1, Ordering::SeqCst);
+        }
+        next.run(cx)
+    }));
+    let http = behind.http().unwrap();
+    let (relay, _) = relay_over(CountedStreams { http, count: Arc::default(), refuses: true }).await;
+    let client = Wire::new(&world::front(&relay).http().unwrap()).open(R4, json!({})).await;
+    let call = async |id: i64| {
+        let called = client.call(id, "tools/call", json!({"name": "still"})).await.result().await;
+        assert_eq!(called["result"]["content"][0]["text"], "nothing happens", "{called}");
+        lists.load(Ordering::SeqCst)
+    };
+    assert_eq!((call(1).await, call(2).await), (1, 1), "it was read a moment ago");
+    tokio::time::advance(Duration::from_secs(2)).await;
+    assert_eq!((call(3).await, call(4).await), (2, 2), "a change would not have been heard of");
 }

@@ -111,18 +111,36 @@ async fn a_session_that_ends_ends_behind_the_relay() {
     assert_eq!(world::relayed(&behind, R5).await.sessions().len(), 0);
 }
 
-/// Anonymous clients share no connection, so that each call needs another one.
+/// Has a caller make calls that do not end, each of which has a connection of its own.
+async fn occupy(front: &Server, caller: &Caller, count: usize) -> Vec<(Raw, i64)> {
+    let wait = modern(json!({"name": "wait"}), asked());
+    let mut waiting = Vec::new();
+    for _ in 0..count {
+        let mut client = Raw::known(front, caller.clone());
+        let id = client.request("tools/call", wait.clone()).await;
+        waiting.push((client, id));
+    }
+    waiting
+}
+
+/// The capabilities of a client that can be asked: over a pipe its calls share no connection.
+fn asked() -> Value {
+    json!({"roots": {}})
+}
+
+async fn cancel((mut client, id): (Raw, i64)) {
+    let cancelled =
+        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}});
+    client.send(cancelled).await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_call_for_which_there_is_no_connection_waits_and_is_then_refused() {
     let seen = Seen::default();
     let front = world::relayed(&world::server(&seen), R4).await;
-    let wait = modern(json!({"name": "wait"}), json!({}));
-    let mut waiting = Vec::new();
-    for _ in 0..64 {
-        let mut client = Raw::known(&front, Caller::new());
-        let id = client.request("tools/call", wait.clone()).await;
-        waiting.push((client, id));
-    }
+    let (ann, bob) = (Caller::new().principal("ann"), Caller::new().principal("bob"));
+    let mut waiting = occupy(&front, &ann, 40).await;
+    waiting.extend(occupy(&front, &bob, 24).await);
     seen.reaches(64, 0).await;
     let add = modern(json!({"name": "add", "arguments": {"a": 1, "b": 2}}), json!({}));
     let mut late = Raw::known(&front, Caller::new());
@@ -135,11 +153,62 @@ async fn a_call_for_which_there_is_no_connection_waits_and_is_then_refused() {
     // One that becomes free is used at once.
     late.request("tools/call", add).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let (mut client, id) = waiting.pop().unwrap();
-    let cancelled =
-        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}});
-    client.send(cancelled).await;
+    cancel(waiting.pop().unwrap()).await;
     assert_eq!(late.recv().await["result"]["content"][0]["text"], "3");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_principal_does_not_have_all_connections_of_a_relay() {
+    let add = modern(json!({"name": "add", "arguments": {"a": 1, "b": 2}}), asked());
+    let named = Caller::new().principal("ann");
+    for (greedy, other) in [(named.clone(), Caller::new()), (Caller::new(), named)] {
+        let seen = Seen::default();
+        let front = world::relayed(&world::server(&seen), R4).await;
+        let mut waiting = occupy(&front, &greedy, 48).await;
+        seen.reaches(48, 0).await;
+        let mut late = Raw::known(&front, greedy);
+        let started = tokio::time::Instant::now();
+        late.request("tools/call", add.clone()).await;
+        // Others are served meanwhile.
+        let mut other = Raw::known(&front, other);
+        other.request("tools/call", add.clone()).await;
+        assert_eq!(other.recv().await["result"]["content"][0]["text"], "3");
+        assert_eq!(started.elapsed().as_secs(), 0);
+        let refused = late.recv().await;
+        assert_eq!(started.elapsed().as_secs(), 30);
+        assert_eq!(
+            refused["error"]["message"],
+            "this caller has too many calls to the server behind this one at once: wait for some of them to end, and call again"
+        );
+        assert!(refused["error"]["data"]["retryAfterMs"].is_u64(), "{refused}");
+        // One of its own that becomes free is used at once.
+        late.request("tools/call", add.clone()).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        cancel(waiting.pop().unwrap()).await;
+        assert_eq!(late.recv().await["result"]["content"][0]["text"], "3");
+    }
+}
+
+/// A call that waits because of its own principal does not take what is released from one that waits because of all.
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_is_released_goes_to_a_call_that_may_have_it() {
+    let seen = Seen::default();
+    let front = world::relayed(&world::server(&seen), R4).await;
+    let (ann, bob) = (Caller::new().principal("ann"), Caller::new().principal("bob"));
+    let _of_ann = occupy(&front, &ann, 48).await;
+    let mut anonymous = occupy(&front, &Caller::new(), 16).await;
+    seen.reaches(64, 0).await;
+    let add = modern(json!({"name": "add", "arguments": {"a": 1, "b": 2}}), asked());
+    let mut first = Raw::known(&front, ann);
+    first.request("tools/call", add.clone()).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let mut second = Raw::known(&front, bob);
+    let started = tokio::time::Instant::now();
+    second.request("tools/call", add).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    cancel(anonymous.pop().unwrap()).await;
+    assert_eq!(second.recv().await["result"]["content"][0]["text"], "3");
+    assert_eq!(started.elapsed().as_secs(), 1);
 }
 
 /// The server behind asks for the roots of a client outside of any call.

@@ -96,7 +96,7 @@ async fn status(client: &mut Client, id: &Value, expected: &str) -> Value {
     panic!("the task does not become {expected}");
 }
 
-/// Has a task go on to its end, and looks at what its client hears.
+/// Has a task go on to its end, and looks at what its client hears. A client that polls gets the same result.
 async fn to_its_end(client: &mut Client, id: &Value, steps: &Steps, name: &str) -> Value {
     steps.one();
     let half = status(client, id, "working").await;
@@ -105,6 +105,8 @@ async fn to_its_end(client: &mut Client, id: &Value, steps: &Steps, name: &str) 
     let end = status(client, id, "completed").await;
     assert_eq!(end["method"], "notifications/tasks");
     assert_eq!(end["params"]["result"]["content"][0]["text"], name, "{end}");
+    let polled = client.call("tasks/get", json!({"taskId": id})).await;
+    assert_eq!(polled["result"]["result"]["content"], end["params"]["result"]["content"], "{polled}");
     end
 }
 

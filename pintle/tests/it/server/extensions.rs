@@ -1,20 +1,26 @@
 //! Extensions: off until the server is given one, and not there for a client that does not know it.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
 use pintle::{
     Server,
     proto::Limits,
-    server::{Caller, Cx, Installation, IntoToolResult, Notice, Outcome, ProtocolExtension, StateKeys, tool},
+    server::{
+        Caller, Cx, Installation, IntoToolResult, Notice, Outcome, ProtocolExtension, StateKeys, ToolError,
+        ToolStart, tool,
+    },
     types::{JsonObject, RawObject, RpcError, schema::CallToolResult},
 };
 use serde_json::{Value, json};
 
 use crate::support::{
-    eras::{ALL, Client, R5, each},
+    eras::{ALL, Client, R5, WITH_FORMS, each},
     line_client::Raw,
 };
 #[cfg(feature = "http-server")]
@@ -500,10 +506,8 @@ async fn layers_and_interceptors_of_an_extension() {
                     next.run(cx)
                 }))
                 .intercept_tools(|_, tool| match tool.name.as_str() {
-                    "closed" => pintle::server::ToolStart::Refuse(Outcome::Failed(
-                        RpcError::invalid_request("closed"),
-                    )),
-                    _ => pintle::server::ToolStart::Run,
+                    "closed" => ToolStart::Refuse(Outcome::Failed(RpcError::invalid_request("closed"))),
+                    _ => ToolStart::Run,
                 })
         }
     }
@@ -520,4 +524,63 @@ async fn layers_and_interceptors_of_an_extension() {
         assert_eq!(seen.load(Ordering::SeqCst), 2);
     })
     .await;
+}
+
+/// An extension that has calls detached when their handlers wait, and takes none of them over.
+struct Idle {
+    declines: bool,
+}
+
+impl ProtocolExtension for Idle {
+    fn name(&self) -> &str {
+        "com.example/idle"
+    }
+
+    fn install(self, installation: Installation) -> Installation {
+        let installation = installation.intercept_tools(|_, _| ToolStart::DetachOnWait);
+        match self.declines {
+            true => installation.takes_detached(|_| None),
+            false => installation,
+        }
+    }
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Name {
+    name: String,
+}
+
+/// The questions, progress and waits of a call that nobody takes over are those of any other call.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_to_be_detached_and_that_nobody_takes_over_runs_as_usual() {
+    async fn greet(cx: Cx) -> Result<String, ToolError> {
+        let name = cx.elicit::<Name>("name", "Who?").await?.accepted().ok_or("declined")?;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(!cx.is_detached());
+        Ok(format!("hello {}", name.name))
+    }
+    async fn count(cx: Cx) -> &'static str {
+        cx.progress(1.0, 2.0).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        cx.progress(2.0, 2.0).await;
+        "counted"
+    }
+    for declines in [true, false] {
+        let server = Server::new("s", "0")
+            .with(Idle { declines })
+            .tool(tool("greet", greet))
+            .tool(tool("count", count));
+        each(&server, &WITH_FORMS, json!({"elicitation": {"form": {}}}), async |client: &mut Client| {
+            client.answer = Box::new(|_, _| json!({"action": "accept", "content": {"name": "Ann"}}));
+            assert_eq!(client.tool("greet").await, "hello Ann");
+            assert_eq!(client.questions, 1);
+            let call = json!({"name": "count", "_meta": {"progressToken": 7}});
+            let counted = client.call("tools/call", call).await;
+            assert_eq!(counted["result"]["content"][0]["text"], "counted", "{counted}");
+            let heard = client.heard();
+            let done: Vec<_> = heard.iter().map(|report| &report["params"]["progress"]).collect();
+            assert_eq!(done, [1.0, 2.0], "{heard:?}");
+        })
+        .await;
+    }
 }

@@ -4,8 +4,10 @@ use std::{sync::atomic::Ordering, time::Duration};
 
 use pintle::{
     Server,
-    server::{Authenticated, Cx, Next, around, tool},
+    content::Link,
+    server::{Authenticated, Cx, Next, Prefix, around, tool},
     tasks::Tasks,
+    types::schema::{CallToolResult, ContentBlock},
 };
 use serde_json::{Value, json};
 
@@ -72,6 +74,26 @@ async fn a_handler_of_a_server_without_tasks_becomes_one_of_the_server_around_it
     assert_eq!(created["resultType"], "task", "{created}");
     let task = poll(&mut client, created["taskId"].as_str().unwrap()).await;
     assert_eq!(task["result"]["content"][0]["text"], "packed", "{task}");
+}
+
+/// The result of a task has passed the mounts when it is stored, and does not get their namespaces again when it is polled.
+#[tokio::test(start_paused = true)]
+async fn uris_in_the_result_of_a_task_have_the_namespaces_once() {
+    let link = async || CallToolResult::new(vec![ContentBlock::from(Link::new("note://1", "note"))]);
+    let shop = Server::new("shop", "1").with(Tasks::new()).tool(tool("note", link).task("required"));
+    let mall = Server::new("mall", "1").mount(Prefix::new("shop").uris(), shop);
+    let desk = Server::new("desk", "1").mount(Prefix::new("mall").uris(), mall);
+
+    let mut client = Client::open(&desk, R5, capabilities()).await;
+    let created = client.call("tools/call", json!({"name": "mall_shop_note"})).await["result"].clone();
+    let task = poll(&mut client, created["taskId"].as_str().unwrap()).await;
+    assert_eq!(task["result"]["content"][0]["uri"], "note://mall/shop/1", "{task}");
+
+    let mut client = Client::open(&desk, R4, json!({})).await;
+    let call = json!({"name": "mall_shop_note", "task": {}});
+    let created = client.call("tools/call", call).await["result"]["task"].clone();
+    let result = client.call("tasks/result", json!({"taskId": created["taskId"]})).await["result"].clone();
+    assert_eq!(result["content"][0]["uri"], "note://mall/shop/1", "{result}");
 }
 
 /// A caller that a layer has authenticated owns its tasks, in a mounted server too.

@@ -286,6 +286,39 @@ async fn a_handler_may_become_a_task_after_it_asked() {
     until(&mut client, &task["taskId"], "completed").await;
 }
 
+/// What a handler leaves behind, such as a task that it has spawned, is not told that its call has become a task.
+#[tokio::test]
+async fn a_call_that_completed_at_once_does_not_go_on_after_its_response() {
+    let (left, mut found) = tokio::sync::mpsc::unbounded_channel();
+    let reporting = left.clone();
+    let server = Server::new("s", "0")
+        .with(Tasks::new())
+        .tool(
+            tool("quiet", move |cx: Cx| {
+                left.send(cx).unwrap();
+                async { "now" }
+            })
+            .task("optional"),
+        )
+        .tool(
+            tool("reports", move |cx: Cx| {
+                let left = reporting.clone();
+                async move {
+                    cx.progress(0.5, None).await;
+                    left.send(cx).unwrap();
+                    "now"
+                }
+            })
+            .task("optional"),
+        );
+    let mut client = Client::open(&server, R5, capabilities()).await;
+    for name in ["quiet", "reports"] {
+        assert_eq!(client.tool(name).await, "now");
+        let cx = found.recv().await.unwrap();
+        assert!(!cx.is_detached(), "{name}");
+    }
+}
+
 #[tokio::test]
 async fn the_store_in_memory_keeps_the_contract() {
     kit::check(|| async { Ok(MemoryTaskStore::new()) }).await.unwrap();

@@ -34,6 +34,8 @@ impl Cx {
     /// afterwards, or wrap the action in [`once`](Self::once).
     pub async fn ask(&self, key: &str, question: Question) -> Result<Answer, AskError> {
         let kind = question.kind();
+        // Decides whether the question is sent.
+        self.detaching();
         match self.ask_for(key, &question)? {
             Ask::Answered(answer) => Ok(answer),
             Ask::Send(request) => {
@@ -91,7 +93,7 @@ impl Cx {
     fn effective_question_timeout(&self) -> Duration {
         match self.0.question_timeout_ms.load(Ordering::Relaxed) {
             // A task has a lifetime of its own.
-            0 if self.call().is_detached() => Duration::MAX,
+            0 if self.is_detached() => Duration::MAX,
             0 => self.snapshot().settings.question,
             timeout => Duration::from_millis(timeout),
         }
@@ -188,6 +190,7 @@ impl Cx {
     ///
     /// Returns an error if the client does not support roots (see [`can_list_roots`](Self::can_list_roots)) or refuses.
     pub async fn roots(&self) -> Result<Vec<Root>, AskError> {
+        self.detaching();
         self.call().forget_answer("roots");
         match self.ask("roots", Question::Roots).await? {
             Answer::Roots(result) => Ok(result.roots),

@@ -71,7 +71,7 @@ impl Cx {
             return self.send_request(key, request, deadline).await;
         }
         let params: RawObject = request.params_as().map_err(unprintable)?;
-        if self.call().is_detached() || !self.runs_tasks_of(&request.method) {
+        if self.is_detached() || !self.runs_tasks_of(&request.method) {
             let plain = InputRequest::new(request.method, &params.without(&["task"])).map_err(unprintable)?;
             return self.send_request(key, plain, deadline).await;
         }

@@ -252,7 +252,7 @@ impl Cx {
     /// }
     /// ```
     pub async fn detach(&self) -> bool {
-        if self.call().is_detached() {
+        if self.is_detached() {
             return true;
         }
         // A server without tasks leaves them to that which it is mounted in.

@@ -78,6 +78,8 @@ struct CallState {
     sink: CallSink,
     /// Whether a question ends the round.
     parked: AtomicBool,
+    /// Whether a mounted server has answered with what has passed the mounts before.
+    has_passed_mounts: AtomicBool,
     /// The waker of the task that polls the handler, woken when `parked` is set.
     waker: Mutex<Option<Waker>>,
     /// Notified when the call is over: tasks that wait for an answer get none.
@@ -152,6 +154,7 @@ impl Cx {
             routed: Routed::default(),
             sink,
             parked: AtomicBool::new(false),
+            has_passed_mounts: AtomicBool::new(false),
             waker: Mutex::default(),
             over: Notify::new(),
             is_over: AtomicBool::new(false),
@@ -269,7 +272,8 @@ impl Cx {
         }
     }
 
-    /// Returns the state of a call that is detached, or is to be once its handler waits.
+    /// Returns the state of a call that is detached, or is to be once its handler waits. Whatever depends on that asks for it first:
+    /// if nobody takes the call over, it is a call like any other from then on.
     fn detaching(&self) -> Option<&Detaching> {
         match self.0.detaching.get() {
             Some(detaching) => Some(detaching),
@@ -309,6 +313,19 @@ impl Cx {
 
     pub(crate) fn call(&self) -> &Call {
         &self.0.call
+    }
+
+    /// Notes that the result of the call has the names that clients of the outermost server see. A task of a mounted server has: its
+    /// handler ran within the mounts, and what it returned has passed them.
+    pub(crate) fn note_passed_mounts(&self) {
+        if self.is_mounted() {
+            self.0.has_passed_mounts.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns whether the result of the call has the names that clients of the outermost server see.
+    pub(crate) fn has_passed_mounts(&self) -> bool {
+        self.0.has_passed_mounts.load(Ordering::Relaxed)
     }
 
     /// Returns the number of the call on its connection or in its session.
@@ -418,7 +435,7 @@ impl Cx {
 
     /// Returns whether the call goes on after the response to its request: see [`detach`](Self::detach).
     pub fn is_detached(&self) -> bool {
-        self.0.call.is_detached()
+        self.detaching().is_some() && self.0.call.is_detached()
     }
 
     /// Returns the `_meta` of the request, for example its trace context.

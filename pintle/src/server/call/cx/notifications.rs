@@ -121,6 +121,7 @@ impl Cx {
     }
 
     fn log_line(&self, level: LoggingLevel, logger: Option<&str>, data: &impl Serialize) -> Option<Vec<u8>> {
+        self.detaching();
         self.logs().then(|| self.0.call.log(level, logger, data)).flatten()
     }
 

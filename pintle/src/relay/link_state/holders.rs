@@ -1,0 +1,38 @@
+//! The holders of the connections of a pool, and the limits that they reach.
+
+use crate::server::OwnedPrincipal;
+
+/// The principals of connections or of calls, one for each of them. Their number is limited.
+#[derive(Debug, Default)]
+pub(in crate::relay) struct Holders(Vec<OwnedPrincipal>);
+
+impl Holders {
+    pub(in crate::relay) fn add(&mut self, principal: OwnedPrincipal) {
+        self.0.push(principal);
+    }
+
+    pub(in crate::relay) fn remove(&mut self, principal: &OwnedPrincipal) {
+        if let Some(at) = self.0.iter().position(|holder| holder == principal) {
+            self.0.swap_remove(at);
+        }
+    }
+
+    /// Returns the number of all.
+    pub(in crate::relay) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Returns the number of those of a principal.
+    pub(in crate::relay) fn of(&self, principal: &OwnedPrincipal) -> usize {
+        self.0.iter().filter(|holder| *holder == principal).count()
+    }
+}
+
+/// The limit because of which there is no connection for a call.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(in crate::relay) enum Exhausted {
+    /// That of its principal.
+    Principal,
+    /// That of all.
+    Pool,
+}
