@@ -1,5 +1,6 @@
 //! Gates of servers, mounts and relays.
 
+mod audit;
 mod confirm;
 mod counts;
 mod hostile;
