@@ -8,6 +8,7 @@ mod hostile;
 mod http;
 mod leaks;
 mod methods;
+mod providers;
 mod repeated;
 mod rules;
 mod search;
