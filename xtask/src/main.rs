@@ -91,7 +91,7 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "chaos",
         usage: "[--bridge | --gateway | --fleet] [--rounds N | --seconds N] [--seed N]",
-        about: "a server behind `pintle bridge` that is killed N times (200), a gateway for N seconds (60), or three processes and their Redis for twice N seconds (300); `--seed` repeats a run",
+        about: "a server behind `pintle bridge` that is killed N times (200), a gateway for N rounds (10) or at least N seconds, or three processes and their Redis for twice N seconds (300); `--seed` repeats a run",
         run: chaos::command,
     },
     Command {

@@ -7,15 +7,22 @@ const REPEAT: &str = "cargo xtask chaos [--bridge | --gateway | --fleet]";
 const CLIENTS: &str = "100";
 /// The number of calls that each of them makes in a round.
 const CALLS: &str = "100";
+/// The same if seconds count, so that the last round ends soon after them.
+const CALLS_OF_SHORT_ROUND: &str = "10";
+/// The variable of the seconds that a gateway is used for at least.
+const SOAK_SECONDS: &str = "PINTLE_SOAK_SECONDS";
 
 pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
     let run = ChaosRun::read(args)?;
     let mut test = Cargo::new(run.kind.tests());
-    test = test.env("PINTLE_SOAK_CLIENTS", CLIENTS).env("PINTLE_SOAK_CALLS", CALLS);
-    for (variable, value) in [(run.kind.length().1, Some(run.length)), ("PINTLE_CHAOS_SEED", run.seed)] {
-        if let Some(value) = value {
-            test = test.env(variable, &value);
-        }
+    let calls = match run.length.variable {
+        SOAK_SECONDS => CALLS_OF_SHORT_ROUND,
+        _ => CALLS,
+    };
+    test = test.env("PINTLE_SOAK_CLIENTS", CLIENTS).env("PINTLE_SOAK_CALLS", calls);
+    test = test.env(run.length.variable, &run.length.value);
+    if let Some(seed) = run.seed {
+        test = test.env("PINTLE_CHAOS_SEED", &seed);
     }
     test.run()
 }
@@ -53,13 +60,37 @@ impl Kind {
         }
     }
 
-    /// The flag for how long it takes, its variable, and what it is by default: more than the tests have, which is too little to trust.
-    fn length(self) -> (&'static str, &'static str, &'static str) {
+    /// How long it takes by default: more than the tests have, which is too little to trust.
+    fn default_length(self) -> RunLength {
         match self {
-            Self::Bridge => ("--rounds", "PINTLE_CHAOS_ROUNDS", "200"),
-            Self::Gateway => ("--rounds", "PINTLE_SOAK_ROUNDS", "10"),
-            Self::Fleet => ("--seconds", "PINTLE_CHAOS_SECONDS", "300"),
+            Self::Bridge => RunLength::new("PINTLE_CHAOS_ROUNDS", "200"),
+            Self::Gateway => RunLength::new("PINTLE_SOAK_ROUNDS", "10"),
+            Self::Fleet => RunLength::new("PINTLE_CHAOS_SECONDS", "300"),
         }
+    }
+
+    /// The variable of a flag for how long it takes; `None` if it has no such flag.
+    fn length_variable(self, flag: &str) -> Option<&'static str> {
+        match (self, flag) {
+            (Self::Bridge, "--rounds") => Some("PINTLE_CHAOS_ROUNDS"),
+            (Self::Gateway, "--rounds") => Some("PINTLE_SOAK_ROUNDS"),
+            (Self::Gateway, "--seconds") => Some(SOAK_SECONDS),
+            (Self::Fleet, "--seconds") => Some("PINTLE_CHAOS_SECONDS"),
+            _ => None,
+        }
+    }
+}
+
+/// How long a run takes: a variable of the tests, and its value.
+#[derive(Debug, PartialEq)]
+struct RunLength {
+    variable: &'static str,
+    value: String,
+}
+
+impl RunLength {
+    fn new(variable: &'static str, value: impl Into<String>) -> Self {
+        Self { variable, value: value.into() }
     }
 }
 
@@ -67,7 +98,7 @@ impl Kind {
 #[derive(Debug, PartialEq)]
 struct ChaosRun {
     kind: Kind,
-    length: String,
+    length: RunLength,
     /// Of an earlier run, which printed it.
     seed: Option<String>,
 }
@@ -76,7 +107,7 @@ impl ChaosRun {
     fn read(args: &[String]) -> Result<Self, Failure> {
         let wrong = |what: String| Failure::new(what, REPEAT);
         let kind = args.iter().find_map(|flag| Kind::of_flag(flag)).unwrap_or(Kind::Bridge);
-        let mut run = Self { kind, length: kind.length().2.to_owned(), seed: None };
+        let mut run = Self { kind, length: kind.default_length(), seed: None };
         let mut args = args.iter();
         while let Some(flag) = args.next() {
             match Kind::of_flag(flag) {
@@ -86,10 +117,10 @@ impl ChaosRun {
             }
             let value = args.next().filter(|value| value.parse::<u64>().is_ok());
             let value = value.ok_or_else(|| wrong(format!("`{flag}` needs a number")))?.clone();
-            match flag.as_str() {
-                "--seed" => run.seed = Some(value),
-                flag if flag == kind.length().0 => run.length = value,
-                _ => return Err(wrong(format!("no such flag: `{flag}`"))),
+            match (flag.as_str(), kind.length_variable(flag)) {
+                ("--seed", _) => run.seed = Some(value),
+                (_, Some(variable)) => run.length = RunLength::new(variable, value),
+                (_, None) => return Err(wrong(format!("no such flag: `{flag}`"))),
             }
         }
         Ok(run)
@@ -107,14 +138,18 @@ mod tests {
 
     #[test]
     fn a_seed_and_a_length() {
-        let run = |kind, length: &str, seed: Option<&str>| {
-            Ok(ChaosRun { kind, length: length.to_owned(), seed: seed.map(str::to_owned) })
+        let run = |kind, (variable, value): (&'static str, &str), seed: Option<&str>| {
+            Ok(ChaosRun { kind, length: RunLength::new(variable, value), seed: seed.map(str::to_owned) })
         };
-        assert_eq!(read("--bridge"), run(Kind::Bridge, "200", None));
-        assert_eq!(read("--gateway"), run(Kind::Gateway, "10", None));
+        assert_eq!(read("--bridge"), run(Kind::Bridge, ("PINTLE_CHAOS_ROUNDS", "200"), None));
+        assert_eq!(read("--gateway"), run(Kind::Gateway, ("PINTLE_SOAK_ROUNDS", "10"), None));
+        let minute = run(Kind::Gateway, ("PINTLE_SOAK_SECONDS", "60"), Some("7"));
+        assert_eq!(read("--gateway --seconds 60 --seed 7"), minute);
         assert_eq!(read("--gateway --fleet"), Err("`--fleet` is another run".to_owned()));
-        assert_eq!(read("--seed 7 --rounds 12"), run(Kind::Bridge, "12", Some("7")));
-        assert_eq!(read("--seconds 600 --fleet --seed 7"), run(Kind::Fleet, "600", Some("7")));
+        assert_eq!(read("--seed 7 --rounds 12"), run(Kind::Bridge, ("PINTLE_CHAOS_ROUNDS", "12"), Some("7")));
+        let fleet = run(Kind::Fleet, ("PINTLE_CHAOS_SECONDS", "600"), Some("7"));
+        assert_eq!(read("--seconds 600 --fleet --seed 7"), fleet);
+        assert_eq!(read("--bridge --seconds 3"), Err("no such flag: `--seconds`".to_owned()));
         assert_eq!(read("--seed x"), Err("`--seed` needs a number".to_owned()));
         assert_eq!(read("--speed 3"), Err("no such flag: `--speed`".to_owned()));
         assert_eq!(read("--fleet --rounds 3"), Err("no such flag: `--rounds`".to_owned()));

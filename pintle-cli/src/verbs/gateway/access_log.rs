@@ -91,7 +91,7 @@ impl AccessLog {
     }
 }
 
-/// A request that is being handled. Dropping it before it is logged logs that it was cancelled.
+/// A request that is being handled. Dropping it before it is logged logs that it asks, or was cancelled.
 struct LoggedRequest {
     log: AccessLog,
     path: Arc<str>,
@@ -131,7 +131,9 @@ impl LoggedRequest {
 
 impl Drop for LoggedRequest {
     fn drop(&mut self) {
-        self.write("cancelled", None);
+        // A question to a client without a session ends the handler: the client calls again with the answer.
+        let asks = self.cx.is_input_required();
+        self.write(if asks { "asks" } else { "cancelled" }, None);
     }
 }
 

@@ -416,15 +416,18 @@ impl Provider for Backend {
 
 #[cfg(test)]
 mod tests {
-    use std::{future::ready, io};
+    use std::{future::ready, io, sync::atomic::AtomicUsize};
 
     use pintle::{
         Client, Server,
-        server::{Prefix, tool},
-        types::schema::Tool,
+        server::{Prefix, around, tool},
+        types::{RawObject, schema::Tool},
     };
 
-    use super::{super::whole_list::MAX_ENTRIES, *};
+    use super::{
+        super::whole_list::{MAX_ENTRIES, MAX_PAGES},
+        *,
+    };
 
     /// A server whose list of tools never ends, or never comes.
     struct Hostile {
@@ -500,6 +503,21 @@ mod tests {
         let long = Server::new("hostile", "0").provider(Hostile { answers: true, description: 20_000 });
         let (count, others) = listed(long).await;
         assert!((300..420).contains(&count) && others, "8 MiB are offered: {count} tools");
+        let lists = Arc::new(AtomicUsize::new(0));
+        let counted = lists.clone();
+        let empty = Server::new("empty", "0").tool(tool("never", || async { "" }));
+        let empty = empty.layer(&around(move |cx, next| {
+            let number = counted.fetch_add(usize::from(cx.method() == "tools/list"), Ordering::SeqCst);
+            async move {
+                if cx.method() != "tools/list" {
+                    return next.run(cx).await;
+                }
+                let page = format!(r#"{{"tools":[],"nextCursor":"{number}"}}"#);
+                Outcome::Complete(page.parse::<RawObject>().unwrap().into())
+            }
+        }));
+        assert_eq!(listed(empty).await, (0, true), "empty pages are not read for ever");
+        assert_eq!(lists.load(Ordering::SeqCst), MAX_PAGES);
         let imitator = Server::new("imitator", "0").tool(tool("work", || async { "stolen" }));
         assert_eq!(listed(imitator).await, (1, true), "a name of another backend has another prefix");
     }

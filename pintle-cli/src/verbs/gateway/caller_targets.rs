@@ -178,3 +178,42 @@ impl Caller {
         key
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn targets() -> CallerTargets {
+        CallerTargets::new("notes", None, |_| std::future::pending())
+    }
+
+    fn key(number: usize) -> [u8; 32] {
+        Caller::Principal(number.to_string()).key()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_that_nobody_has_used_for_a_while_is_closed() {
+        let targets = targets();
+        targets.slot(key(1));
+        tokio::time::advance(IDLE / 2).await;
+        targets.slot(key(2));
+        tokio::time::advance(IDLE / 2).await;
+        targets.slot(key(3));
+        let callers = targets.callers();
+        assert_eq!([1, 2, 3].map(|number| callers.contains_key(&key(number))), [false, true, true]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn for_one_caller_more_the_one_that_was_not_used_for_the_longest_time_is_disconnected() {
+        let targets = targets();
+        for number in 0..MAX_CALLERS {
+            targets.slot(key(number));
+            tokio::time::advance(Duration::from_millis(1)).await;
+        }
+        targets.slot(key(0));
+        targets.slot(key(MAX_CALLERS));
+        let callers = targets.callers();
+        assert_eq!(callers.len(), MAX_CALLERS);
+        assert!(callers.contains_key(&key(0)) && !callers.contains_key(&key(1)));
+    }
+}

@@ -117,3 +117,21 @@ impl fmt::Debug for ExchangedAuth {
         f.write_str("ExchangedAuth(…)")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_token_is_used_until_it_ends() {
+        let client = Registered::new("https://login.example", "gateway");
+        let exchange = TokenExchange::new("https://login.example/token", client);
+        let auth = ExchangedAuth::new(exchange, Secret::new("caller"));
+        let until = Instant::now() + Duration::from_secs(60);
+        *auth.current.lock().unwrap() = Some((HeaderValue::from_static("Bearer new"), until));
+        tokio::time::advance(Duration::from_secs(59)).await;
+        assert_eq!(auth.header().await.unwrap(), "Bearer new");
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!(auth.current(), None, "the next request gets another one");
+    }
+}

@@ -203,6 +203,7 @@ mod tests {
     use super::*;
 
     const SMALL: &str = "[targets.demo]\nserver = \"demo\"\n";
+    const AUTH: &str = "[auth]\nissuer = \"https://i.example\"\nurl = \"https://mcp.example\"\n";
 
     #[test]
     fn a_small_file_is_read() {
@@ -216,6 +217,10 @@ mod tests {
     #[test]
     fn a_mistake_is_reported_with_its_line_and_what_was_meant() {
         let demo = |more: &str| format!("{SMALL}{more}");
+        let exchange = |target: &str, more: &str| {
+            let exchange = "[targets.a.exchange]\ntoken_url = \"https://i.example/token\"\nclient_id = \"g\"";
+            format!("[targets.a]\n{target}\n{exchange}\n{more}\n")
+        };
         let secret =
             "[targets.a]\nurl = \"https://a.example/mcp\"\nheaders = { Authorization = \"Bearer x\" }\n";
         for (text, expected) in [
@@ -265,6 +270,36 @@ mod tests {
                 "line 1: `https://a.example/mcp` is not the URL of a gateway",
             ),
             ("url = \"http://a.example\"\n[targets.a]\nserver = \"demo\"\n", "write it with `https`"),
+            (
+                "url = \"https://a.example?b\"\n[targets.a]\nserver = \"demo\"\n",
+                "is not the URL of a gateway",
+            ),
+            (
+                &format!("[targets.{}]\nserver = \"demo\"\n", "a".repeat(33)),
+                "cannot be the name of a target: use up to 32 letters",
+            ),
+            (
+                &exchange("url = \"https://a.example/mcp\"", "client_secret = { env = \"X\" }"),
+                "line 1: target `a`: `exchange` needs the tokens of an authorization server: add `[auth]`",
+            ),
+            (
+                &format!("{}{AUTH}", exchange("server = \"demo\"", "scopes = []")),
+                "line 1: target `a`: `exchange` is for a target with a `url` and without `login`",
+            ),
+            (
+                &format!(
+                    "{}{AUTH}",
+                    exchange("url = \"https://a.example/mcp\"\nlogin = true", "scopes = []")
+                ),
+                "line 1: target `a`: `exchange` is for a target with a `url` and without `login`",
+            ),
+            (
+                &format!(
+                    "{}{AUTH}",
+                    exchange("url = \"https://a.example/mcp\"", "client_secret = \"s3cret\"")
+                ),
+                "line 1: target `a`: `client_secret` does not belong into this file",
+            ),
             (&demo("[[rules]]\nname = \"x\"\n"), "line 3: x: it decides nothing"),
             (
                 &demo("[[rules]]\ndecision = \"alow\"\n"),

@@ -1,3 +1,6 @@
+#[cfg(test)]
+mod hostile_names;
+
 use std::{
     borrow::Cow,
     collections::HashMap,

@@ -149,4 +149,25 @@ mod tests {
         assert_eq!(looks(&[Ok("ne"), Err("wrong")]).await, Err("wrong"));
         assert_eq!(looks(&[Err("wrong")]).await, Err("wrong"));
     }
+
+    #[test]
+    fn options_that_are_read_at_the_start_are_named_when_they_change() {
+        let target = "[targets.a]\nserver = \"demo\"\n";
+        let old = GatewayFile::parse(target).unwrap();
+        assert_eq!(changed_at_start(&old, &old), Vec::<&str>::new());
+        let ruled = GatewayFile::parse(&format!("default = \"deny\"\n{target}hide = [\"x\"]\n")).unwrap();
+        assert_eq!(changed_at_start(&old, &ruled), Vec::<&str>::new());
+        for (line, option) in [
+            ("name = \"x\"", "name"),
+            ("instructions = \"x\"", "instructions"),
+            ("audit = \"x\"", "audit"),
+            ("url = \"https://x.example\"", "url"),
+            ("access_log = \"x\"", "access_log"),
+            ("auth = { issuer = \"https://i.example\", url = \"https://x.example\" }", "auth"),
+            ("search = true", "search"),
+        ] {
+            let new = GatewayFile::parse(&format!("{line}\n{target}")).unwrap();
+            assert_eq!(changed_at_start(&old, &new), [option]);
+        }
+    }
 }

@@ -40,6 +40,8 @@ async fn running_calls_complete_and_new_ones_are_refused_when_it_is_terminated()
     begins.recv().await.unwrap();
     assert!(Command::new("kill").arg(gateway.id().to_string()).status().unwrap().success());
     gateway.printed("ending: new calls are refused").await;
+    let ready = super::page(&gateway, "/ready", "");
+    assert!(ready.starts_with("HTTP/1.1 503") && ready.contains("it is ending"), "{ready}");
     // From about then on, and never handled.
     let mut refused = None;
     for _ in 0..1000 {

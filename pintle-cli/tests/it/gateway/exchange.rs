@@ -1,11 +1,14 @@
 //! Tokens of clients are exchanged for tokens of a target, and results that are too long are cut.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use pintle::{Server, client::Mode, server::tool};
 use pintle_oauth::{
     server::{CallerToken, Jwt, Principal, Protected},
-    testing::{AuthorizationServer, Claims},
+    testing::{AuthorizationServer, Claims, Fault},
 };
 
 use super::{connect, names};
@@ -91,6 +94,63 @@ async fn each_principal_has_its_own_token_at_the_target_and_none_is_forwarded() 
 }
 
 #[tokio::test]
+async fn a_token_that_ends_or_is_refused_is_exchanged_again_for_what_the_file_says() {
+    let login = AuthorizationServer::listen().await.unwrap();
+    login.add_client_with_secret("gateway", "s3cret");
+    let (url, _, _serving) = target(&login).await;
+    let machine = Machine::new("gateway-exchange-again");
+    let (address, issuer) = (free_address().to_string(), login.issuer().to_owned());
+    let exchange = |name: &str, more: &str| {
+        let token_url = format!("{}/token", issuer.trim_end_matches('/'));
+        format!(
+            "[targets.{name}]\nurl = \"{url}\"\n[targets.{name}.exchange]\ntoken_url = \"{token_url}\"\n\
+             client_id = \"gateway\"\nclient_secret = {{ env = \"GATEWAY_SECRET\" }}\n{more}\n"
+        )
+    };
+    let auth = format!("[auth]\nissuer = \"{issuer}\"\nurl = \"http://{address}\"\n");
+    let targets =
+        exchange("crm", "scopes = [\"crm:read\"]") + &exchange("ledger", "audience = \"urn:ledger\"");
+    machine.write("team.toml", &format!("{auth}{targets}"));
+    let mut command = pintle();
+    command.args(["gateway", "team.toml", "--http", &address]).current_dir(machine.path(""));
+    command.env("GATEWAY_SECRET", "s3cret");
+    let gateway = HttpServing::of(command);
+    let ann = login.token(&Claims::new(format!("http://{address}/mcp")).subject("ann"));
+    // A token is not used in its last ten seconds.
+    login.lifetime(Duration::from_secs(10));
+    let client = connect(&gateway.url, &ann, Mode::Modern).await;
+    let whoami = async || client.call_tool("crm_whoami", ()).await.map(|result| result.text());
+    // Those since the last time.
+    let exchanges = || {
+        login.log().into_iter().filter(|asked| asked.as_str().contains("token-exchange")).collect::<Vec<_>>()
+    };
+    assert_eq!(whoami().await.unwrap(), "ann");
+    let mut all = exchanges();
+    assert_eq!((whoami().await.unwrap(), whoami().await.unwrap()), ("ann".into(), "ann".into()));
+    let again = exchanges();
+    assert!(again.len() >= 2, "{again:?}");
+    all.extend(again);
+    // One that the target refuses is not used again, however long it lasts.
+    login.lifetime(Duration::from_secs(3600));
+    login.fault_times(1, Fault::claim("aud", "https://elsewhere.example/mcp"));
+    whoami().await.unwrap_err();
+    assert_eq!(whoami().await.unwrap(), "ann");
+
+    client.call_tool("ledger_whoami", ()).await.unwrap_err();
+    all.extend(exchanges());
+    let (of_ledger, of_crm): (Vec<_>, Vec<_>) =
+        all.into_iter().partition(|asked| asked.parameter("audience").is_some());
+    assert!(!of_ledger.is_empty() && !of_crm.is_empty());
+    for asked in of_crm {
+        assert_eq!((asked.parameter("resource"), asked.parameter("scope")), (Some(&*url), Some("crm:read")));
+    }
+    for asked in of_ledger {
+        let sent = ["audience", "resource", "scope"].map(|name| asked.parameter(name));
+        assert_eq!(sent, [Some("urn:ledger"), None, None]);
+    }
+}
+
+#[tokio::test]
 async fn a_result_that_is_too_long_is_cut_and_its_caller_can_read_the_rest() {
     let long = "wave ".repeat(10_000);
     let text = long.clone();
@@ -100,11 +160,14 @@ async fn a_result_that_is_too_long_is_cut_and_its_caller_can_read_the_rest() {
     }));
     let serving = server.serve_http("127.0.0.1:0").await.unwrap();
     let machine = Machine::new("gateway-results");
-    let file =
-        format!("[targets.sea]\nurl = \"http://{}/mcp\"\nmax_result_bytes = 1000\n", serving.address());
+    let file = format!(
+        "[targets.sea]\nurl = \"http://{}/mcp\"\nmax_result_bytes = 1000\n[servers.brief]\nmax_result_bytes = 100\n",
+        serving.address()
+    );
     machine.write("team.toml", &file);
     let mut command = pintle();
     command.args(["gateway", "team.toml", "--http", "127.0.0.1:0", "--bearer-env", "ANN"]);
+    command.args(["--bearer-env", "BOB"]).env("BOB", "bob-token");
     command.current_dir(machine.path("")).env("ANN", "ann-token");
     let gateway = HttpServing::of(command);
     let client = connect(&gateway.url, "ann-token", Mode::Modern).await;
@@ -116,4 +179,10 @@ async fn a_result_that_is_too_long_is_cut_and_its_caller_can_read_the_rest() {
         json["content"].as_array().unwrap().iter().find(|block| block["type"] == "resource_link").unwrap();
     let read = client.read_resource(link["uri"].as_str().unwrap()).await.unwrap();
     assert!(serde_json::to_string(&read).unwrap().contains(&long));
+    let bob = connect(&gateway.url, "bob-token", Mode::Modern).await;
+    bob.read_resource(link["uri"].as_str().unwrap()).await.unwrap_err();
+    // A virtual server has a limit of its own.
+    let brief = connect(&format!("{}/brief", gateway.url), "ann-token", Mode::Modern).await;
+    let cut = brief.call_tool("sea_waves", ()).await.unwrap().text();
+    assert!(cut.starts_with("wave") && cut.matches("wave ").count() < 20, "{cut}");
 }

@@ -1,7 +1,12 @@
 //! The access log: one line for each request.
 
-use pintle::client::Mode;
+use pintle::{
+    Server,
+    client::Mode,
+    server::{ToolError, tool},
+};
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
 
 use super::{connect, file, gateway, names, page};
 use crate::support::machine::Machine;
@@ -36,4 +41,69 @@ async fn every_request_is_a_line_without_arguments() {
     let refused: Vec<_> = lines.iter().filter(|line| line["status"] == "refused").collect();
     assert_eq!(refused.len(), 1, "{text}");
     assert_eq!((&refused[0]["code"], &refused[0]["path"]), (&json!(401), &json!("/mcp")));
+}
+
+/// Says that it was dropped.
+struct Dropped(mpsc::Sender<&'static str>);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        self.0.try_send("dropped").unwrap();
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_line_says_how_a_request_has_ended_and_keeps_no_secret_of_a_name() {
+    let (said, mut says) = mpsc::channel(4);
+    let wait = tool("wait", move || {
+        let said = said.clone();
+        async move {
+            said.send("begun").await.unwrap();
+            let _dropped = Dropped(said);
+            std::future::pending::<String>().await
+        }
+    });
+    let fail = tool("fail", || async { Err::<String, ToolError>(ToolError::new("it failed")) });
+    let server = Server::new("slow", "0").tool(wait).tool(fail).tool(tool("ask", || async { "asked" }));
+    let serving = server.serve_http("127.0.0.1:0").await.unwrap();
+    let machine = Machine::new("gateway-log-ends");
+    let rules =
+        "[[rules]]\ntools = [\"slow_ask\"]\ndecision = \"confirm\"\n[[rules]]\ndecision = \"allow\"\n";
+    let target = format!("[targets.slow]\nurl = \"http://{}/mcp\"\n", serving.address());
+    let mut gateway = gateway(&machine, &format!("access_log = \"access.jsonl\"\n{target}{rules}"));
+    let (old, alice) = (
+        connect(&gateway.url, "alice-token", Mode::Legacy).await,
+        connect(&gateway.url, "alice-token", Mode::Modern).await,
+    );
+    names(&old, |names| !names.is_empty()).await;
+    let failed = alice.call_tool("slow_fail", ()).await;
+    assert!(format!("{failed:?}").contains("it failed"), "{failed:?}");
+    alice.call_tool("slow_ask", ()).await.unwrap_err();
+    alice.read_resource("slow://r?key=s3cret").await.unwrap_err();
+    let task = json!({"taskId": "s3cret"});
+    old.request::<_, Value>("tasks/get", &task).await.unwrap_err();
+    let waiting = tokio::spawn(async move { alice.call_tool("slow_wait", ()).await });
+    assert_eq!(says.recv().await, Some("begun"));
+    waiting.abort();
+    assert_eq!(says.recv().await, Some("dropped"));
+    let kill = std::process::Command::new("kill").arg(gateway.id().to_string()).status();
+    assert!(kill.unwrap().success());
+    assert_eq!(gateway.exit_code(), Some(0));
+
+    let text = machine.read("access.jsonl");
+    assert!(!text.contains("s3cret") && !text.contains("notifications/"), "{text}");
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of_method = |method: &str| lines.iter().filter(|line| line["method"] == method).collect::<Vec<_>>();
+    let ends: Vec<_> = of_method("tools/call").iter().map(|line| (&line["name"], &line["status"])).collect();
+    let end = |name: &str, status: &str| (json!(name), json!(status));
+    let expected = [
+        end("slow_fail", "tool_error"),
+        end("slow_ask", "asks"),
+        end("slow_ask", "error"),
+        end("slow_wait", "cancelled"),
+    ];
+    assert_eq!(ends, expected.each_ref().map(|(name, status)| (name, status)), "{text}");
+    assert_eq!(of_method("resources/read")[0]["name"], "slow://r", "{text}");
+    assert_eq!(of_method("tasks/get").len(), 1, "{text}");
 }

@@ -17,11 +17,16 @@ mod soak;
 use std::{
     io::{Read as _, Write as _},
     net::TcpStream,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use pintle::{
-    Client, Connection,
+    Client, Connection, Server,
     client::{Answer, Mode, http::Http},
+    server::{around, tool},
 };
 use serde_json::{Value, json};
 
@@ -181,6 +186,36 @@ async fn a_changed_file_reaches_connected_clients() {
     assert!(all.contains(&"one_water".to_owned()) && !all.contains(&"two_tide".to_owned()), "{all:?}");
     let gone = bob.call_tool("two_tide", ()).await.unwrap_err().to_string();
     assert!(gone.contains("no such tool"), "{gone}");
+    let ready = page(&gateway, "/ready", "bob-token");
+    assert!(ready.contains("dead is down") && !ready.contains("two is down"), "{ready}");
+    let metrics = page(&gateway, "/metrics", "bob-token");
+    assert!(metrics.contains("{backend=\"zwei\"} 1") && !metrics.contains("\"two\""), "{metrics}");
+}
+
+#[tokio::test]
+async fn targets_that_the_file_still_has_stay_connected() {
+    let handshakes = Arc::new(AtomicUsize::new(0));
+    let counted = handshakes.clone();
+    let server = Server::new("steady", "0").tool(tool("look", || async { "seen" }));
+    let server = server.layer(&around(move |cx, next| {
+        counted.fetch_add(
+            usize::from(matches!(cx.method(), "initialize" | "server/discover")),
+            Ordering::SeqCst,
+        );
+        next.run(cx)
+    }));
+    let serving = server.serve_http("127.0.0.1:0").await.unwrap();
+    let machine = Machine::new("gateway-steady");
+    let file = format!("[targets.steady]\nurl = \"http://{}/mcp\"\n", serving.address());
+    let gateway = gateway(&machine, &file);
+    let alice = connect(&gateway.url, "alice-token", Mode::Modern).await;
+    names(&alice, |names| !names.is_empty()).await;
+    assert_eq!(alice.call_tool("steady_look", ()).await.unwrap().text(), "seen");
+    let before = handshakes.load(Ordering::SeqCst);
+    machine.write("team.toml", &format!("{file}[[rules]]\ndecision = \"allow\"\n"));
+    gateway.printed("has changed, and is in use now").await;
+    assert_eq!(alice.call_tool("steady_look", ()).await.unwrap().text(), "seen");
+    assert_eq!(handshakes.load(Ordering::SeqCst), before);
 }
 
 #[tokio::test]
@@ -227,4 +262,21 @@ fn a_file_is_checked_and_its_rules_are_explained() {
     let explained = run(&["demo.toml", "--explain", "ALICE", "one_tide", r#"{"port": "lerwick"}"#]).stdout;
     assert!(explained.contains("bob reads: does not decide"), "{explained}");
     assert!(explained.contains("not the open sea: Deny(\"it is too cold there\")"), "{explained}");
+    // What decides is who calls, and which target has the tool.
+    let kinds = "[[rules]]\nname = \"guests\"\nprincipals = [\"@anonymous\"]\ndecision = \"allow\"\n\
+                 [[rules]]\nname = \"of one\"\nbackends = [\"one\"]\ndecision = \"deny\"\n";
+    machine.write("kinds.toml", &format!("[targets.one]\nserver = \"demo\"\n{kinds}"));
+    for (principal, expected) in [("@anonymous", "guests: Allow"), ("ANN", "of one: Deny")] {
+        let explained = run(&["kinds.toml", "--explain", principal, "one_tide"]).stdout;
+        assert!(explained.contains(expected), "{explained}");
+    }
+    // Names that hosts refuse are listed, and only those.
+    let long = "a".repeat(32);
+    machine
+        .write("long.toml", &format!("[targets.{long}]\nserver = \"demo\"\ntools.tide.title = \"Tides\"\n"));
+    let checked = run(&["long.toml", "--check", "--connect"]).stdout;
+    assert!(checked.contains("tools") && !checked.contains("is offered as"), "{checked}");
+    machine.write("huge.toml", &format!("{}[targets.one]\nserver = \"demo\"\n", "# x\n".repeat(300_000)));
+    let huge = run(&["huge.toml", "--check"]);
+    assert!(huge.stderr.contains("1048576 are allowed") && huge.code != Some(0), "{}", huge.stderr);
 }

@@ -246,6 +246,13 @@ async fn a_link_is_bound_to_its_principal_and_to_one_browser() {
         let page = own.load("GET", &format!("http://{}/login/{nothing}", gateway.address));
         assert_eq!(page.status, 410, "{nothing}: {}", page.body);
     }
+    // What was refused is logged without the secret of the link.
+    let log = gateway.machine.read("access.jsonl");
+    let secret = link.rsplit('/').next().unwrap();
+    assert!(
+        log.contains(r#""path":"/login/","status":"refused","code":410"#) && !log.contains(secret),
+        "{log}"
+    );
 }
 
 #[tokio::test]

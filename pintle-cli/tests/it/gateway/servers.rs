@@ -116,6 +116,8 @@ async fn paths_come_and_go_with_the_file_and_connected_clients_see_the_change() 
     let changed = SERVERS
         .replace(r#"targets = ["one", "two"]"#, r#"targets = ["one", "three"]"#)
         .replace(r#""two_*"]"#, r#""three_*"]"#)
+        .replace(r#"tools = ["two_tide"]"#, r#"tools = ["three_tide"]"#)
+        .replace("not for this server", "not any more")
         .replace("[servers.find]", "[servers.seek]");
     let three = "[targets.three]\nserver = \"demo\"\nonly = [\"tide\"]\n";
     machine.write("team.toml", &file(&format!("{three}{changed}")));
@@ -127,6 +129,16 @@ async fn paths_come_and_go_with_the_file_and_connected_clients_see_the_change() 
     }
     let gone = page(&gateway, "/mcp/find", "alice-token");
     assert!(gone.starts_with("HTTP/1.1 404"), "{gone}");
+    // The rules of the gateway and its own are those of the file.
+    let cold = sea.call_tool("three_tide", json!({"port": "lerwick", "hour": 1})).await.unwrap_err();
+    assert!(cold.to_string().contains("too cold"), "{cold}");
+    let own = sea.call_tool("one_water", json!({"port": "bergen"})).await.unwrap_err().to_string();
+    assert!(own.contains("not any more"), "{own}");
+    // A path may come back.
+    machine.write("team.toml", &file(&format!("{three}{}", changed.replace("servers.seek", "servers.find"))));
+    gateway.printed_times("has changed, and is in use now", 2).await;
+    let find = connect(&format!("{}/find", gateway.url), "alice-token", Mode::Modern).await;
+    assert_eq!(names(&find, |_| true).await, ["search_tools", "call_tool"]);
     // A file that is wrong changes nothing.
     machine.write("team.toml", "[targets.three]\nsrver = \"demo\"\n");
     let reported = gateway.printed("the gateway goes on as before").await;

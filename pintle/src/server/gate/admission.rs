@@ -90,10 +90,13 @@ pub(crate) fn admit(cx: &Cx, access: Access, used: &Used<'_>) -> Result<AccessGr
 #[cold]
 fn judge(cx: &Cx, access: Access, used: &Used<'_>) -> Result<AccessGrant, AccessRefusal> {
     let gates = &cx.snapshot().gates;
-    let request = GateRequest::new(cx.scope(), access, used.entry)
-        .backend(used.backend)
-        .uri(used.uri)
-        .arguments_text(used.arguments);
+    let asked = || {
+        GateRequest::new(cx.scope(), access, used.entry)
+            .backend(used.backend)
+            .uri(used.uri)
+            .arguments_text(used.arguments)
+    };
+    let request = asked();
     let mut decision = gates.judge(&request);
     if access == Access::Complete
         && let Err(fault) = unique_json::parse_object("params", cx.params().as_str())
@@ -108,6 +111,11 @@ fn judge(cx: &Cx, access: Access, used: &Used<'_>) -> Result<AccessGrant, Access
     let runs = matches!(access, Access::Call | Access::Read);
     let question = match decision {
         Decision::Confirm(question) if runs && can_ask(cx) => Some(question),
+        Decision::Confirm(_) if runs => {
+            // It is not counted, and gates that report their decisions do so now.
+            gates.judge(&asked().unconfirmed());
+            return Err(AccessRefusal::Denied(Outcome::Failed(unconfirmed(&name))));
+        }
         decision => match refusal(&name, decision) {
             Some(error) => return Err(AccessRefusal::Denied(Outcome::Failed(error))),
             None => None,
@@ -140,10 +148,14 @@ pub(crate) fn refusal(name: &str, decision: Decision) -> Option<RpcError> {
         Decision::Allow | Decision::Hide => return None,
         Decision::Deny(reason) => RpcError::invalid_request(format!("`{name}` is denied: {reason}")),
         Decision::Limit(wait) => limited(name, wait),
-        Decision::Confirm(_) => RpcError::invalid_request(format!(
-            "`{name}` needs the confirmation of the user, whom this request cannot ask: call it with a client that supports elicitation"
-        )),
+        Decision::Confirm(_) => unconfirmed(name),
     })
+}
+
+fn unconfirmed(name: &str) -> RpcError {
+    RpcError::invalid_request(format!(
+        "`{name}` needs the confirmation of the user, whom this request cannot ask: call it with a client that supports elicitation"
+    ))
 }
 
 fn limited(name: &str, wait: Duration) -> RpcError {

@@ -21,6 +21,8 @@ pub struct GateRequest<'a> {
     pub uri: Option<&'a str>,
     /// Whether a decision that was made is made again, such as for each notification of a subscription.
     pub(crate) is_repeated: bool,
+    /// Whether the user has to confirm the request and cannot be asked.
+    pub(crate) is_unconfirmed: bool,
     /// The arguments of a call, as text.
     text: Option<&'a str>,
     arguments: OnceCell<Result<JsonObject, String>>,
@@ -29,7 +31,8 @@ pub struct GateRequest<'a> {
 impl<'a> GateRequest<'a> {
     pub(crate) fn new(scope: Scope<'a>, access: Access, entry: Entry<'a>) -> Self {
         let (backend, uri, text, arguments) = (None, None, None, OnceCell::new());
-        Self { scope, access, entry, backend, uri, is_repeated: false, text, arguments }
+        let (is_repeated, is_unconfirmed) = (false, false);
+        Self { scope, access, entry, backend, uri, is_repeated, is_unconfirmed, text, arguments }
     }
 
     pub(crate) fn backend(self, backend: Option<&'a str>) -> Self {
@@ -42,6 +45,11 @@ impl<'a> GateRequest<'a> {
 
     pub(crate) fn repeated(self) -> Self {
         Self { is_repeated: true, ..self }
+    }
+
+    /// Sets that the user has to confirm the request and cannot be asked.
+    pub(crate) fn unconfirmed(self) -> Self {
+        Self { is_unconfirmed: true, ..self }
     }
 
     pub(crate) fn arguments_text(self, text: Option<&'a str>) -> Self {

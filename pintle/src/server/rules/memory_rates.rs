@@ -61,3 +61,18 @@ impl RateStore for MemoryRateStore {
         Box::pin(ready(Ok(lease)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn buckets_are_bounded() {
+        let rates = MemoryRateStore::new();
+        for number in 0..=MAX_BUCKETS {
+            let request = RateRequest::new(number.to_string(), 1, Duration::from_secs(60));
+            assert_eq!(rates.take(&request).await.unwrap().calls, 1);
+        }
+        assert_eq!(rates.0.lock().unwrap().len(), MAX_BUCKETS);
+    }
+}

@@ -255,9 +255,12 @@ impl Gate for Rules {
         let current = self.current();
         with_subject(request, |subject| {
             let (decision, rule) = current.decide(subject, |_, _, _| {});
-            // What is allowed is reported when it is counted, once per call.
-            let is_counted = matches!(decision, Decision::Allow | Decision::Confirm(_))
-                && matches!(subject.access, Access::Call | Access::Read);
+            // What is allowed is reported when it is counted, once per call. What cannot be confirmed is not counted.
+            let is_counted = match decision {
+                Decision::Allow => true,
+                Decision::Confirm(_) => !request.is_unconfirmed,
+                _ => false,
+            } && matches!(subject.access, Access::Call | Access::Read);
             if !is_counted && !request.is_repeated {
                 self.report(subject, &decision, rule.and_then(|number| current.label(number)));
             }

@@ -99,3 +99,103 @@ fn key(scope: RateScope, subject: &RuleSubject<'_>) -> Box<str> {
         RateScope::PrincipalAndTool => format!("{principal} {}", entry()).into(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::ready;
+
+    use tokio::task::yield_now;
+
+    use super::*;
+    use crate::server::{
+        Access, ListKind,
+        rules::rate_store::{RateFuture, RateLease, RateRequest},
+    };
+
+    fn limit(calls: u32, per: RateScope) -> RateLimit {
+        RateLimit { calls, seconds: 60, per }
+    }
+
+    fn subject<'a>(identity: Principal<'a>, list: ListKind, name: &'a str) -> RuleSubject<'a> {
+        RuleSubject {
+            identity,
+            has: &|_| false,
+            access: Access::Call,
+            list: Some(list),
+            name,
+            backend: None,
+            hints: None,
+            arguments: &|| None,
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn calls_are_counted_by_principal_by_tool_by_both_or_together() {
+        let (ann, bob) = (Principal::Named("ann"), Principal::Named("bob"));
+        let calls = [
+            (ann, ListKind::Tools, "a"),
+            (ann, ListKind::Tools, "b"),
+            (bob, ListKind::Tools, "a"),
+            (ann, ListKind::Prompts, "a"),
+            (Principal::Local, ListKind::Tools, "a"),
+            (Principal::Anonymous, ListKind::Tools, "a"),
+            (ann, ListKind::Tools, "a"),
+        ];
+        for (per, expected) in [
+            (RateScope::Principal, [true, false, true, false, true, true, false]),
+            (RateScope::Tool, [true, true, false, true, false, false, false]),
+            (RateScope::PrincipalAndTool, [true, true, true, true, true, true, false]),
+            (RateScope::All, [true, false, false, false, false, false, false]),
+        ] {
+            let rates = Rates::new(None);
+            let allowed = calls.map(|(identity, list, name)| {
+                rates.take((0, None), &limit(1, per), &subject(identity, list, name)).is_none()
+            });
+            assert_eq!(allowed, expected, "{per:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn buckets_are_bounded() {
+        let rates = Rates::new(None);
+        for number in 0..=MAX_BUCKETS {
+            let name = number.to_string();
+            let caller = subject(Principal::Named(&name), ListKind::Tools, "a");
+            assert_eq!(rates.take((0, None), &limit(1, RateScope::Principal), &caller), None);
+        }
+        assert_eq!(rates.own.lock().unwrap().len(), MAX_BUCKETS);
+    }
+
+    /// A store that notes the names of the buckets.
+    #[derive(Debug, Default)]
+    struct Noted(Mutex<Vec<String>>);
+
+    impl RateStore for Noted {
+        fn take<'a>(&'a self, request: &'a RateRequest) -> RateFuture<'a> {
+            self.0.lock().unwrap().push(request.bucket.clone());
+            Box::pin(ready(Ok(RateLease::new(1, Duration::ZERO))))
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_shared_bucket_is_that_of_a_rule_by_its_name_and_of_its_limit() {
+        let store = Arc::new(Noted::default());
+        let bucket = async |rule: (usize, Option<&str>), calls: u32| {
+            let rates = Rates::new(Some(store.clone()));
+            rates.take(rule, &limit(calls, RateScope::All), &subject(Principal::Local, ListKind::Tools, "a"));
+            yield_now().await;
+            store.0.lock().unwrap().pop().unwrap()
+        };
+        let named = bucket((0, Some("x")), 5).await;
+        assert_eq!(bucket((3, Some("x")), 5).await, named, "other rules were added before it");
+        let others = [
+            bucket((0, Some("y")), 5).await,
+            bucket((0, Some("x")), 6).await,
+            bucket((0, None), 5).await,
+            bucket((1, None), 5).await,
+        ];
+        for (at, other) in others.iter().enumerate() {
+            assert!(*other != named && !others[..at].contains(other), "{other}");
+        }
+    }
+}

@@ -220,4 +220,13 @@ mod tests {
         let allowed = call(&[&one, &two], 500).await;
         assert!(allowed <= 180, "{allowed}");
     }
+
+    #[tokio::test(start_paused = true)]
+    async fn buckets_are_bounded() {
+        let shared = SharedRates::new(Arc::new(Counted::default()));
+        for number in 0..=MAX_BUCKETS {
+            shared.take(number.to_string(), 160, MINUTE);
+        }
+        assert_eq!(shared.lock().len(), MAX_BUCKETS);
+    }
 }

@@ -8,7 +8,7 @@ use std::sync::{
 use pintle::{
     Server,
     relay::Relay,
-    server::{Args, Cx, Decision, Elicited, GateRequest, ToolError, tool},
+    server::{Args, Cx, Decision, Elicited, GateRequest, ToolError, around, tool},
 };
 use serde_json::{Value, json};
 
@@ -30,13 +30,14 @@ fn server(ran: &Arc<AtomicUsize>) -> Server {
         ran.fetch_add(1, Ordering::SeqCst);
         async move { format!("deleted {path}") }
     };
+    let erase = delete.clone();
     async fn asks(cx: Cx) -> Result<String, ToolError> {
         Ok(match cx.elicit::<Why>("why", "Why?").await? {
             Elicited::Accept(Why { why }) => why,
             _ => "never mind".to_owned(),
         })
     }
-    Server::new("s", "0").tool(tool("delete", delete)).tool(tool("asks", asks))
+    Server::new("s", "0").tool(tool("delete", delete)).tool(tool("erase", erase)).tool(tool("asks", asks))
 }
 
 fn confirms(request: &GateRequest<'_>) -> Decision {
@@ -136,4 +137,45 @@ async fn a_confirmation_is_valid_for_its_arguments_only() {
         let asked_again = answer["result"]["resultType"] == "input_required" || answer["error"].is_object();
         assert!(asked_again && ran.load(Ordering::SeqCst) == 0, "{place} {answer}");
     }
+}
+
+/// Without the state of the call, nothing but the key says what the user has agreed to.
+#[tokio::test]
+async fn an_answer_without_its_state_is_valid_for_its_tool_and_arguments_only() {
+    let ran = Arc::new(AtomicUsize::new(0));
+    for (place, server) in places(&ran).await.iter().enumerate() {
+        let mut client = Client::open(server, R5, json!({"elicitation": {}})).await;
+        let (delete, erase) = (name(&mut client, "delete").await, name(&mut client, "erase").await);
+        let params = |name: &str, path: &str| json!({"name": name, "arguments": {"path": path}});
+        let id = client.send("tools/call", params(&delete, "/tmp")).await;
+        let asked = client.until(id).await["result"].clone();
+        let key = asked["inputRequests"].as_object().unwrap().keys().next().unwrap().clone();
+        for mut changed in [params(&delete, "/home"), params(&erase, "/tmp")] {
+            changed["inputResponses"] = json!({ &*key: {"action": "accept", "content": {}} });
+            let id = client.send("tools/call", changed).await;
+            let answer = client.until(id).await;
+            let asked_again =
+                answer["result"]["resultType"] == "input_required" || answer["error"].is_object();
+            assert!(asked_again && ran.load(Ordering::SeqCst) == 0, "{place} {answer}");
+        }
+    }
+}
+
+/// The answer is for the gate, and nobody behind it sees that there was a question.
+#[tokio::test]
+async fn an_answer_is_not_passed_on_to_the_tool() {
+    let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let params = seen.clone();
+    let behind = server(&Arc::default()).layer(&around(move |cx, next| {
+        if cx.method() == "tools/call" {
+            params.lock().unwrap().push(cx.params().as_str().to_owned());
+        }
+        next.run(cx)
+    }));
+    let server = Server::new("outer", "0").mount("m", behind).gate(confirms);
+    let mut client = Client::open(&server, R5, json!({"elicitation": {}})).await;
+    client.answer = Box::new(agree);
+    client.call("tools/call", json!({"name": "m_delete", "arguments": {"path": "/tmp"}})).await;
+    let seen = seen.lock().unwrap().join("\n");
+    assert!(seen.contains("/tmp") && !seen.contains("confirm-"), "{seen}");
 }

@@ -11,8 +11,8 @@ use std::{
 use pintle::{
     Server,
     server::{
-        Access, Args, Authenticated, Caller, Cx, Decision, Elicited, Gate, GateRequest, Principal, ToolError,
-        resource, tool,
+        Access, Args, Arguments, Authenticated, Caller, Cx, Decision, Elicited, Gate, GateRequest, Principal,
+        ToolError, resource, tool,
     },
 };
 use serde_json::json;
@@ -124,6 +124,25 @@ async fn arguments_are_judged_with_their_defaults_and_without_repeated_members()
                 }
             }
         }
+    }
+}
+
+#[tokio::test]
+async fn a_default_inside_of_an_argument_is_judged_too() {
+    let schema = json!({"type": "object", "properties": {"options": {
+        "type": "object", "properties": {"force": {"type": "boolean", "default": true}}}}});
+    let push = tool("push", |_: Arguments| async { "pushed" }).input_schema(schema);
+    let server = Server::new("s", "0").tool(push).gate(|request: &GateRequest<'_>| {
+        let options = request.arguments().and_then(|arguments| arguments.get("options"));
+        let forced = options.is_some_and(|options| options["force"] == true);
+        if forced { Decision::Deny("do not force".to_owned()) } else { Decision::Allow }
+    });
+    let mut client = Client::open(&server, "2025-11-25", json!({})).await;
+    for (options, is_denied) in [(json!({"force": false}), false), (json!({}), true), (json!({"a": 1}), true)]
+    {
+        let called =
+            client.call("tools/call", json!({"name": "push", "arguments": {"options": options}})).await;
+        assert_eq!(called["error"].to_string().contains("do not force"), is_denied, "{options} {called}");
     }
 }
 

@@ -108,6 +108,23 @@ async fn rules_name_methods_by_patterns_and_their_params_as_arguments() {
     assert!(refused["error"]["message"].as_str().unwrap().contains("there twice"), "{refused}");
 }
 
+/// A method that several providers have is that of the first one that the caller may use.
+#[tokio::test]
+async fn a_provider_that_is_hidden_is_not_asked_for_a_method() {
+    let of = |name: &'static str| {
+        let answer = move |_: Cx, _: Value| async move { Ok::<_, RequestError>(json!({"by": name})) };
+        Server::new(name, "0").method("example/who", answer)
+    };
+    let set = json!({"rules": [{"backends": ["two"], "decision": "allow"}]});
+    let rules = Rules::new(serde_json::from_value(set).unwrap()).unwrap();
+    let server = Server::new("s", "0").provider(of("one")).provider(of("two")).gate(rules);
+    for revision in ALL {
+        let mut client = Client::open(&server, revision, json!({})).await;
+        let answer = client.call("example/who", json!({})).await;
+        assert_eq!(answer["result"]["by"], "two", "{revision} {answer}");
+    }
+}
+
 /// A task belongs to its caller; the call that becomes one is judged.
 #[tokio::test]
 async fn tasks_are_judged_by_their_calls() {

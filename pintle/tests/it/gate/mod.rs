@@ -1,5 +1,6 @@
 //! Gates of servers, mounts and relays.
 
+mod audit;
 mod confirm;
 mod counts;
 mod hostile;
@@ -7,6 +8,7 @@ mod hostile;
 mod http;
 mod leaks;
 mod methods;
+mod providers;
 mod repeated;
 mod rules;
 mod search;

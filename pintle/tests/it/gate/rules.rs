@@ -73,6 +73,12 @@ fn each_condition_decides() {
             (ann, "a", json!({"to": {"host": "a"}, "n": 1.0})),
             (ann, "a", json!({"to": "a", "n": 1})),
         ),
+        // A name with dots is found before a path.
+        (
+            json!({"arguments": {"to.host": "a"}}),
+            (ann, "a", json!({"to.host": "a", "to": {"host": "b"}})),
+            (ann, "a", json!({"to.host": "b", "to": {"host": "a"}})),
+        ),
         (json!({"arguments": {"force": true}}), (ann, "a", json!({"force": true})), (ann, "a", json!({}))),
     ] {
         let mut rule = condition.clone();
@@ -120,6 +126,55 @@ fn a_tool_without_hints_is_as_bad_as_the_protocol_says() {
     ] {
         let (decision, _) = decide(&careful, Principal::Local, &tool_of("t", hints.clone()), json!({}));
         assert!(decision.starts_with(expected), "{hints} {decision}");
+    }
+    // What changes nothing destroys nothing, and may be repeated.
+    let reading =
+        tool_of("t", json!({"readOnlyHint": true, "destructiveHint": true, "idempotentHint": false}));
+    for (hints, expected) in [
+        (json!({"destructive": true}), "hide"),
+        (json!({"destructive": false}), "allow"),
+        (json!({"idempotent": true}), "allow"),
+        (json!({"idempotent": false}), "hide"),
+        (json!({"open_world": true}), "allow"),
+    ] {
+        let one = rules(json!([{"hints": hints, "decision": "allow"}]));
+        assert_eq!(decide(&one, Principal::Local, &reading, json!({})).0, expected, "{hints}");
+    }
+}
+
+#[test]
+fn a_question_shows_no_more_than_the_beginning_of_long_arguments() {
+    let confirm = rules(json!([{"decision": "confirm", "reason": "Sure?"}]));
+    let long = json!({"text": "x".repeat(10_000)});
+    let (question, _) = decide(&confirm, Principal::Local, &tool_of("a", json!({})), long);
+    assert!(question.starts_with("confirm Sure?\n\n`a` with {\"text\":\"xxx"), "{question}");
+    assert!(question.ends_with("… and 8011 characters more") && question.len() < 2_100, "{question}");
+}
+
+/// In a list there are no arguments, and only tools have hints.
+#[tokio::test]
+async fn a_tool_is_listed_if_some_arguments_are_allowed_and_hints_are_those_of_tools() {
+    let server = Server::new("s", "0")
+        .tool(tool("a", || async { "a" }))
+        .tool(tool("b", || async { "b" }))
+        .resource(resource("r://r", "r", || async { "r" }))
+        .gate(rules(json!([
+            {"tools": ["a"], "arguments": {"force": true}, "decision": "deny"},
+            {"tools": ["b"], "arguments": {"force": true}, "decision": "hide"},
+            {"hints": {"destructive": true}, "decision": "allow"},
+        ])));
+    for revision in ALL {
+        let mut client = Client::open(&server, revision, json!({})).await;
+        let tools = client.call("tools/list", json!({})).await["result"]["tools"].clone();
+        let names: Vec<_> = tools.as_array().unwrap().iter().map(|tool| tool["name"].clone()).collect();
+        assert_eq!(names, ["a", "b"], "{revision}");
+        for name in ["a", "b"] {
+            assert_eq!(client.tool(name).await, name);
+            let forced = client.call("tools/call", json!({"name": name, "arguments": {"force": true}})).await;
+            assert!(forced["error"].is_object(), "{forced}");
+        }
+        let resources = client.call("resources/list", json!({})).await["result"]["resources"].clone();
+        assert_eq!(resources, json!([]), "{revision}");
     }
 }
 

@@ -6,8 +6,8 @@ use http::{HeaderValue, Request};
 use pintle::{
     Client, Server,
     server::{
-        Arguments, Authenticated, Caller, Cx, MissingRights, Partial, http::Http, prompt, resource, template,
-        tool,
+        Arguments, Authenticated, Caller, Cx, Decision, GateRequest, MissingRights, Partial, http::Http,
+        prompt, resource, template, tool,
     },
 };
 use serde_json::{Value, json};
@@ -64,6 +64,23 @@ fn modern(http: &Http, name: &str) -> Request<String> {
 
 async fn text(mut answer: Answer) -> String {
     answer.json().await["result"]["content"][0]["text"].as_str().unwrap().to_owned()
+}
+
+/// A response that names the rights would say that there is such a tool.
+#[tokio::test]
+async fn what_a_gate_hides_is_unknown_and_not_forbidden() {
+    let gate = |request: &GateRequest<'_>| match request.name() {
+        "open_safe" => Decision::Hide,
+        _ => Decision::Allow,
+    };
+    let (http, told) = (server().gate(gate).http().unwrap(), Challenged::default());
+    let wire = Wire::new(&http);
+    let mut hidden = wire.send(by(modern(&http, "open_safe"), &[], &told)).await;
+    let mut absent = wire.send(by(modern(&http, "elsewhere"), &[], &told)).await;
+    assert_eq!(hidden.status, absent.status);
+    let hidden = hidden.json().await.to_string().replace("open_safe", "elsewhere");
+    assert_eq!(hidden, absent.json().await.to_string());
+    assert_eq!(*told.lock().unwrap(), []);
 }
 
 #[tokio::test]

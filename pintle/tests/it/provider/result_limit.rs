@@ -39,11 +39,18 @@ fn logs() -> Server {
         result.structured_content = Some(json!({"rows": vec![7; 2000]}));
         result
     };
+    let noted = || async {
+        let mut result = CallToolResult::new(vec!["noted".into()]);
+        result.meta = Some(serde_json::from_value(json!({"example/note": "n".repeat(5000)})).unwrap());
+        result.is_error = Some(true);
+        result
+    };
     Server::new("logs", "0")
         .tool(tool("tail", || async { long() }))
         .tool(tool("short", || async { "short" }))
         .tool(tool("parts", move || std::future::ready(parts())))
         .tool(tool("rows", structured))
+        .tool(tool("noted", noted))
         .prompt(prompt("long", || async { long() }))
         .resource(resource("open://r", "open", || async { "open" }))
         .resource(resource("secret://r", "secret", || async { "secret" }))
@@ -89,6 +96,14 @@ async fn a_long_result_is_cut_and_the_whole_can_be_read() {
         let whole = read(&mut client, &uri(&rows)).await["result"]["contents"].clone();
         let text = whole.as_array().unwrap().last().unwrap()["text"].as_str().unwrap().to_owned();
         assert_eq!(serde_json::from_str::<Value>(&text).unwrap()["rows"][1999], 7);
+        // Other members count too. What says whether the call has failed stays.
+        let noted = call(&mut client, "noted").await;
+        assert!(noted.to_string().len() < LIMIT + 800, "{noted}");
+        assert_eq!(
+            (&noted["content"][0]["text"], &noted["isError"]),
+            (&json!("noted"), &json!(true)),
+            "{noted}"
+        );
         let list = client.call("resources/list", json!({})).await["result"].to_string();
         assert!(
             list.contains("open://r") && !list.contains("cut-result"),

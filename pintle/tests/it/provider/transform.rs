@@ -3,8 +3,8 @@
 use pintle::{
     Server,
     server::{
-        Args, Cx, EntryEdit, ListKind, Next, Outcome, Target, Transform, around, prompt, resource, template,
-        tool,
+        Args, Cx, EntryEdit, ListKind, Next, Outcome, Provider as _, Target, Transform, around, prompt,
+        resource, template, tool,
     },
     types::schema::CallToolResult,
 };
@@ -94,6 +94,16 @@ async fn what_is_renamed_and_removed_is_so_everywhere() {
             assert_eq!(answer["result"].is_object(), there, "{method} {params} {answer}");
         }
     }
+}
+
+#[test]
+fn tools_that_are_known_beforehand_have_their_new_names() {
+    let git = Transform::new(git())
+        .tool("push", EntryEdit::new().rename("publish"))
+        .hide(ListKind::Tools, "delete_*");
+    let known: Vec<_> = git.known_tools().into_iter().map(|tool| tool.name).collect();
+    assert_eq!(known, ["publish", "gc"]);
+    assert_eq!(git.names(ListKind::Tools), ["publish", "gc"]);
 }
 
 #[tokio::test]

@@ -363,4 +363,32 @@ mod tests {
         assert_eq!(two.get(&bob.unwrap().url(), "").await.status(), StatusCode::OK);
         assert!(ann.came_back().await.is_err());
     }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_passed_on_is_bounded() {
+        let fleet = MemoryFleet::new();
+        let (one, two) = (process(&fleet), process(&fleet));
+        let link = one.pages.open(names("ann"), AUTHORIZE).unwrap();
+        let long = two.get(&link.url(), &format!("a={}", "x".repeat(MAX_BYTES))).await;
+        assert_eq!(long.status(), StatusCode::URI_TOO_LONG, "{}", long.body());
+        // A browser may have the cookies of many processes.
+        let cookies: Vec<_> =
+            (1..10).map(|number| format!("__Host-pintle-login-{number}={number:016x}.x")).collect();
+        let headers = HeaderMap::from_iter([(header::COOKIE, cookies.join("; ").parse().unwrap())]);
+        let callback = "https://mcp.example/login/callback?state=s".parse().unwrap();
+        assert_eq!(two.pages.other_owners(&callback, &headers).len(), 4);
+
+        let mut waiting = Vec::new();
+        for number in 0..MAX_WAITING {
+            let (answered, answer) = oneshot::channel();
+            two.fleet.inner.waiting().insert(number.to_string(), answered);
+            waiting.push(answer);
+        }
+        let start = Instant::now();
+        let busy = two.get(&link.url(), "").await;
+        assert_eq!(busy.status(), StatusCode::SERVICE_UNAVAILABLE, "{}", busy.body());
+        assert_eq!((start.elapsed(), two.fleet.inner.waiting().len()), (Duration::ZERO, MAX_WAITING));
+        two.fleet.inner.waiting().clear();
+        assert_eq!(two.get(&link.url(), "").await.status(), StatusCode::OK);
+    }
 }

@@ -466,4 +466,55 @@ mod tests {
             assert!(cookie.contains("; Path=/; HttpOnly; SameSite=Lax; Max-Age=600"), "{cookie}");
         }
     }
+
+    #[tokio::test(start_paused = true)]
+    async fn pages_are_bounded_in_number_and_those_that_are_over_make_room() {
+        let pages = pages("https://mcp.example");
+        let link = open(&pages, "ann");
+        let names = pages.lock().values().next().unwrap().names.clone();
+        let url = "https://login.example/authorize?state=s";
+        for number in 1..MAX_OPEN {
+            let (names, url, state) = (names.clone(), url.to_owned(), number.to_string());
+            let (browser, until, (back, _)) = (None, link.until, oneshot::channel());
+            let login = OpenLogin { names, url, state, browser, until, back };
+            pages.lock().insert(number.to_string(), login);
+        }
+        let refused = pages.open(names.clone(), url).err().unwrap().to_string();
+        assert!(refused.contains("too many logins wait"), "{refused}");
+        tokio::time::advance(LIFETIME).await;
+        let _link = pages.open(names, url).unwrap();
+        assert_eq!(pages.lock().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn addresses_are_bounded_in_length() {
+        let pages = pages("https://mcp.example");
+        let link = open(&pages, "ann");
+        let names = pages.lock().values().next().unwrap().names.clone();
+        let long = "x".repeat(MAX_ADDRESS);
+        let refused = pages.open(names, &format!("https://login.example/authorize?state=s&a={long}")).err();
+        assert!(refused.unwrap().to_string().contains("has no `state`"));
+        let cookie = agree(&pages, &link.url());
+        let callback = format!("https://mcp.example/login/callback?state=ann-state&code={long}");
+        assert_eq!(get(&pages, &callback, &cookie).status(), StatusCode::GONE);
+        assert!(link.came_back().await.is_err(), "nothing is passed on");
+    }
+
+    #[tokio::test]
+    async fn the_button_of_one_page_is_of_no_use_at_another() {
+        let pages = pages("https://mcp.example");
+        let (ann, eve) = (open(&pages, "ann"), open(&pages, "eve"));
+        let shown = get(&pages, &eve.url(), "");
+        let cookie = shown.headers()[header::SET_COOKIE].to_str().unwrap();
+        let (_, secret) = cookie.split(';').next().unwrap().split_once('=').unwrap();
+        let (_, confirm) = shown.body().split_once("confirm=").unwrap();
+        let confirm = confirm.split('"').next().unwrap();
+        // Somebody has set the cookie of one login as that of another.
+        let moved = format!("{}={secret}", pages.cookie_name(&ann.nonce));
+        let begun = answer(&pages, &Method::POST, &format!("{}?confirm={confirm}", ann.url()), &moved);
+        assert_eq!(begun.status(), StatusCode::FORBIDDEN);
+        assert!(begun.body().contains("The button of another page"), "{}", begun.body());
+        let posted = answer(&pages, &Method::POST, "https://mcp.example/login/callback?state=ann-state", "");
+        assert_eq!(posted.status(), StatusCode::METHOD_NOT_ALLOWED);
+    }
 }

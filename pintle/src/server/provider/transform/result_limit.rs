@@ -178,6 +178,10 @@ impl KeptResults {
             let Some(oldest) = dropped.and_then(|account| self.oldest(&account)) else { break };
             self.remove(oldest);
         }
+        self.add(result);
+    }
+
+    fn add(&mut self, result: KeptResult) {
         self.next += 1;
         self.bytes += result.bytes;
         let account = self.accounts.entry(result.account.clone()).or_default();
@@ -272,5 +276,10 @@ mod tests {
         }
         assert_eq!(kept.results.len(), MAX_CALLER_RESULTS);
         assert_eq!(kept.bytes, MAX_CALLER_RESULTS);
+        for number in 0..MAX_RESULTS - MAX_CALLER_RESULTS {
+            kept.add(result(&format!("caller{}", number / 500), number, 1));
+        }
+        kept.insert(result("one more", 0, 1), usize::MAX / 4, usize::MAX / 2);
+        assert_eq!((kept.results.len(), kept.numbers.len()), (MAX_RESULTS, MAX_RESULTS));
     }
 }

@@ -1,0 +1,213 @@
+//! Providers behind gates that fail, know nothing of their entries, or list without an end.
+
+use std::{
+    borrow::Cow,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use pintle::{
+    Server,
+    server::{
+        Cx, Decision, GateRequest, ListKind, Outcome, PageRequest, ProvidedEntry, Provider, ProviderPage,
+        ProviderSubscription, RequestError, Rules, Scope, Target, ToolSearch, Transform, resource,
+    },
+    types::{
+        RpcError,
+        schema::{ResourcesCapability, ServerCapabilities, ToolsCapability},
+    },
+};
+use serde_json::{Value, json};
+
+use crate::support::eras::{Client, R4, R5, not_found};
+
+/// What a provider answers when it is asked for an entry.
+#[derive(Clone, Copy, PartialEq)]
+enum Found {
+    /// It fails.
+    Failed,
+    /// There is one of this name, of which nothing more is known.
+    Unlisted,
+}
+
+/// A provider whose list of tools has no end.
+struct Odd {
+    found: Found,
+    /// The tools of each page.
+    page: usize,
+    lists: AtomicUsize,
+    /// The resources that it was asked to watch.
+    watched: Mutex<Vec<String>>,
+}
+
+impl Odd {
+    fn new(found: Found, page: usize) -> Arc<Self> {
+        Arc::new(Self { found, page, lists: AtomicUsize::new(0), watched: Mutex::default() })
+    }
+}
+
+impl Provider for Odd {
+    fn name(&self) -> Cow<'_, str> {
+        "odd".into()
+    }
+
+    fn capabilities(&self) -> ServerCapabilities {
+        let mut capabilities = ServerCapabilities::default();
+        capabilities.tools = Some(ToolsCapability::default());
+        let resources = capabilities.resources.insert(ResourcesCapability::default());
+        resources.subscribe = Some(true);
+        capabilities
+    }
+
+    async fn list(&self, _: Cx, list: ListKind, _: PageRequest) -> Result<ProviderPage, RequestError> {
+        if list != ListKind::Tools {
+            return Ok(ProviderPage::default());
+        }
+        let number = self.lists.fetch_add(1, Ordering::SeqCst);
+        let tools = (0..self.page).map(|at| json!({"name": format!("t{number}-{at}"), "inputSchema": {}}));
+        Ok(ProviderPage::of(tools)?.next(number.to_string()))
+    }
+
+    fn describe(&self, _: &Scope<'_>, _: &Target<'_>) -> Option<ProvidedEntry> {
+        (self.found == Found::Unlisted).then(ProvidedEntry::unlisted)
+    }
+
+    async fn find(&self, _: Cx, _: &Target<'_>) -> Result<Option<ProvidedEntry>, RequestError> {
+        match self.found {
+            Found::Failed => Err(RequestError::protocol(RpcError::internal("it is down"))),
+            Found::Unlisted => Ok(Some(ProvidedEntry::unlisted())),
+        }
+    }
+
+    async fn handle(&self, _: Cx) -> Outcome {
+        Outcome::Failed(RpcError::internal("it was called"))
+    }
+
+    fn watch(&self, uri: &str) {
+        self.watched.lock().unwrap().push(format!("watch {uri}"));
+    }
+
+    async fn subscribe(&self, _: Cx, uris: Vec<String>) -> Result<ProviderSubscription, RequestError> {
+        self.watched.lock().unwrap().extend(uris.iter().map(|uri| format!("subscribe {uri}")));
+        Ok(ProviderSubscription::new())
+    }
+}
+
+fn gate(request: &GateRequest<'_>) -> Decision {
+    if request.name().contains("secret") { Decision::Hide } else { Decision::Allow }
+}
+
+async fn error(client: &mut Client, method: &str, params: Value) -> String {
+    client.call(method, params).await["error"].to_string()
+}
+
+#[tokio::test]
+async fn that_a_provider_fails_is_not_known_of_what_is_hidden() {
+    let server = Server::new("s", "0").provider(Odd::new(Found::Failed, 1)).gate(gate);
+    for revision in [R4, R5] {
+        let mut client = Client::open(&server, revision, json!({})).await;
+        let open = error(&mut client, "tools/call", json!({"name": "open"})).await;
+        assert!(open.contains("it is down"), "{open}");
+        let hidden = error(&mut client, "tools/call", json!({"name": "secret"})).await;
+        assert!(hidden.contains("no such tool: `secret`") && !hidden.contains("down"), "{hidden}");
+    }
+    let mut client = Client::open(&server, R4, json!({})).await;
+    let open = error(&mut client, "resources/subscribe", json!({"uri": "open://r"})).await;
+    assert!(open.contains("it is down"), "{open}");
+    let hidden = client.call("resources/subscribe", json!({"uri": "secret://r"})).await["error"].clone();
+    assert_eq!(hidden["code"], not_found(&client), "{hidden}");
+    // A subscription to many resources does not depend on one provider.
+    let server = server.resource(resource("own://r", "own", || async { "" }));
+    let mut client = Client::open(&server, R5, json!({})).await;
+    let filter = json!({"notifications": {"resourceSubscriptions": ["own://r", "open://r", "secret://r"]}});
+    client.send("subscriptions/listen", filter).await;
+    let granted = client.hear().await["params"]["notifications"]["resourceSubscriptions"].clone();
+    assert_eq!(granted, json!(["own://r"]));
+    // Nor does a search tell why a tool cannot be found.
+    let search = ToolSearch::new(Odd::new(Found::Failed, 1));
+    let mut client = Client::open(&Server::new("s", "0").provider(search).gate(gate), R5, json!({})).await;
+    let hidden =
+        error(&mut client, "tools/call", json!({"name": "call_tool", "arguments": {"name": "x"}})).await;
+    assert!(hidden.contains("no such tool: `x`") && !hidden.contains("down"), "{hidden}");
+}
+
+#[tokio::test]
+async fn a_resource_of_which_nothing_is_known_cannot_be_watched() {
+    let odd = Odd::new(Found::Unlisted, 1);
+    let allow = |_: &GateRequest<'_>| Decision::Allow;
+    let server = Server::new("s", "0").provider(odd.clone()).gate(allow);
+    let mut client = Client::open(&server, R4, json!({})).await;
+    let refused = client.call("resources/subscribe", json!({"uri": "any://r"})).await["error"].clone();
+    assert_eq!(refused["code"], not_found(&client), "{refused}");
+    assert_eq!(*odd.watched.lock().unwrap(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn what_a_transform_removes_is_not_watched() {
+    for revision in [R4, R5] {
+        let odd = Odd::new(Found::Unlisted, 1);
+        let changed = Transform::new(odd.clone()).hide(ListKind::Resources, "secret://*");
+        let server = Server::new("s", "0").provider(changed);
+        let mut client = Client::open(&server, revision, json!({})).await;
+        let uris = ["secret://r", "open://r"];
+        if revision == R5 {
+            let filter = json!({"notifications": {"resourceSubscriptions": uris}});
+            client.send("subscriptions/listen", filter).await;
+            client.hear().await;
+        } else {
+            for uri in uris {
+                client.call("resources/subscribe", json!({"uri": uri})).await;
+            }
+        }
+        let watched = odd.watched.lock().unwrap().join(", ");
+        assert!(watched.contains("open://r") && !watched.contains("secret://r"), "{revision}: {watched}");
+    }
+}
+
+#[tokio::test]
+async fn a_search_reads_a_bounded_list_and_returns_a_bounded_number() {
+    for (page, lists, found) in [(100, 50, 50), (0, 200, 0)] {
+        let odd = Odd::new(Found::Unlisted, page);
+        let server = Server::new("s", "0").provider(ToolSearch::new(odd.clone()));
+        let mut client = Client::open(&server, R5, json!({})).await;
+        let arguments = json!({"query": "", "limit": 1_000_000});
+        let result = client.call("tools/call", json!({"name": "search_tools", "arguments": arguments})).await;
+        let text: Value =
+            serde_json::from_str(result["result"]["content"][0]["text"].as_str().unwrap()).unwrap();
+        assert_eq!(odd.lists.load(Ordering::SeqCst), lists);
+        assert_eq!(
+            (text["tools"].as_array().unwrap().len(), &text["matches"]),
+            (found, &json!(page * lists))
+        );
+    }
+}
+
+/// Nobody is notified of what the rules deny meanwhile.
+#[tokio::test]
+async fn a_subscription_ends_with_the_rules_that_allowed_it() {
+    let set = |rules: Value| serde_json::from_value(json!({ "rules": rules })).unwrap();
+    for revision in [R4, R5] {
+        let rules = Rules::new(set(json!([{"decision": "allow"}]))).unwrap();
+        let server = ["one://r", "two://r"]
+            .into_iter()
+            .fold(Server::new("s", "0"), |server, uri| server.resource(resource(uri, uri, || async { "" })));
+        let server = server.gate(rules.clone());
+        let mut client = Client::open(&server, revision, json!({})).await;
+        if revision == R5 {
+            let filter = json!({"notifications": {"resourceSubscriptions": ["one://r", "two://r"]}});
+            client.send("subscriptions/listen", filter).await;
+            client.hear().await;
+        } else {
+            for uri in ["one://r", "two://r"] {
+                client.call("resources/subscribe", json!({"uri": uri})).await;
+            }
+        }
+        let denied = json!([{"resources": ["one://*"], "decision": "deny"}, {"decision": "allow"}]);
+        rules.replace(set(denied)).unwrap();
+        server.resource_updated("one://r");
+        server.resource_updated("two://r");
+        assert_eq!(client.hear().await["params"]["uri"], "two://r", "{revision}");
+    }
+}
