@@ -7,7 +7,7 @@ const REPEAT: &str = "cargo xtask chaos [--bridge | --gateway | --fleet]";
 const CLIENTS: &str = "100";
 /// The number of calls that each of them makes in a round.
 const CALLS: &str = "100";
-/// The same if seconds count, so that the last round ends soon after them.
+/// The number of these calls if seconds count, so that the last round ends soon after them.
 const CALLS_OF_SHORT_ROUND: &str = "10";
 /// The variable of the seconds that a gateway is used for at least.
 const SOAK_SECONDS: &str = "PINTLE_SOAK_SECONDS";
