@@ -217,7 +217,8 @@ impl ConnectionState {
         self.forget_tools();
     }
 
-    /// The current period without a gap in which messages arrive that belong to no request.
+    /// Returns the current period without a gap in which messages arrive that belong to no request.
+    #[cfg(feature = "server")]
     pub(in crate::client) fn push_period(&self) -> Option<u64> {
         self.push_state.period()
     }
