@@ -8,13 +8,14 @@ use crate::{
     redis_server::{RedisServer, connected},
 };
 
-/// Changes the format and the record of a session, which are after its version.
+/// Replaces a session by a record of this format, as another process does: its version is then one more.
 pub(crate) fn rewritten(format: u8, change: impl Fn(&str) -> String) -> impl FnOnce(Vec<u8>) -> Vec<u8> {
     move |value| {
         let line = value.iter().position(|byte| *byte == b'\n').unwrap();
-        let (version, record) = value.split_at(line + 1);
-        let record = std::str::from_utf8(&record[1..]).unwrap();
-        [version, &[format << 1], change(record).as_bytes()].concat()
+        let (version, record) = value.split_at(line);
+        let version: u64 = std::str::from_utf8(version).unwrap().parse().unwrap();
+        let record = std::str::from_utf8(&record[2..]).unwrap();
+        [format!("{}\n", version + 1).as_bytes(), &[format << 1], change(record).as_bytes()].concat()
     }
 }
 
