@@ -154,7 +154,7 @@ impl Engine {
             return Err(SendError::TooMany { limit: self.limits.in_flight });
         }
         // It is nearly always absent; no empty object is created.
-        let own: Option<RawObject> = params.decode_member("_meta").ok().flatten();
+        let own = params.object_member("_meta").ok().flatten();
         let own = own.as_ref();
         let id = self.flights.next_id();
         let (mut log, mut can) = (false, None);

@@ -28,7 +28,14 @@ pub fn redirect(status: StatusCode, from: &Uri, location: &str) -> Result<Uri, B
 
 /// Returns whether two addresses have the same scheme, host and port.
 pub fn same_origin(one: &Uri, other: &Uri) -> bool {
-    let (Some(scheme), Some(host)) = (one.scheme_str(), one.host()) else { return false };
+    let (Some(scheme), Some(authority)) = (one.scheme_str(), one.authority()) else { return false };
+    // Nearly always both are written alike, and are not taken apart.
+    if other.scheme_str() == Some(scheme)
+        && other.authority().is_some_and(|other| other.as_str() == authority.as_str())
+    {
+        return true;
+    }
+    let host = authority.host();
     other.scheme_str().is_some_and(|other| other.eq_ignore_ascii_case(scheme))
         && other.host().is_some_and(|other| other.eq_ignore_ascii_case(host))
         && port(one) == port(other)

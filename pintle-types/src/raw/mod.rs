@@ -122,13 +122,50 @@ impl RawObject {
         }
     }
 
+    /// Decodes one member that is an object. An absent member is `None`, and so is `null`.
+    ///
+    /// # Errors
+    ///
+    /// The member is not an object, or has a member twice.
+    ///
+    /// ```
+    /// use pintle_types::RawObject;
+    ///
+    /// let params: RawObject = r#"{"name":"add","_meta":{"a":1}}"#.parse()?;
+    /// assert_eq!(params.object_member("_meta")?.unwrap().get("a"), Some("1"));
+    /// assert!(params.object_member("name").is_err());
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    pub fn object_member(&self, name: &str) -> Result<Option<Self>, serde_json::Error> {
+        let Some(text) = self.get(name).filter(|text| *text != "null") else { return Ok(None) };
+        match Scan::new(text).object(None) {
+            Some(object) => Ok(Some(object.copy(text))),
+            // The error says why.
+            None => text.parse().map(Some),
+        }
+    }
+
+    /// Returns the object with those members that are wanted. `wanted` is given the names as they are printed.
+    ///
+    /// ```
+    /// use pintle_types::RawObject;
+    ///
+    /// let result: RawObject = r#"{"content":[],"ttlMs":5}"#.parse()?;
+    /// assert_eq!(result.filtered(|name| name != "ttlMs").as_str(), r#"{"content":[]}"#);
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    #[must_use]
+    pub fn filtered(&self, wanted: impl FnMut(&str) -> bool) -> Self {
+        let mut writer = ObjectWriter::with_capacity(self.text.len());
+        writer.extend(self, wanted);
+        writer.finish()
+    }
+
     /// Returns the object with some members left out.
     #[must_use]
     pub fn without(&self, names: &[&str]) -> Self {
         let names: Vec<_> = names.iter().map(|name| printed(name)).collect();
-        let mut writer = ObjectWriter::with_capacity(self.text.len());
-        writer.extend(self, |name| !names.iter().any(|other| other == name));
-        writer.finish()
+        self.filtered(|name| !names.iter().any(|other| other == name))
     }
 
     /// Returns the object with one more member; one of the same name is replaced.
@@ -264,6 +301,17 @@ mod tests {
         assert_eq!(object.without(&["\"\n"]).as_str(), r#"{"name":"x"}"#);
         let two = serde_json::value::to_raw_value(&2).unwrap();
         assert_eq!(object.with("\"\n", &two).as_str(), r#"{"name":"x","\"\n":2}"#);
+    }
+
+    #[test]
+    fn an_escaped_name_is_left_out_and_replaced_as_the_name_it_spells() {
+        const ESCAPED: &str = r#"{"a\/b":1,"\u0063":2}"#;
+        let two = serde_json::value::to_raw_value(&2).unwrap();
+        for object in [read(ESCAPED), Scan::new(ESCAPED).object(None).unwrap().copy(ESCAPED)] {
+            assert_eq!(object.without(&["a/b"]).as_str(), r#"{"c":2}"#);
+            assert_eq!(object.with("a/b", &two).as_str(), r#"{"c":2,"a/b":2}"#);
+            assert_eq!(read(r#"{"c":1}"#).joined(&object, |name| name != "c").as_str(), r#"{"c":1,"a/b":1}"#);
+        }
     }
 
     #[test]

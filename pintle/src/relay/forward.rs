@@ -151,11 +151,8 @@ async fn repeat(relay: &Relay, cx: &Cx) -> Result<Outcome, Failure> {
             result => result?,
         };
         if result.get("resultType") == Some(polled_task::RESULT_TYPE) {
-            return Ok(complete(
-                relay,
-                cx,
-                polled_task::result(relay, cx, &declared.capabilities, &result).await?,
-            ));
+            let polled = Box::pin(polled_task::result(relay, cx, &declared.capabilities, &result)).await?;
+            return Ok(complete(relay, cx, polled));
         }
         if result.get("resultType") != Some("\"input_required\"") {
             return Ok(complete(relay, cx, result));

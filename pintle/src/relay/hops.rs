@@ -19,18 +19,34 @@ const MAX_HOPS: usize = 16;
 /// The identity of a relay, among those of all processes.
 #[derive(Debug, Default)]
 pub(super) struct RelayIdentity {
-    id: OnceLock<Box<str>>,
+    id: OnceLock<RelayId>,
     /// Whether a request has come back.
     is_in_loop: AtomicBool,
 }
 
+/// The id of a relay.
+#[derive(Debug)]
+struct RelayId {
+    id: Box<str>,
+    /// The `_meta` of requests that have passed no other relay.
+    first: RawObject,
+}
+
+impl RelayId {
+    fn new(id: [u8; 12]) -> Self {
+        let id = URL_SAFE_NO_PAD.encode(id);
+        let first = with_meta(&RawObject::empty(), META, &[&id]).object_member("_meta").ok().flatten();
+        Self { id: id.into(), first: first.unwrap_or_default() }
+    }
+}
+
 impl RelayIdentity {
-    fn id(&self) -> Result<&str, RpcError> {
+    fn id(&self) -> Result<&RelayId, RpcError> {
         if let Some(id) = self.id.get() {
             return Ok(id);
         }
-        let id = random::bytes::<12>().map_err(|_| RpcError::internal("the system has no random numbers"))?;
-        Ok(self.id.get_or_init(|| URL_SAFE_NO_PAD.encode(id).into()))
+        let id = random::bytes().map_err(|_| RpcError::internal("the system has no random numbers"))?;
+        Ok(self.id.get_or_init(|| RelayId::new(id)))
     }
 
     /// Whether the server behind relays to this one: its changes are those of this one.
@@ -42,14 +58,17 @@ impl RelayIdentity {
 /// Adds a relay to those that a request has passed. `params` are those that it sends for the call.
 pub(super) fn pass(relay: &Relay, cx: &Cx, params: &RawObject) -> Result<RawObject, RpcError> {
     let identity = relay.inner.upstream.identity();
-    let id = identity.id()?;
-    let meta: Option<RawObject> = cx.params().decode_member("_meta").ok().flatten();
+    let RelayId { id, first } = identity.id()?;
+    let meta = cx.params().object_member("_meta").ok().flatten();
+    if meta.is_none() && params.get("_meta").is_none() {
+        return Ok(params.with_object("_meta", first));
+    }
     let passed = meta.as_ref().map(|meta| meta.decode_member::<Vec<Box<str>>>(META)).transpose();
     let passed = passed.map_err(|_| {
         RpcError::invalid_params(format!("`{META}` of `_meta` is not a list of ids: leave it out"))
     })?;
     let mut passed = passed.flatten().unwrap_or_default();
-    if passed.iter().any(|other| **other == *id) {
+    if passed.contains(id) {
         identity.is_in_loop.store(true, Ordering::Relaxed);
         return Err(RpcError::internal(format!(
             "the request came back to the relay to `{}`: the servers relay to each other in a circle; remove one of these relays",
@@ -62,6 +81,6 @@ pub(super) fn pass(relay: &Relay, cx: &Cx, params: &RawObject) -> Result<RawObje
             relay.backend()
         )));
     }
-    passed.push(id.into());
+    passed.push(id.clone());
     Ok(with_meta(params, META, &passed))
 }

@@ -276,7 +276,7 @@ impl RelayLink {
         }
         let (guard, changed) = self.log_levels.enter(level);
         if let Some(level) = changed
-            && let Err(error) = self.connection.set_log_level(level).await
+            && let Err(error) = Box::pin(self.connection.set_log_level(level)).await
         {
             tracing::debug!(%error, "the server behind a relay did not set the log level");
         }

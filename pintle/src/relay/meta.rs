@@ -11,23 +11,23 @@ pub(super) fn without_meta(object: RawObject, keys: &[&str]) -> RawObject {
 
 /// Removes members of params or of a result, and of their metadata.
 pub(super) fn without_members(object: RawObject, names: &[&str], keys: &[&str]) -> RawObject {
-    let meta: Option<RawObject> = object.decode_member("_meta").ok().flatten();
+    let meta = object.object_member("_meta").ok().flatten();
     let meta = meta.filter(|meta| keys.iter().any(|key| meta.get(key).is_some()));
-    let has_more = |meta: &&RawObject| meta.iter().any(|(name, _)| !keys.contains(&name));
-    let kept = meta.as_ref().filter(has_more).map(|meta| meta.without(keys));
-    let mut removed = names.to_vec();
-    removed.extend(meta.map(|_| "_meta"));
-    if removed.iter().all(|name| object.get(name).is_none()) {
+    if meta.is_none() && names.iter().all(|name| object.get(name).is_none()) {
         return object;
     }
-    let object = object.without(&removed);
-    kept.map(|kept| object.with_object("_meta", &kept)).unwrap_or(object)
+    // None of the names has to be escaped.
+    let others = object.filtered(|name| !names.contains(&name) && (meta.is_none() || name != "_meta"));
+    let kept = meta.map(|meta| meta.filtered(|name| !keys.contains(&name)));
+    match kept.filter(|kept| !kept.is_empty()) {
+        Some(kept) => others.with_object("_meta", &kept),
+        None => others,
+    }
 }
 
 /// Sets a member of the metadata of params.
 pub(super) fn with_meta(object: &RawObject, key: &str, value: &impl Serialize) -> RawObject {
-    let meta: Option<RawObject> = object.decode_member("_meta").ok().flatten();
-    let meta = meta.unwrap_or_else(RawObject::empty);
+    let meta = object.object_member("_meta").ok().flatten().unwrap_or_default();
     let value = to_raw_value(value);
     value.map_or_else(|_| object.clone(), |value| object.with_object("_meta", &meta.with(key, &value)))
 }
@@ -35,6 +35,13 @@ pub(super) fn with_meta(object: &RawObject, key: &str, value: &impl Serialize) -
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_escaped_name_is_removed_as_the_name_it_spells() {
+        let object: RawObject = r#"{"_meta":{"a\/b":1,"c":2}}"#.parse().unwrap();
+        assert_eq!(without_meta(object.clone(), &["a/b"]).as_str(), r#"{"_meta":{"c":2}}"#);
+        assert_eq!(with_meta(&object, "a/b", &3).as_str(), r#"{"_meta":{"c":2,"a/b":3}}"#);
+    }
 
     #[test]
     fn only_the_named_members_change() {

@@ -129,6 +129,11 @@ impl Provider for Relay {
         self.options.is_whole_server
     }
 
+    // The server behind decides by the credentials of the relay.
+    fn may_require(&self) -> bool {
+        false
+    }
+
     fn names(&self, list: ListKind) -> Vec<String> {
         self.inner.upstream.primary().catalogue.last(list).map(|list| list.keys()).unwrap_or_default()
     }
@@ -303,7 +308,7 @@ impl Relay {
         for list in lists_of(target).iter().copied().filter(|list| self.offers(*list)) {
             if !link.catalogue.was_just_read(list) {
                 let requested = link.mark(list);
-                let read = self.read_list(cx, &link, list).await?;
+                let read = Box::pin(self.read_list(cx, &link, list)).await?;
                 self.learn(&link, list, &read, requested);
             }
         }

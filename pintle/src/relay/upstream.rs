@@ -436,16 +436,20 @@ impl Upstream {
     ) -> Result<Lease, RpcError> {
         let principal = key.as_ref().map(|key| key.principal.clone());
         let opened = AtomicBool::new(false);
-        let open = || async {
-            opened.store(true, Ordering::Relaxed);
-            self.retire_first();
-            let opened = RelayLink::open(&*own.open, own.client.clone(), capabilities.clone(), None).await;
-            let link = self.record(opened.map(Arc::new))?;
-            if let Some(principal) = principal.clone() {
-                let (attached, identity) = (self.attached.clone(), self.identity.clone());
-                link.forward_changes(LinkListener::Subscribers { principal, attached, identity }).await;
-            }
-            Ok(link)
+        // Boxed: a call that finds a connection does not carry the memory to open one.
+        let open = || {
+            Box::pin(async {
+                opened.store(true, Ordering::Relaxed);
+                self.retire_first();
+                let opened =
+                    RelayLink::open(&*own.open, own.client.clone(), capabilities.clone(), None).await;
+                let link = self.record(opened.map(Arc::new))?;
+                if let Some(principal) = principal.clone() {
+                    let (attached, identity) = (self.attached.clone(), self.identity.clone());
+                    link.forward_changes(LinkListener::Subscribers { principal, attached, identity }).await;
+                }
+                Ok(link)
+            })
         };
         let exclusive = exclusive == Exclusive::IfAsked && can_be_asked(capabilities);
         let lease = own.pool.lease(key, exclusive, open).await?;

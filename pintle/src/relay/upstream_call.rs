@@ -2,7 +2,7 @@ use std::{
     collections::VecDeque,
     future::{Future, poll_fn},
     pin::Pin,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, OnceLock},
     task::{Context, Poll},
 };
 
@@ -48,7 +48,8 @@ impl Notifications {
 pub(super) struct UpstreamCall {
     result: Pin<Box<dyn Future<Output = Result<RawObject>> + Send>>,
     notifications: Notifications,
-    questions: mpsc::Receiver<Box<OpenQuestion>>,
+    /// `None` if the server behind has no sessions: it sends no requests.
+    questions: Option<mpsc::Receiver<Box<OpenQuestion>>>,
     is_done: bool,
     entered: Option<EnteredCall>,
     _logs: Option<LevelGuard>,
@@ -86,11 +87,13 @@ pub(super) enum CallProgress {
 impl UpstreamCall {
     /// Sends a call.
     pub(super) fn start(link: Lease, request: UpstreamRequest<'_>) -> Self {
-        let (ask, questions) = mpsc::channel(QUESTIONS);
+        let has_questions = !link.connection.revision().is_stateless();
+        let (ask, questions) = has_questions.then(|| mpsc::channel(QUESTIONS)).unzip();
         let notifications = Notifications::default();
         let UpstreamRequest { method, params, capabilities, logs, tasks, cx } = request;
         // A list asks nothing, and may be requested during a call that does.
-        let entered = ListKind::of_method(&method).is_none().then(|| link.enter(ask.clone()));
+        let asking = ask.as_ref().filter(|_| ListKind::of_method(&method).is_none());
+        let entered = asking.map(|ask| link.enter(ask.clone()));
         let forward = Forward {
             method: method.into(),
             params,
@@ -98,13 +101,13 @@ impl UpstreamCall {
             progress: cx.wants_progress(),
             log_level: cx.peer().log_level,
             headers: param_headers(cx),
-            questions: sending_to(ask),
+            questions: ask.map_or_else(refusing, sending_to),
         };
         let (connection, queue) = (link.connection.clone(), notifications.clone());
         let result = Box::pin(async move {
             let notify = move |notification| queue.push(notification);
             match tasks {
-                Some(tasks) => tasks.call(&connection, forward, notify).await,
+                Some(tasks) => Box::pin(tasks.call(&connection, forward, notify)).await,
                 None => connection.forward(forward, notify).await,
             }
         });
@@ -133,15 +136,15 @@ impl UpstreamCall {
             self.is_done = true;
             return Poll::Ready(CallProgress::Done(result));
         }
-        match self.questions.poll_recv(task) {
-            Poll::Ready(Some(question)) => Poll::Ready(CallProgress::Question(*question)),
+        match self.questions.as_mut().map(|questions| questions.poll_recv(task)) {
+            Some(Poll::Ready(Some(question))) => Poll::Ready(CallProgress::Question(*question)),
             _ => Poll::Pending,
         }
     }
 
     /// Returns a question that has arrived already.
     pub(super) fn take_question(&mut self) -> Option<OpenQuestion> {
-        self.questions.try_recv().ok().map(|question| *question)
+        self.questions.as_mut()?.try_recv().ok().map(|question| *question)
     }
 }
 
@@ -184,6 +187,15 @@ pub(super) fn sending_to(queue: mpsc::Sender<Box<OpenQuestion>>) -> RawHandler {
             answered.await.unwrap_or_else(|_| Err(over()))
         })
     })
+}
+
+/// Returns a handler that refuses all questions.
+pub(super) fn refusing() -> RawHandler {
+    static REFUSING: OnceLock<RawHandler> = OnceLock::new();
+    let refusing = || -> RawHandler {
+        Arc::new(|question| Box::pin(async move { Err(RpcError::method_not_found(&question.method)) }))
+    };
+    REFUSING.get_or_init(refusing).clone()
 }
 
 /// Sends a notification of the server behind to the client. If that server has ended its event stream early, so does this one.

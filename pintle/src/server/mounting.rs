@@ -574,7 +574,7 @@ impl Snapshot {
 
     /// Returns whether an entry may require rights.
     pub(crate) fn may_require(&self) -> bool {
-        self.catalogue.requires.any || !self.providers.is_empty()
+        self.catalogue.requires.any || self.providers.may_require()
     }
 
     /// Returns whether a caller may be notified of a change of this resource: whether it sees the entry that the URI leads to. A URI

@@ -351,6 +351,10 @@ impl<P: Provider> Provider for HostNames<P> {
         self.provider.is_gated()
     }
 
+    fn may_require(&self) -> bool {
+        self.provider.may_require()
+    }
+
     fn known_tools(&self) -> Vec<Tool> {
         let mut tools = self.provider.known_tools();
         for tool in &mut tools {

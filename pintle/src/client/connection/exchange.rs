@@ -68,7 +68,12 @@ impl RequestOptions {
         let mut deadline = self.deadline(started);
         let mut latest = after(started, self.max_timeout.max(self.timeout));
         loop {
-            match timeout_at(deadline, pending.next()).await {
+            let update = match self.timeout {
+                // A forwarded request waits for another client, and needs no timer.
+                Duration::MAX => Ok(pending.next().await),
+                _ => timeout_at(deadline, pending.next()).await,
+            };
+            match update {
                 Ok(CallUpdate::Progress(params)) => {
                     match &shared.settings.layers {
                         None => self.show_progress(params),

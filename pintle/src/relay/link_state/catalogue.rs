@@ -20,9 +20,35 @@ const MIN_INTERVAL: Duration = Duration::from_secs(1);
 /// The lists of the server behind, as one connection has seen them last.
 #[derive(Debug, Default)]
 pub(in crate::relay) struct LinkCatalogue {
-    lists: Mutex<HashMap<ListKind, ListState>>,
+    lists: Mutex<ListStates>,
     /// Held by the caller that reads lists to look for an entry: others wait for what it finds.
     pub(in crate::relay) reading: tokio::sync::Mutex<()>,
+}
+
+/// The state of each list.
+#[derive(Debug, Default)]
+struct ListStates([ListState; ListKind::ALL.len()]);
+
+impl ListStates {
+    fn get(&self, kind: ListKind) -> &ListState {
+        let [tools, prompts, resources, templates] = &self.0;
+        match kind {
+            ListKind::Tools => tools,
+            ListKind::Prompts => prompts,
+            ListKind::Resources => resources,
+            ListKind::Templates => templates,
+        }
+    }
+
+    fn get_mut(&mut self, kind: ListKind) -> &mut ListState {
+        let [tools, prompts, resources, templates] = &mut self.0;
+        match kind {
+            ListKind::Tools => tools,
+            ListKind::Prompts => prompts,
+            ListKind::Resources => resources,
+            ListKind::Templates => templates,
+        }
+    }
 }
 
 /// A list with its changes.
@@ -126,31 +152,33 @@ impl LinkCatalogue {
     /// Whether a list is known and has not changed. `period` is that in which changes are reported now: if the list was read in
     /// another one, or in none, a change may have been missed, and it is relied on for a moment only.
     pub(in crate::relay) fn is_fresh(&self, kind: ListKind, period: Option<u64>) -> bool {
-        self.lock().get(&kind).is_some_and(|list| {
-            let is_reported = period.is_some() && list.requested.period == period;
-            list.known.is_some() && !list.has_changed() && (is_reported || list.was_just_read())
-        })
+        let lists = self.lock();
+        let list = lists.get(kind);
+        let is_reported = period.is_some() && list.requested.period == period;
+        list.known.is_some() && !list.has_changed() && (is_reported || list.was_just_read())
     }
 
     /// Whether a list was read a moment ago, and no change was reported since.
     pub(in crate::relay) fn was_just_read(&self, kind: ListKind) -> bool {
-        self.lock().get(&kind).is_some_and(|list| !list.has_changed() && list.was_just_read())
+        let lists = self.lock();
+        let list = lists.get(kind);
+        !list.has_changed() && list.was_just_read()
     }
 
     /// Returns a list as it was read last. It may have changed.
     pub(in crate::relay) fn last(&self, kind: ListKind) -> Option<Arc<KnownList>> {
-        self.lock().get(&kind)?.known.clone()
+        self.lock().get(kind).known.clone()
     }
 
     /// Returns the mark of a list that is requested now, for [`learn`](Self::learn). `period` is that in which changes are reported.
     pub(in crate::relay) fn mark(&self, kind: ListKind, period: Option<u64>) -> ChangeMark {
-        ChangeMark { changes: self.lock().entry(kind).or_default().changes, period }
+        ChangeMark { changes: self.lock().get(kind).changes, period }
     }
 
     /// Stores a list that was requested at this mark. If it has changed since, it is known to be outdated.
     pub(in crate::relay) fn learn(&self, list: Arc<KnownList>, requested: ChangeMark) {
         let mut lists = self.lock();
-        let state = lists.entry(list.kind).or_default();
+        let state = lists.get_mut(list.kind);
         state.read = Some(Instant::now());
         state.requested = requested;
         let before = state.known.replace(list);
@@ -161,12 +189,13 @@ impl LinkCatalogue {
 
     /// Takes over the lists of the connection before this one. They may have changed.
     pub(in crate::relay) fn inherit(&self, before: &Self) {
-        let before: Vec<_> =
-            before.lock().iter().filter_map(|(kind, state)| Some((*kind, state.known.clone()?))).collect();
-        let mut lists = self.lock();
-        for (kind, known) in before {
-            let state = ListState { known: Some(known), changes: 1, ..ListState::default() };
-            lists.entry(kind).or_insert(state);
+        for kind in ListKind::ALL {
+            let Some(known) = before.last(kind) else { continue };
+            let mut lists = self.lock();
+            let state = lists.get_mut(kind);
+            if state.known.is_none() && state.changes == 0 {
+                *state = ListState { known: Some(known), changes: 1, ..ListState::default() };
+            }
         }
     }
 
@@ -174,7 +203,7 @@ impl LinkCatalogue {
     fn note_changed(&self, kinds: &[ListKind]) {
         let mut lists = self.lock();
         for kind in kinds {
-            lists.entry(*kind).or_default().changes += 1;
+            lists.get_mut(*kind).changes += 1;
         }
     }
 
@@ -200,7 +229,7 @@ impl LinkCatalogue {
     /// Returns what is known of an entry.
     pub(in crate::relay) fn describe(&self, target: &Target<'_>) -> Option<ProvidedEntry> {
         let lists = self.lock();
-        let list = |kind: ListKind| lists.get(&kind)?.known.as_ref();
+        let list = |kind: ListKind| lists.get(kind).known.as_ref();
         match target {
             Target::Tool(name) => list(ListKind::Tools)?.get(name),
             Target::Prompt(name) => list(ListKind::Prompts)?.get(name),
@@ -220,7 +249,7 @@ impl LinkCatalogue {
         tools.entries.get(*tools.by_key.get(name)?)?.decode().ok()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<ListKind, ListState>> {
+    fn lock(&self) -> MutexGuard<'_, ListStates> {
         self.lists.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -255,6 +284,24 @@ mod tests {
         assert!(Arc::ptr_eq(&again, &first));
         let prompts = KnownList::shared(ListKind::Prompts, &tools(&["add", "roll"]), [Some(first), None]);
         assert_eq!(prompts.kind, ListKind::Prompts);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_list_of_the_connection_before_is_known_and_not_relied_on() {
+        let (before, catalogue) = (LinkCatalogue::default(), LinkCatalogue::default());
+        let learn = |catalogue: &LinkCatalogue, kind, names: &[&str]| {
+            let list = KnownList::shared(kind, &tools(names), [None, None]);
+            catalogue.learn(list, catalogue.mark(kind, Some(1)));
+        };
+        learn(&before, ListKind::Tools, &["add"]);
+        learn(&before, ListKind::Prompts, &["old"]);
+        learn(&catalogue, ListKind::Prompts, &["new"]);
+        catalogue.inherit(&before);
+        assert_eq!(catalogue.last(ListKind::Tools).unwrap().keys(), ["add"]);
+        assert!(!catalogue.is_fresh(ListKind::Tools, Some(1)));
+        assert_eq!(catalogue.last(ListKind::Prompts).unwrap().keys(), ["new"]);
+        assert!(catalogue.is_fresh(ListKind::Prompts, Some(1)));
+        assert!(catalogue.last(ListKind::Resources).is_none());
     }
 
     #[tokio::test(start_paused = true)]

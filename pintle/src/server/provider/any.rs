@@ -45,6 +45,7 @@ pub(crate) trait AnyProvider: Send + Sync {
         session: Option<SessionHandle>,
     ) -> Pin<Box<dyn Future<Output = ()> + Send>>;
     fn is_gated(&self) -> bool;
+    fn may_require(&self) -> bool;
     fn known_tools(&self) -> Vec<Tool>;
     fn lint(&self) -> Vec<String>;
     fn contains(&self, server: ServerKey) -> bool;
@@ -148,6 +149,10 @@ impl<P: Provider> AnyProvider for P {
 
     fn is_gated(&self) -> bool {
         Provider::is_gated(self)
+    }
+
+    fn may_require(&self) -> bool {
+        Provider::may_require(self)
     }
 
     fn known_tools(&self) -> Vec<Tool> {

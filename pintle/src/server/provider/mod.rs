@@ -271,6 +271,12 @@ pub trait Provider: Send + Sync + 'static {
         false
     }
 
+    /// Returns whether one of its entries may [require](ProvidedEntry::requires) rights.
+    #[doc(hidden)]
+    fn may_require(&self) -> bool {
+        true
+    }
+
     /// Returns the tools that are known without I/O, for [`Server::tools_where`](crate::server::Server::tools_where).
     #[doc(hidden)]
     fn known_tools(&self) -> Vec<Tool> {
@@ -407,6 +413,10 @@ impl<P: Provider> Provider for Arc<P> {
 
     fn is_gated(&self) -> bool {
         (**self).is_gated()
+    }
+
+    fn may_require(&self) -> bool {
+        (**self).may_require()
     }
 
     fn known_tools(&self) -> Vec<Tool> {

@@ -306,6 +306,10 @@ impl<P: Provider> Provider for Mount<P> {
         self.provider.is_gated()
     }
 
+    fn may_require(&self) -> bool {
+        self.provider.may_require()
+    }
+
     fn known_tools(&self) -> Vec<Tool> {
         let mut tools = self.provider.known_tools();
         tools.iter_mut().for_each(|tool| tool.name = self.prefix.add(ListKind::Tools, &tool.name));

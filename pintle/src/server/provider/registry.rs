@@ -91,6 +91,7 @@ struct DeclaredFacts {
     methods: Vec<String>,
     is_whole_server: bool,
     is_gated: bool,
+    may_require: bool,
 }
 
 impl DeclaredFacts {
@@ -104,6 +105,7 @@ impl DeclaredFacts {
             methods: provider.methods(),
             is_whole_server: provider.is_whole_server(),
             is_gated: provider.is_gated(),
+            may_require: provider.may_require(),
         }
     }
 }
@@ -350,6 +352,11 @@ impl Providers {
     /// Returns whether a provider has gates of its own.
     pub(crate) fn is_gated(&self) -> bool {
         self.0.iter().any(|known| known.declared.is_gated)
+    }
+
+    /// Returns whether an entry of a provider may require rights.
+    pub(crate) fn may_require(&self) -> bool {
+        self.0.iter().any(|known| known.declared.may_require)
     }
 
     /// Adds the capabilities of the providers.

@@ -346,6 +346,10 @@ impl<P: Provider> Provider for ToolSearch<P> {
         self.provider.is_gated()
     }
 
+    fn may_require(&self) -> bool {
+        self.provider.may_require()
+    }
+
     fn known_tools(&self) -> Vec<Tool> {
         tools().into()
     }

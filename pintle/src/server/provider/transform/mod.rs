@@ -482,6 +482,10 @@ impl<P: Provider> Provider for Transform<P> {
         self.provider.is_gated()
     }
 
+    fn may_require(&self) -> bool {
+        self.provider.may_require()
+    }
+
     fn known_tools(&self) -> Vec<Tool> {
         let mut tools = self.provider.known_tools();
         tools.retain_mut(|tool| match self.outer_name(ListKind::Tools, &tool.name) {
