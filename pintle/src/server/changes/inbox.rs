@@ -245,6 +245,7 @@ mod tests {
         assert_eq!(notified(&["note://2"], &taken(&inbox).unwrap()), ["note://2"]);
     }
 
+    #[cfg(feature = "http-server")]
     #[test]
     fn while_nobody_reads_one_mark_is_enough() {
         let mut engine = watching(&["note://1"]);

@@ -141,17 +141,23 @@ async fn a_subscription_has_a_stream_opened() {
     assert_eq!(stream.message().await.unwrap()["method"], "notifications/resources/updated");
 }
 
-/// Rules of a server with several providers judge by the lists, so that they must not be outdated.
-#[tokio::test]
-async fn lists_that_were_read_without_a_stream_are_read_again_before_they_are_relied_on() {
+/// Returns a server, and the number of times that its tools were listed.
+fn counting_lists() -> (Server, Arc<AtomicUsize>) {
     let lists = Arc::new(AtomicUsize::new(0));
     let counter = lists.clone();
-    let behind = growing().layer(&around(move |cx: Cx, next: Next| {
+    let server = growing().layer(&around(move |cx: Cx, next: Next| {
         if cx.method() == "tools/list" {
             counter.fetch_add(1, Ordering::SeqCst);
         }
         next.run(cx)
     }));
+    (server, lists)
+}
+
+/// Rules of a server with several providers judge by the lists, so that they must not be outdated.
+#[tokio::test]
+async fn lists_that_were_read_without_a_stream_are_read_again_before_they_are_relied_on() {
+    let (behind, lists) = counting_lists();
     let (relay, streams) = relay_to(&behind).await;
     let client = Wire::new(&world::front(&relay).http().unwrap()).open(R4, json!({})).await;
     client.call(1, "tools/list", json!({})).await.result().await;
@@ -166,14 +172,7 @@ async fn lists_that_were_read_without_a_stream_are_read_again_before_they_are_re
 /// A server whose streams are 405 cannot report a change: what it has listed is relied on for a moment.
 #[tokio::test(start_paused = true)]
 async fn lists_of_a_server_without_a_stream_are_read_again_after_a_second() {
-    let lists = Arc::new(AtomicUsize::new(0));
-    let counter = lists.clone();
-    let behind = growing().layer(&around(move |cx: Cx, next: Next| {
-        if cx.method() == "tools/list" {
-            counter.fetch_add(1, Ordering::SeqCst);
-        }
-        next.run(cx)
-    }));
+    let (behind, lists) = counting_lists();
     let http = behind.http().unwrap();
     let (relay, _) = relay_over(CountedStreams { http, count: Arc::default(), refuses: true }).await;
     let client = Wire::new(&world::front(&relay).http().unwrap()).open(R4, json!({})).await;
