@@ -1,7 +1,7 @@
 use std::{
     collections::HashMap,
     sync::{
-        Mutex,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -45,6 +45,14 @@ impl AttachedServers {
     pub(super) fn tell(&self, notice: &Notice) {
         let servers = lock(&self.servers).clone();
         servers.iter().for_each(|server| server.tell(notice.clone()));
+    }
+
+    /// Sends the clients of all servers a notification about a task of the relay itself, if they watch it. Its result has passed the
+    /// mounts.
+    pub(super) fn tell_of_own_task(&self, notice: &Notice) {
+        let servers = lock(&self.servers).clone();
+        let notice = Arc::new(notice.clone());
+        servers.iter().for_each(|server| server.publish_notice(&notice));
     }
 
     /// Notifies the selected clients of all servers.

@@ -7,11 +7,9 @@ use pintle_proto::{
     server::{Outcome, RelayedRound},
 };
 use pintle_types::{
-    ErrorCode, RawObject, RawValue, RpcError, keys, method,
-    schema::{self, ElicitAction, ElicitResult, MissingCapabilityData},
+    ErrorCode, RawObject, RawValue, RpcError, keys,
+    schema::{self, MissingCapabilityData},
 };
-use serde::{Deserialize, Serialize};
-use serde_json::value::to_raw_value;
 use tokio::time::sleep;
 
 use super::{
@@ -20,12 +18,15 @@ use super::{
     declared::DeclaredCapabilities,
     hops,
     meta::{with_meta, without_members, without_meta},
-    parked::ParkedCall,
-    polled_task,
     pool::RETRY_AFTER_MS,
-    question::{RunningQuestions, input_required, offered_answer, refusal},
-    session_task::TaskFallback,
-    upstream_call::{CallProgress, OpenQuestion, UpstreamCall, UpstreamRequest, deliver},
+    question::RunningQuestions,
+    rounds,
+    tasks::{
+        own::RequestedTask,
+        polled,
+        session::{SessionTaskCall, TaskReport, TaskUse},
+    },
+    upstream_call::{CallProgress, UpstreamCall, UpstreamRequest, deliver},
 };
 use crate::{
     Error,
@@ -33,17 +34,6 @@ use crate::{
     question_key,
     server::Cx,
 };
-
-/// The state of a call between two rounds, if the server behind has sessions. It is sealed into that of this server.
-#[derive(Deserialize, Serialize)]
-enum RelayState {
-    /// The id of a parked call.
-    #[serde(rename = "p")]
-    Parked(Box<str>),
-    /// The server requires the user to open URLs before the call is repeated. The error, if the user does not.
-    #[serde(rename = "u")]
-    Urls(RpcError),
-}
 
 /// The reason why a call has no outcome.
 pub(super) enum Failure {
@@ -84,12 +74,20 @@ pub(super) async fn forward(relay: &Relay, cx: &Cx) -> Outcome {
 }
 
 async fn attempt_forward(relay: &Relay, cx: &Cx) -> Result<Outcome, Failure> {
-    let stateless = relay.inner.upstream.primary().connection.revision().is_stateless();
-    match (cx.call().is_in_session(), stateless) {
-        (true, true) => repeat(relay, cx).await,
+    let behind = relay.inner.upstream.primary();
+    match (cx.call().is_in_session(), behind.connection.revision().is_stateless()) {
+        (true, true) => {
+            let task = RequestedTask::of(cx, &behind);
+            drop(behind);
+            repeat(relay, cx, task).await
+        }
         (true, false) => ask_in_session(relay, cx).await,
         (false, true) => pass(relay, cx).await,
-        (false, false) => park(relay, cx).await,
+        (false, false) => {
+            let follows = relay.follows_tasks(cx, &behind);
+            drop(behind);
+            rounds::park(relay, cx, follows).await
+        }
     }
 }
 
@@ -134,24 +132,31 @@ async fn pass(relay: &Relay, cx: &Cx) -> Result<Outcome, Failure> {
     Ok(Outcome::Relayed(RelayedRound::new(without_meta(result, &[keys::SERVER_INFO]), state)))
 }
 
-/// Makes a call for a client with a session to a server without sessions: asks the client what the server asks, and repeats the call.
-async fn repeat(relay: &Relay, cx: &Cx) -> Result<Outcome, Failure> {
-    let params = upstream_params(cx);
+/// Makes a call for a client with a session to a server without sessions: asks the client what the server asks, and repeats the call. If
+/// the client requests a task, it gets one at once, whatever the server makes of the call.
+async fn repeat(relay: &Relay, cx: &Cx, task: Option<RequestedTask>) -> Result<Outcome, Failure> {
+    let mut params = upstream_params(cx);
+    let mut declared = upstream_capabilities(relay, cx);
+    if let Some(task) = task {
+        params = params.without(&["task"]);
+        if relay.detach(cx, task.ttl).await {
+            declared = polled::declare(&declared.capabilities);
+        }
+    }
     let limit = cx.snapshot().service.bounds().rounds;
     let mut rounds = Rounds::new(params.clone(), limit);
     let mut next = params;
-    let mut declared = upstream_capabilities(relay, cx);
     loop {
         let result = match call_as(relay, cx, (cx.method(), next.clone()), &declared).await {
             // A client with a session has no tasks of the extension: the relay waits for this one.
-            Err(Failure::Error(error)) if polled_task::is_needed(&error, &declared.capabilities) => {
-                declared = polled_task::declare(&declared.capabilities);
+            Err(Failure::Error(error)) if polled::is_needed(&error, &declared.capabilities) => {
+                declared = polled::declare(&declared.capabilities);
                 call_as(relay, cx, (cx.method(), next), &declared).await?
             }
             result => result?,
         };
-        if result.get("resultType") == Some(polled_task::RESULT_TYPE) {
-            let polled = Box::pin(polled_task::result(relay, cx, &declared.capabilities, &result)).await?;
+        if result.get("resultType") == Some(polled::RESULT_TYPE) {
+            let polled = Box::pin(polled::result(relay, cx, &declared.capabilities, &result)).await?;
             return Ok(complete(relay, cx, polled));
         }
         if result.get("resultType") != Some("\"input_required\"") {
@@ -177,12 +182,12 @@ pub(super) async fn call_as(
     request: (&str, RawObject),
     declared: &DeclaredCapabilities,
 ) -> Result<RawObject, Failure> {
-    let mut call = start_as(relay, cx, request, declared).await?;
+    let mut call = start_as(relay, cx, request, declared, TaskUse::IfRequired).await?;
     loop {
         match call.next().await {
             CallProgress::Notification(notification) => deliver(cx, notification).await,
-            // Such a server sends no requests.
-            CallProgress::Question(_) => {}
+            // Such a server sends no requests, and its tasks are results.
+            CallProgress::Question(_) | CallProgress::Task(_) => {}
             CallProgress::Done(result) => return result.map_err(|error| failed(relay, error)),
         }
     }
@@ -190,7 +195,13 @@ pub(super) async fn call_as(
 
 /// Makes a call for a client with a session to a server with sessions.
 async fn ask_in_session(relay: &Relay, cx: &Cx) -> Result<Outcome, Failure> {
-    let mut call = start(relay, cx, upstream_params(cx)).await?;
+    let call = start(relay, cx, upstream_params(cx), TaskUse::IfRequired).await?;
+    drive(relay, cx, call).await
+}
+
+/// Waits for the result of a call to a server with sessions. Its questions are asked at once: its client has a session, or follows the
+/// call as a task.
+pub(super) async fn drive(relay: &Relay, cx: &Cx, mut call: UpstreamCall) -> Result<Outcome, Failure> {
     let mut questions = RunningQuestions::default();
     loop {
         let next = poll_fn(|task| {
@@ -199,6 +210,8 @@ async fn ask_in_session(relay: &Relay, cx: &Cx) -> Result<Outcome, Failure> {
         });
         match next.await {
             CallProgress::Notification(notification) => deliver(cx, notification).await,
+            CallProgress::Task(TaskReport::Status(message)) => cx.report_status(message),
+            CallProgress::Task(TaskReport::Created(_)) => {}
             CallProgress::Question(question) => questions.ask(cx, question),
             CallProgress::Done(Ok(result)) => return Ok(complete(relay, cx, result)),
             CallProgress::Done(Err(error)) => return Err(failed(relay, error)),
@@ -206,166 +219,14 @@ async fn ask_in_session(relay: &Relay, cx: &Cx) -> Result<Outcome, Failure> {
     }
 }
 
-/// Makes a call for a client without a session to a server with sessions, or goes on with the one that waits for the answers of the
-/// client.
-async fn park(relay: &Relay, cx: &Cx) -> Result<Outcome, Failure> {
-    let mut waiting = match cx.call().relayed_state() {
-        None => None,
-        Some(state) => match serde_json::from_str(state.get()).map_err(|_| replaced())? {
-            RelayState::Parked(id) => Some(resume(relay, cx, &id)?),
-            RelayState::Urls(error) => {
-                if !pages_opened(cx, &error)? {
-                    return Err(error.into());
-                }
-                None
-            }
-        },
-    };
-    let call = match waiting.take() {
-        Some(call) => call,
-        None => {
-            ParkedCall { call: start(relay, cx, upstream_params(cx)).await?, questions: Vec::new(), asked: 0 }
-        }
-    };
-    wait(relay, cx, call).await
-}
-
-/// Waits for the result of a call, or for a question of it, which ends the round.
-async fn wait(relay: &Relay, cx: &Cx, mut call: ParkedCall) -> Result<Outcome, Failure> {
-    loop {
-        match call.call.next().await {
-            CallProgress::Notification(notification) => deliver(cx, notification).await,
-            CallProgress::Question(question) => {
-                call.add(cx, question);
-                while let Some(more) = call.call.take_question() {
-                    call.add(cx, more);
-                }
-                if !call.questions.is_empty() {
-                    return Ok(end_round(relay, cx, call)?);
-                }
-            }
-            CallProgress::Done(Ok(result)) => return Ok(complete(relay, cx, result)),
-            CallProgress::Done(Err(Error::Rpc(error)))
-                if error.code == ErrorCode::URL_ELICITATION_REQUIRED && cx.can_elicit_url() =>
-            {
-                return Ok(require_urls(error)?);
-            }
-            CallProgress::Done(Err(error)) => return Err(failed(relay, error)),
-        }
-    }
-}
-
-impl ParkedCall {
-    /// Adds a question to those of the round, or refuses it if the client cannot answer it.
-    fn add(&mut self, cx: &Cx, question: OpenQuestion) {
-        let OpenQuestion { mut question, answer } = question;
-        if let Err(error) = cx.can_answer(&question.method, &question.params) {
-            let _ = answer.send(Err(refusal(&question.method, error)));
-            return;
-        }
-        self.asked += 1;
-        // In the stateless era a page has no id, and a task of the relay has none for its client.
-        question.params = without_meta(question.params, &[question_key::META, keys::RELATED_TASK])
-            .without(&["elicitationId"]);
-        let key = question.key.as_deref().filter(|key| self.questions.iter().all(|(other, _)| other != key));
-        let key = key.map_or_else(|| format!("question-{}", self.asked), str::to_owned);
-        self.questions.push((key, OpenQuestion { question, answer }));
-    }
-}
-
-/// Ends the round with the questions of a call, which is parked.
-fn end_round(relay: &Relay, cx: &Cx, call: ParkedCall) -> Result<Outcome, RpcError> {
-    let questions = call
-        .questions
-        .iter()
-        .map(|(key, open)| (key.as_str(), open.question.method.as_str(), &open.question.params));
-    let result = input_required(questions).map_err(|error| RpcError::internal(error.to_string()))?;
-    cx.call().set_answer_timeout_ms(u64::try_from(lifetime(cx).as_millis()).unwrap_or(u64::MAX));
-    let id = relay.inner.parked.insert(call, cx, lifetime(cx))?;
-    relayed(result, &RelayState::Parked(id))
-}
-
-/// Ends the round with a result, and a state that this server claims in the next one.
-fn relayed(result: RawObject, state: &RelayState) -> Result<Outcome, RpcError> {
-    let state = to_raw_value(state).map_err(|error| RpcError::internal(error.to_string()))?;
-    let mut round = RelayedRound::new(result, Some(state));
-    round.claimed = true;
-    Ok(Outcome::Relayed(round))
-}
-
-/// Takes out the parked call, and sends the answers of the client to the server.
-fn resume(relay: &Relay, cx: &Cx, id: &str) -> Result<ParkedCall, RpcError> {
-    let lost = || {
-        RpcError::invalid_params(
-            "the call no longer waits for its answers, because it took too long or the server was restarted: start the call again",
-        )
-    };
-    let mut call = relay.inner.parked.take(id, cx.principal()).ok_or_else(lost)?;
-    let answers = call.questions.iter().map(|(key, open)| offered_answer(cx, key, &open.question.method));
-    match answers.collect::<Result<Vec<_>, _>>() {
-        Ok(answers) => {
-            for ((_, open), answer) in call.questions.drain(..).zip(answers) {
-                // The server no longer waits if it has withdrawn the question.
-                let _ = open.answer.send(Ok(answer));
-            }
-            Ok(call)
-        }
-        Err(error) => {
-            // The client may correct its answers, so the call goes on waiting, and the state can be used again.
-            relay.inner.parked.put_back(id, call, cx, lifetime(cx));
-            cx.note_refusal(&error);
-            Err(error.into())
-        }
-    }
-}
-
-/// Returns how long a call waits for answers: as long as its state can be used.
-fn lifetime(cx: &Cx) -> Duration {
-    let state = Duration::from_millis(cx.snapshot().service.bounds().state_ttl_ms);
-    state.min(cx.snapshot().settings.question)
-}
-
-/// The data of an error that requires the user to open URLs.
-#[derive(Deserialize)]
-struct RequiredUrls {
-    elicitations: Vec<RawObject>,
-}
-
-/// Ends the round with the URLs that the user has to open before the call is repeated.
-fn require_urls(error: RpcError) -> Result<Outcome, RpcError> {
-    let Some(RequiredUrls { elicitations }) = error.data_as() else { return Err(error) };
-    let urls: Vec<_> = elicitations
-        .iter()
-        .enumerate()
-        // In the stateless era they have no id.
-        .map(|(at, params)| (url_key(at), params.without(&["elicitationId"])))
-        .collect();
-    let questions = urls.iter().map(|(key, params)| (key.as_str(), method::ELICITATION_CREATE, params));
-    match input_required(questions) {
-        Ok(result) => relayed(result, &RelayState::Urls(error)),
-        Err(_) => Err(error),
-    }
-}
-
-fn url_key(at: usize) -> String {
-    format!("url-{}", at + 1)
-}
-
-/// Returns whether the user has agreed to open all URLs that an error requires.
-fn pages_opened(cx: &Cx, error: &RpcError) -> Result<bool, RpcError> {
-    let count = error.data_as::<RequiredUrls>().map_or(0, |urls| urls.elicitations.len());
-    for at in 0..count {
-        let answer = offered_answer(cx, &url_key(at), method::ELICITATION_CREATE)?;
-        if !answer.decode::<ElicitResult>().is_ok_and(|answer| answer.action == ElicitAction::Accept) {
-            return Ok(false);
-        }
-    }
-    Ok(true)
-}
-
 /// Sends a call over the connection that it uses.
-async fn start(relay: &Relay, cx: &Cx, params: RawObject) -> Result<UpstreamCall, RpcError> {
-    start_as(relay, cx, (cx.method(), params), &upstream_capabilities(relay, cx)).await
+pub(super) async fn start(
+    relay: &Relay,
+    cx: &Cx,
+    params: RawObject,
+    tasks: TaskUse,
+) -> Result<UpstreamCall, RpcError> {
+    start_as(relay, cx, (cx.method(), params), &upstream_capabilities(relay, cx), tasks).await
 }
 
 /// Sends a request over the connection of a call, for a client with these capabilities.
@@ -374,6 +235,7 @@ async fn start_as(
     cx: &Cx,
     (method, params): (&str, RawObject),
     declared: &DeclaredCapabilities,
+    tasks: TaskUse,
 ) -> Result<UpstreamCall, RpcError> {
     let params = hops::pass(relay, cx, &params)?;
     let link = relay.inner.upstream.lease(cx, &declared.capabilities, relay.options.links).await?;
@@ -384,7 +246,7 @@ async fn start_as(
     if !link.connection.revision().has_method(&method) {
         return Err(RpcError::method_not_found(&method));
     }
-    let tasks = link.has_tasks().then(|| TaskFallback::of(relay, cx, &method)).flatten();
+    let tasks = link.has_session_tasks().then(|| SessionTaskCall::of(relay, cx, &method, tasks)).flatten();
     if tasks.is_some() {
         link.want_pushes();
     }
@@ -410,7 +272,7 @@ const OF_CONNECTION: [&str; 5] =
     ["progressToken", keys::PROTOCOL_VERSION, keys::CLIENT_INFO, keys::CLIENT_CAPABILITIES, keys::LOG_LEVEL];
 
 /// Returns the outcome of a call that was completed.
-fn complete(relay: &Relay, cx: &Cx, result: RawObject) -> Outcome {
+pub(super) fn complete(relay: &Relay, cx: &Cx, result: RawObject) -> Outcome {
     let foreign: &[&str] = match relay.inner.upstream.primary().connection.revision().is_stateless() {
         // Lowering the result would do the same, and decode all of it.
         true if cx.call().is_in_session() && result.get("resultType") == Some("\"complete\"") => {
@@ -447,7 +309,7 @@ pub(super) async fn ask_all(cx: &Cx, asked: &InputRequired) -> Result<Vec<(Box<s
     for question in &asked.requests {
         asking.push(Box::pin(async move {
             let params = with_key(cx, &question.key, &question.params);
-            Ok((question.key.clone(), cx.ask_raw(&question.method, &params).await?))
+            Ok((question.key.clone(), cx.ask_raw(&question.key, &question.method, &params).await?))
         }));
     }
     let mut answers = Vec::with_capacity(asking.len());
@@ -508,7 +370,7 @@ pub(super) fn failed(relay: &Relay, error: Error) -> Failure {
     }
 }
 
-fn replaced() -> RpcError {
+pub(super) fn replaced() -> RpcError {
     RpcError::invalid_params(
         "`requestState` is of another version of the server behind this one: start the call again",
     )

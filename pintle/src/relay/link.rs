@@ -27,7 +27,7 @@ use super::{
     },
     listeners::LinkListener,
     meta::without_meta,
-    session_task,
+    tasks::{polled, session},
     upstream::backend_name,
     upstream_call::{OpenQuestion, sending_to},
 };
@@ -51,7 +51,9 @@ pub(super) const MAX_SUBSCRIBE_WAIT: Duration = Duration::from_secs(5);
 pub(super) struct RelayLink {
     pub(super) connection: Connection,
     /// Whether calls of tools can become tasks of the session.
-    has_tasks: bool,
+    has_session_tasks: bool,
+    /// Whether they can become tasks of the extension.
+    has_task_extension: bool,
     log_levels: Arc<LogLevels>,
     calls: Arc<LinkCalls>,
     /// The lists that it has read, which may outlive it.
@@ -96,10 +98,12 @@ impl RelayLink {
         let (log_levels, forwarding, limiting) = (Arc::default(), Mutex::default(), Mutex::default());
         let (catalogue, usage) = (Arc::default(), LinkUsage::new());
         let (watched, watching) = (WatchedResources::default(), Mutex::default());
-        let has_tasks = session_task::has_tasks(&connection);
+        let (has_session_tasks, has_task_extension) =
+            (session::has_tasks(&connection), polled::has_tasks(&connection));
         Self {
             connection,
-            has_tasks,
+            has_session_tasks,
+            has_task_extension,
             log_levels,
             calls,
             catalogue,
@@ -211,8 +215,13 @@ impl RelayLink {
     }
 
     /// Whether calls of tools can become tasks of the session.
-    pub(super) fn has_tasks(&self) -> bool {
-        self.has_tasks
+    pub(super) fn has_session_tasks(&self) -> bool {
+        self.has_session_tasks
+    }
+
+    /// Whether calls of tools can become tasks of the extension.
+    pub(super) fn has_task_extension(&self) -> bool {
+        self.has_task_extension
     }
 
     /// Whether a call or a subscription uses the connection.

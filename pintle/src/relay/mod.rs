@@ -17,7 +17,6 @@
 
 mod attached;
 mod attempts;
-mod awaited_task;
 mod declared;
 mod forward;
 mod hops;
@@ -26,13 +25,13 @@ mod link_state;
 mod listeners;
 mod meta;
 mod parked;
-mod polled_task;
 mod pool;
 mod provider;
 mod question;
-mod session_task;
+mod rounds;
 mod slot;
 mod subscription;
+mod tasks;
 mod upstream;
 mod upstream_call;
 
@@ -55,6 +54,7 @@ use attached::ListHints;
 use declared::LastDeclared;
 use link_state::{catalogue::LinkCatalogue, watched::WatchedResources, watched_tasks::SharedTaskWatches};
 use parked::ParkedCalls;
+use tasks::own::OwnTasks;
 use upstream::{LinkOptions, LinkSharing, Upstream, backend_name};
 
 /// A server behind another one, which forwards calls to it. It is a [`Provider`](crate::server::Provider) of what that server offers:
@@ -87,6 +87,8 @@ struct RelayOptions {
     forwards_unlisted: bool,
     /// Whether its server has nothing else, and its instructions already.
     is_whole_server: bool,
+    /// Whether requests for the tasks of the relay itself reach it, so that it may have some.
+    answers_for_tasks: bool,
 }
 
 struct Inner {
@@ -102,6 +104,7 @@ struct Inner {
     /// The lists that any connection has seen last.
     known: LinkCatalogue,
     last_declared: LastDeclared,
+    tasks: OwnTasks,
 }
 
 impl Relay {
@@ -152,6 +155,7 @@ impl Relay {
             hints: ListHints::default(),
             known: LinkCatalogue::default(),
             last_declared: LastDeclared::default(),
+            tasks: OwnTasks::default(),
         };
         Self { inner: Arc::new(inner), options: RelayOptions::default() }
     }

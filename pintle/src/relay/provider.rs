@@ -14,7 +14,7 @@ use pintle_types::{
 use super::{
     Relay,
     attempts::Attempts,
-    forward::{failed, upstream_capabilities, upstream_params},
+    forward::{self, failed, upstream_capabilities, upstream_params},
     hops,
     link_state::catalogue::{ChangeMark, KnownList, lists_of},
     pool::Lease,
@@ -40,7 +40,8 @@ impl Provider for Relay {
     }
 
     fn capabilities(&self) -> ServerCapabilities {
-        let behind = self.inner.upstream.primary().connection.capabilities();
+        let mut behind = self.inner.upstream.primary().connection.capabilities();
+        self.declare_tasks(&mut behind);
         if self.options.is_whole_server {
             return behind;
         }
@@ -74,18 +75,23 @@ impl Provider for Relay {
     async fn list(&self, cx: Cx, list: ListKind, page: PageRequest) -> Result<ProviderPage, RequestError> {
         let first = page.cursor.is_none();
         match self.page(&cx, list, page.cursor).await {
-            Ok((read, link, requested)) => {
+            Ok((mut read, link, requested)) => {
                 self.inner.upstream.recovered();
                 if first && read.cursor.is_none() {
                     self.learn(&link, list, &read.entries, requested);
                 }
+                self.offer_tasks(&cx, list, &mut read.entries);
                 Ok(read)
             }
             // Refused: it is the answer.
             Err(PageError::Refused(error)) => Err(error.into()),
             Err(PageError::Unreachable(error)) => {
                 match self.last_list(&cx, list).filter(|_| first && !self.inner.upstream.is_long_down()) {
-                    Some(known) => Ok(ProviderPage::new(known.entries.clone())),
+                    Some(known) => {
+                        let mut known = known.entries.clone();
+                        self.offer_tasks(&cx, list, &mut known);
+                        Ok(ProviderPage::new(known))
+                    }
                     None => Err(error.into()),
                 }
             }
@@ -118,7 +124,13 @@ impl Provider for Relay {
     }
 
     async fn handle(&self, cx: Cx) -> Outcome {
-        self.forward(cx).await
+        if cx.method().starts_with("tasks/") {
+            // Boxed, because its future is large and few requests need it.
+            return Box::pin(self.handle_task_request(cx)).await;
+        }
+        let mut relay = self.clone();
+        relay.options.answers_for_tasks = true;
+        forward::forward(&relay, &cx).await
     }
 
     fn handles_any_method(&self) -> bool {
@@ -159,7 +171,9 @@ impl Provider for Relay {
     }
 
     async fn subscribe(&self, cx: Cx, uris: Vec<String>) -> Result<ProviderSubscription, RequestError> {
-        Ok(self.subscribe_for(&cx, uris).await?)
+        let mut subscription = self.subscribe_for(&cx, uris).await?;
+        self.granted_own_tasks(&cx).into_iter().for_each(|id| subscription.grant_task(id));
+        Ok(subscription)
     }
 
     async fn unsubscribe(&self, cx: Cx, uri: String) {
@@ -287,7 +301,11 @@ impl Relay {
 
     /// Returns the entry of a name or URI. Lists that may have changed are read again, at most once a second for names that they
     /// do not have, and if no change would be heard of.
-    async fn look_up(&self, cx: &Cx, target: &Target<'_>) -> Result<Option<ProvidedEntry>, RpcError> {
+    pub(super) async fn look_up(
+        &self,
+        cx: &Cx,
+        target: &Target<'_>,
+    ) -> Result<Option<ProvidedEntry>, RpcError> {
         let capabilities = &upstream_capabilities(self, cx).capabilities;
         let link = self.inner.upstream.lease_for_lists(cx, capabilities, self.options.links).await?;
         link.want_pushes();

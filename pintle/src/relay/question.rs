@@ -4,6 +4,7 @@ use std::{
     collections::BTreeMap,
     future::{Future, poll_fn},
     pin::{Pin, pin},
+    sync::Arc,
     task::{Context, Poll},
 };
 
@@ -22,17 +23,30 @@ use crate::{question_key, server::Cx};
 
 /// Questions that are being asked at the same time.
 #[derive(Default)]
-pub(super) struct RunningQuestions(Vec<Pin<Box<dyn Future<Output = ()> + Send>>>);
+pub(super) struct RunningQuestions {
+    /// Those without an answer, by key.
+    running: Vec<(Arc<str>, Pin<Box<dyn Future<Output = ()> + Send>>)>,
+    /// The number of questions so far.
+    asked: u64,
+}
 
 impl RunningQuestions {
-    /// Asks the client of a session a question, and returns its answer to the server behind.
+    /// Asks the client of a session, or of a task, a question, and returns its answer to the server behind.
     pub(super) fn ask(&mut self, cx: &Cx, question: OpenQuestion) {
-        let cx = cx.clone();
-        self.0.push(Box::pin(async move {
+        self.asked += 1;
+        let is_free = |key: &Arc<str>| self.running.iter().all(|(other, _)| other != key);
+        let key = question.question.key.clone().filter(is_free);
+        let key = key.unwrap_or_else(|| format!("question-{}", self.asked).into());
+        let (cx, known_as) = (cx.clone(), key.clone());
+        let asking = Box::pin(async move {
             let OpenQuestion { question, mut answer } = question;
-            let params = with_task(&cx, without_key(&cx, &question.params));
+            let mut params = with_task(&cx, without_key(&cx, &question.params));
+            if !cx.call().is_in_session() {
+                // In the stateless era a page has no id.
+                params = params.without(&["elicitationId"]);
+            }
             let answered = {
-                let mut asking = pin!(cx.ask_raw(&question.method, &params));
+                let mut asking = pin!(cx.ask_raw(&key, &question.method, &params));
                 let mut withdrawn = pin!(answer.closed());
                 poll_fn(|task| match withdrawn.as_mut().poll(task) {
                     Poll::Ready(()) => Poll::Ready(None),
@@ -43,12 +57,13 @@ impl RunningQuestions {
             if let Some(answered) = answered {
                 let _ = answer.send(answered.map_err(|error| refusal(&question.method, error)));
             }
-        }));
+        });
+        self.running.push((known_as, asking));
     }
 
     /// Polls all questions. The tasks of those that wait are woken.
     pub(super) fn poll(&mut self, task: &mut Context<'_>) {
-        self.0.retain_mut(|asking| asking.as_mut().poll(task).is_pending());
+        self.running.retain_mut(|(_, asking)| asking.as_mut().poll(task).is_pending());
     }
 }
 

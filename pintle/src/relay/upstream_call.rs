@@ -11,7 +11,12 @@ use pintle_proto::http::MCP_NAME;
 use pintle_types::{RawObject, RpcError, method};
 use tokio::sync::{mpsc, oneshot};
 
-use super::{link::EnteredCall, link_state::log_levels::LevelGuard, pool::Lease, session_task::TaskFallback};
+use super::{
+    link::EnteredCall,
+    link_state::log_levels::LevelGuard,
+    pool::Lease,
+    tasks::session::{SessionTaskCall, TaskReport},
+};
 use crate::{
     Result,
     client::{CallNotification, Forward, RawHandler, RawQuestion},
@@ -25,21 +30,29 @@ const NOTIFICATIONS: usize = 1280;
 /// once, and most calls have none.
 const QUESTIONS: usize = 16;
 
-/// The notifications of a call that have arrived. They are queued while its result is polled.
+/// The notifications of a call that have arrived, and the reports of its task. They are queued while its result is polled.
 #[derive(Clone, Default)]
-struct Notifications(Arc<Mutex<VecDeque<CallNotification>>>);
+struct Notifications(Arc<Mutex<VecDeque<ArrivedReport>>>);
+
+enum ArrivedReport {
+    Notification(CallNotification),
+    Task(TaskReport),
+}
 
 impl Notifications {
     /// Adds one, unless the queue is full.
-    fn push(&self, notification: CallNotification) {
+    fn push(&self, report: ArrivedReport) {
         let mut queue = lock(&self.0);
         if queue.len() < NOTIFICATIONS {
-            queue.push_back(notification);
+            queue.push_back(report);
         }
     }
 
-    fn pop(&self) -> Option<CallNotification> {
-        lock(&self.0).pop_front()
+    fn pop(&self) -> Option<CallProgress> {
+        Some(match lock(&self.0).pop_front()? {
+            ArrivedReport::Notification(notification) => CallProgress::Notification(notification),
+            ArrivedReport::Task(report) => CallProgress::Task(report),
+        })
     }
 }
 
@@ -80,6 +93,7 @@ pub(super) struct OpenQuestion {
 /// The next event of a call.
 pub(super) enum CallProgress {
     Notification(CallNotification),
+    Task(TaskReport),
     Question(OpenQuestion),
     Done(Result<RawObject>),
 }
@@ -98,16 +112,22 @@ impl UpstreamCall {
             method: method.into(),
             params,
             capabilities,
-            progress: cx.wants_progress(),
+            // The progress of a call that goes on as a task is its status.
+            progress: cx.wants_progress() || cx.is_detached(),
             log_level: cx.peer().log_level,
             headers: param_headers(cx),
             questions: ask.map_or_else(refusing, sending_to),
         };
         let (connection, queue) = (link.connection.clone(), notifications.clone());
         let result = Box::pin(async move {
-            let notify = move |notification| queue.push(notification);
-            match tasks {
-                Some(tasks) => Box::pin(tasks.call(&connection, forward, notify)).await,
+            let reports = tasks.is_some().then(|| queue.clone());
+            let notify = move |notification| queue.push(ArrivedReport::Notification(notification));
+            match tasks.zip(reports) {
+                Some((tasks, reports)) => {
+                    let report = move |report| reports.push(ArrivedReport::Task(report));
+                    // Boxed, because its future is large and few calls need it.
+                    Box::pin(tasks.call(&connection, forward, notify, report)).await
+                }
                 None => connection.forward(forward, notify).await,
             }
         });
@@ -120,17 +140,17 @@ impl UpstreamCall {
     }
 
     pub(super) fn poll_next(&mut self, task: &mut Context<'_>) -> Poll<CallProgress> {
-        if let Some(notification) = self.notifications.pop() {
-            return Poll::Ready(CallProgress::Notification(notification));
+        if let Some(arrived) = self.notifications.pop() {
+            return Poll::Ready(arrived);
         }
         // Polling it queues the notifications that have arrived.
         let result = self.result.as_mut().poll(task);
-        if let Some(notification) = self.notifications.pop() {
+        if let Some(arrived) = self.notifications.pop() {
             if let Poll::Ready(result) = result {
                 self.is_done = true;
                 self.result = Box::pin(std::future::ready(result));
             }
-            return Poll::Ready(CallProgress::Notification(notification));
+            return Poll::Ready(arrived);
         }
         if let Poll::Ready(result) = result {
             self.is_done = true;
@@ -155,8 +175,8 @@ pub(super) struct UpstreamRequest<'a> {
     pub(super) capabilities: RawObject,
     /// The level of log messages that it wants of a server with sessions.
     pub(super) logs: Option<LevelGuard>,
-    /// How it becomes a task, if its tool has to be called as one.
-    pub(super) tasks: Option<TaskFallback>,
+    /// How it becomes a task of the server, if it may.
+    pub(super) tasks: Option<SessionTaskCall>,
     pub(super) cx: &'a Cx,
 }
 

@@ -365,6 +365,7 @@ fn provided(cx: &Cx) -> HandlerFuture {
         if let Err(refused) = provided_mirrored(&cx, &entry) {
             return refused;
         }
+        cx.set_provider(number);
         let used = provider.clone();
         let handling = admission.run(&cx, |cx| match used.claims_state() && cx.call().returned() {
             true => run_claimed(&cx, move |cx| used.handle(cx)),

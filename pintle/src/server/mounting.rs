@@ -366,7 +366,8 @@ impl Provider for Server {
         {
             return Outcome::Failed(error);
         }
-        run(&cx.mounted(Mounted::new(self, snapshot))).await
+        let mounted = Mounted::handling(self, snapshot, &cx);
+        run(&cx.mounted(mounted)).await
     }
 
     fn handles_any_method(&self) -> bool {

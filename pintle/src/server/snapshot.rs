@@ -20,7 +20,7 @@ use crate::{
         Cx, ListKind, MemoryReplayGuard, Next, ReplayGuard, StateKeys,
         call::{
             cx::{
-                detached::{Detacher, Interceptor, OuterTask},
+                detached::{Detacher, Interceptor, OuterTask, TaskHolder},
                 outgoing::AroundOutgoing,
             },
             run::Start,
@@ -55,8 +55,8 @@ pub(crate) struct Snapshot {
     pub(crate) dispatch: fn(&Cx) -> Start,
     /// Returns the innermost part of the layers: the handler.
     pub(crate) innermost: fn() -> Next,
-    /// Returns what gives a task of a mounted server the id that it has for clients.
-    pub(crate) outer_task: fn(&Cx) -> OuterTask,
+    /// Returns what gives a task of a mounted server, or of a provider, the id that it has for clients.
+    pub(crate) outer_task: fn(&Cx, TaskHolder) -> OuterTask,
     /// The layers around every call, if there are any.
     pub(crate) layered: Option<Next>,
     /// Errors of registrations, reported by `check` and `serve`.

@@ -105,6 +105,27 @@ impl Tasks {
     }
 }
 
+impl Tasks {
+    /// Returns what runs the tasks.
+    pub(super) fn into_host(self) -> TaskHost {
+        let Self { store, quota, ttl, max_ttl, poll, lease } = self;
+        TaskHost::new(store, quota, (ttl, max_ttl), (poll, lease))
+    }
+
+    /// Returns the capability of the revision that has tasks of its own.
+    pub(crate) fn session_capability() -> ServerTasksCapability {
+        let mut tools = ToolTasks::new();
+        tools.call = Some(JsonObject::new());
+        let mut requests = ServerTaskRequests::new();
+        requests.tools = Some(tools);
+        let mut tasks = ServerTasksCapability::new();
+        tasks.list = Some(JsonObject::new());
+        tasks.cancel = Some(JsonObject::new());
+        tasks.requests = Some(requests);
+        tasks
+    }
+}
+
 impl Default for Tasks {
     fn default() -> Self {
         Self::new()
@@ -117,9 +138,8 @@ impl ProtocolExtension for Tasks {
     }
 
     fn install(self, installation: Installation) -> Installation {
-        let Self { store, quota, ttl, max_ttl, poll, lease } = self;
-        let is_durable = store.is_durable();
-        let host = Arc::new(TaskHost::new(store, quota, (ttl, max_ttl), (poll, lease)));
+        let host = Arc::new(self.into_host());
+        let is_durable = host.store.is_durable();
         let (got, updated, cancelled, waited, listed) =
             (host.clone(), host.clone(), host.clone(), host.clone(), host.clone());
         let (granting, deciding, detaching, starting) = (host.clone(), host.clone(), host.clone(), host);
@@ -137,7 +157,7 @@ impl ProtocolExtension for Tasks {
                 let ids = ids.filter(|id| id.as_str().is_some_and(|id| granting.may_watch(id, principal)));
                 Some(ids.cloned().collect())
             })
-            .capabilities(|can| can.tasks = Some(session_capability()))
+            .capabilities(|can| can.tasks = Some(Self::session_capability()))
             .intercept_tools(move |cx, tool| decide(&deciding, cx, tool))
             .takes_detached(move |cx| {
                 let ttl = match cx.peer().revision.is_stateless() {
@@ -157,19 +177,6 @@ impl ProtocolExtension for Tasks {
 /// The fault of a server whose tasks outlive its keys.
 const UNOPENABLE: &str = "the tasks are kept in a store that outlives the process, but the keys that seal them do not: set them with \
                           `Server::state_keys`";
-
-/// Returns the capability of the revision that has tasks of its own.
-fn session_capability() -> ServerTasksCapability {
-    let mut tools = ToolTasks::new();
-    tools.call = Some(JsonObject::new());
-    let mut requests = ServerTaskRequests::new();
-    requests.tools = Some(tools);
-    let mut tasks = ServerTasksCapability::new();
-    tasks.list = Some(JsonObject::new());
-    tasks.cancel = Some(JsonObject::new());
-    tasks.requests = Some(requests);
-    tasks
-}
 
 /// Returns what the client of a session requests of a call that is to be a task; `None` if it is not to be one.
 fn requested(cx: &Cx) -> Option<TaskMetadata> {

@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashMap,
+    fmt,
     future::{Future as _, poll_fn},
     io,
     pin::{Pin, pin},
@@ -56,6 +57,17 @@ pub(super) struct TaskHost {
     pub(super) renewed: AtomicU64,
     pub(super) is_sweeping: AtomicBool,
     pub(super) is_kept: AtomicBool,
+    /// Notifies the clients that watch a task, if it is not one of the server itself.
+    tell: Option<TellingClients>,
+}
+
+/// A function that notifies clients of a task.
+struct TellingClients(Box<dyn Fn(Notice) + Send + Sync>);
+
+impl fmt::Debug for TellingClients {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TellingClients")
+    }
 }
 
 impl TaskHost {
@@ -79,7 +91,20 @@ impl TaskHost {
             renewed: AtomicU64::new(0),
             is_sweeping: AtomicBool::new(false),
             is_kept: AtomicBool::new(false),
+            tell: None,
         }
+    }
+
+    /// Has clients notified with this function. The tasks are not those of the server itself.
+    #[cfg(feature = "client")]
+    pub(super) fn telling(mut self, tell: impl Fn(Notice) + Send + Sync + 'static) -> Self {
+        self.tell = Some(TellingClients(Box::new(tell)));
+        self
+    }
+
+    /// Returns whether the tasks are those of a provider, and not of the server itself.
+    pub(super) fn is_of_provider(&self) -> bool {
+        self.tell.is_some()
     }
 
     /// Returns the time of the store, in milliseconds of the Unix epoch.
@@ -245,6 +270,10 @@ impl TaskHost {
                     task.report(progress_text(done, total, message), self.now());
                     Saved::Stored
                 }
+                Step::Event(DetachedEvent::Status { message }) => {
+                    task.report(message, self.now());
+                    Saved::Stored
+                }
                 Step::Event(DetachedEvent::Checkpoint(checkpoint)) => {
                     self.checkpoint(&cx, &task, checkpoint).await
                 }
@@ -307,7 +336,10 @@ impl TaskHost {
         let notice = Notice::new(FILTER_MEMBER, method::tasks_extension::NOTIFICATIONS_TASKS, params)
             .about_task(id)
             .visible_to(move |caller| is_visible_to(&owner, caller));
-        server.tell(notice);
+        match &self.tell {
+            Some(TellingClients(tell)) => tell(notice),
+            None => server.tell(notice),
+        }
     }
 }
 

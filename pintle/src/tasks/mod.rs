@@ -33,6 +33,8 @@ mod owner;
 mod polling;
 #[cfg(feature = "server")]
 mod printed_record;
+#[cfg(all(feature = "server", feature = "client"))]
+mod provided;
 #[cfg(feature = "server")]
 mod random;
 #[cfg(feature = "server")]
@@ -54,6 +56,8 @@ pub use handle::{TaskHandle, TaskState};
 pub use memory::MemoryTaskStore;
 #[cfg(feature = "client")]
 pub use polling::TaskPolling;
+#[cfg(all(feature = "server", feature = "client"))]
+pub(crate) use provided::ProvidedTasks;
 #[cfg(feature = "server")]
 pub use store::{StoredTask, TaskFuture, TaskQuota, TaskStore, Updated};
 

@@ -4,7 +4,10 @@ use std::{
     time::Duration,
 };
 
-use pintle_types::{RawObject, schema::Tool};
+use pintle_types::{
+    RawObject,
+    schema::{TaskSupport, Tool},
+};
 use pintle_uri::Template;
 use tokio::time::Instant;
 
@@ -247,6 +250,14 @@ impl LinkCatalogue {
     pub(in crate::relay) fn tool(&self, name: &str) -> Option<Tool> {
         let tools = self.last(ListKind::Tools)?;
         tools.entries.get(*tools.by_key.get(name)?)?.decode().ok()
+    }
+
+    /// Returns whether the tool with this name may run as a task, as far as the server says; `None` if it is not known.
+    pub(in crate::relay) fn task_support(&self, name: &str) -> Option<Option<TaskSupport>> {
+        let tools = self.last(ListKind::Tools)?;
+        let tool = tools.entries.get(*tools.by_key.get(name)?)?;
+        let execution: Option<RawObject> = tool.decode_member("execution").ok().flatten();
+        Some(execution.and_then(|execution| execution.decode_member("taskSupport").ok().flatten()))
     }
 
     fn lock(&self) -> MutexGuard<'_, ListStates> {

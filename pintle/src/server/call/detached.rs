@@ -38,6 +38,11 @@ pub enum DetachedEvent {
         /// A text for the user.
         message: Option<String>,
     },
+    /// The status of the call has changed, as another server that it was passed on to has it.
+    Status {
+        /// A text for the user.
+        message: String,
+    },
     /// The handler waits until its [record](crate::server::Cx::record) is stored: before and after an action that it does
     /// [once](crate::server::Cx::once).
     Checkpoint(Checkpoint),
@@ -148,6 +153,14 @@ impl DetachedEvents {
     pub(crate) fn report(&self, done: f64, total: Option<f64>, message: Option<&str>) {
         let mut state = self.lock();
         state.progress = Some(DetachedEvent::Progress { done, total, message: message.map(str::to_owned) });
+        wake(state);
+    }
+
+    /// Sets the status, in place of a report that was not received yet.
+    #[cfg(feature = "client")]
+    pub(crate) fn set_status(&self, message: String) {
+        let mut state = self.lock();
+        state.progress = Some(DetachedEvent::Status { message });
         wake(state);
     }
 

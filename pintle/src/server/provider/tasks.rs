@@ -17,7 +17,10 @@ use super::{
 };
 use crate::server::{
     Cx, Principal,
-    call::{cx::detached::OuterTask, run::HandlerFuture},
+    call::{
+        cx::detached::{OuterTask, TaskHolder},
+        run::HandlerFuture,
+    },
     catalogue::{custom::CustomMethod, lists, source::PagePosition},
 };
 
@@ -67,13 +70,16 @@ pub(crate) fn readdressed(
     outcome
 }
 
-/// Returns what a task of the mounted server that handles a call is for clients of the outermost one. A call that is detached passes no
-/// provider on its way out.
-pub(crate) fn outer_task(cx: &Cx) -> OuterTask {
+/// Returns what a task of the mounted server that handles a call, or of its provider, is for clients of the outermost one. A call that is
+/// detached passes no provider on its way out.
+pub(crate) fn outer_task(cx: &Cx, holder: TaskHolder) -> OuterTask {
     let caller = Arc::new(TaskCaller::of(cx));
-    let hops = cx.mounts().map_while(|(server, outer)| {
-        let position = outer.providers.iter().position(|known| known.provider.contains(server.key()))?;
-        Some((position, outer.providers.get(position)?.provider.name().into_owned()))
+    let of_provider = cx.provider().filter(|_| holder == TaskHolder::Provider);
+    let of_provider = of_provider.map(|number| (number, &**cx.snapshot()));
+    // Clients know the tasks of a server that is another one by the ids that they have there.
+    let hops = of_provider.into_iter().chain(cx.mounts()).filter_map(|(number, outer)| {
+        let provider = &outer.providers.get(number)?.provider;
+        (!provider.is_whole_server()).then(|| (number, provider.name().into_owned()))
     });
     let hops: Arc<[(usize, String)]> = hops.collect();
     let (known, way) = (caller.clone(), hops.clone());
@@ -84,6 +90,12 @@ pub(crate) fn outer_task(cx: &Cx) -> OuterTask {
             })
         }),
         readdress: Box::new(move |outcome| {
+            if hops.is_empty()
+                && let Outcome::Complete(body) = &outcome
+                && let Some(id) = nested_task_id(body)
+            {
+                StartedTasks::note(&caller, &id);
+            }
             hops.iter().fold(outcome, |outcome, (number, backend)| match outcome {
                 Outcome::Complete(body) => outer(&caller, *number, backend, body),
                 outcome => outcome,

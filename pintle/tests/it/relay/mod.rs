@@ -21,5 +21,4 @@ mod several;
 mod stream_pauses;
 mod tasks;
 mod translated;
-mod watched_tasks;
 mod world;

@@ -130,12 +130,12 @@ impl DetachRequest {
         }
     }
 
-    /// Has the call taken over with what layers and mounts have made of it. A task of a mounted server gets the id for clients of the
-    /// outermost one.
-    pub(super) fn within(self, edited: Arc<Edited>, outer: Option<OuterTask>) -> Self {
+    /// Has the call taken over with what layers and mounts have made of it. A task of a mounted server, or of a provider, gets the id for
+    /// clients of the outermost one.
+    pub(super) fn within(self, edited: Option<Arc<Edited>>, outer: Option<OuterTask>) -> Self {
         let Self { adopt, always } = self;
         let adopt: Adopt = Box::new(move |call| {
-            let cx = Cx(call.cx.0.clone(), Some(edited));
+            let cx = Cx(call.cx.0.clone(), edited);
             let Some(OuterTask { naming, readdress }) = outer else {
                 return adopt(DetachedCall { cx, ..call });
             };
@@ -177,7 +177,17 @@ impl fmt::Debug for DetachRequest {
     }
 }
 
-/// A task of a mounted server, as clients of the outermost one see it.
+/// Who has the task that a call becomes.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum TaskHolder {
+    /// The server that handles the call, mounted or not.
+    Server,
+    /// The provider of that server that handles it.
+    #[cfg_attr(not(feature = "client"), expect(dead_code, reason = "only relays have tasks of their own"))]
+    Provider,
+}
+
+/// A task of a mounted server, or of a provider, as clients of the outermost one see it.
 pub(crate) struct OuterTask {
     /// Returns the id for them.
     pub(crate) naming: TaskNaming,
@@ -283,7 +293,12 @@ impl Cx {
         if !self.request_detach(DetachRequest { adopt, always: true }) {
             return false;
         }
-        // The handler is taken over when it waits.
+        self.wait_to_be_taken_over().await;
+        true
+    }
+
+    /// Waits once: a handler is taken over when it waits.
+    pub(super) async fn wait_to_be_taken_over(&self) {
         let mut waited = false;
         poll_fn(|task| {
             if std::mem::replace(&mut waited, true) {
@@ -293,7 +308,6 @@ impl Cx {
             Poll::Pending
         })
         .await;
-        true
     }
 
     /// Sends the client of a session a question of another call, and returns its answer, not decoded. For a call that waits for that

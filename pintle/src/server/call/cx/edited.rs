@@ -77,7 +77,7 @@ impl Cx {
     }
 
     /// Returns the call as the server of the connection sees it, with what its layers have made of it.
-    pub(super) fn unmounted(self) -> Self {
+    pub(crate) fn unmounted(self) -> Self {
         self.edit(|edited| edited.mounted = None)
     }
 

@@ -16,7 +16,7 @@ use std::{
     fmt,
     sync::{
         Arc, Mutex, OnceLock,
-        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering},
     },
     task::Waker,
     time::Duration,
@@ -36,7 +36,7 @@ use tokio::sync::Notify;
 pub use self::target::Target;
 
 use self::{
-    detached::{Adopt, DetachRequest, Detaching},
+    detached::{Adopt, DetachRequest, Detaching, OuterTask, TaskHolder},
     edited::Edited,
     notifications::HeldNotifications,
 };
@@ -80,6 +80,8 @@ struct CallState {
     parked: AtomicBool,
     /// Whether a mounted server has answered with what has passed the mounts before.
     has_passed_mounts: AtomicBool,
+    /// One more than the number of the provider that handles the call, of the innermost server that it has come to; 0 if none does.
+    provider: AtomicUsize,
     /// The waker of the task that polls the handler, woken when `parked` is set.
     waker: Mutex<Option<Waker>>,
     /// Notified when the call is over: tasks that wait for an answer get none.
@@ -118,11 +120,20 @@ pub(crate) struct Mounted {
     snapshot: Arc<Snapshot>,
     /// The mounted server that this one is mounted in, if it is not that of the connection.
     outer: Option<Arc<Self>>,
+    /// The number of the provider that it is, or is in, of the one that it is mounted in, if it handles the call.
+    number: Option<usize>,
 }
 
 impl Mounted {
     pub(crate) fn new(server: &Server, snapshot: Arc<Snapshot>) -> Self {
-        Self { server: server.clone(), snapshot, outer: None }
+        Self { server: server.clone(), snapshot, outer: None, number: None }
+    }
+
+    /// Creates that of a server that handles a call, as the provider that the call has come to.
+    pub(crate) fn handling(server: &Server, snapshot: Arc<Snapshot>, cx: &Cx) -> Self {
+        // From here on, the providers are those of this server.
+        let number = cx.0.provider.swap(0, Ordering::Relaxed).checked_sub(1);
+        Self { number, ..Self::new(server, snapshot) }
     }
 }
 
@@ -155,6 +166,7 @@ impl Cx {
             sink,
             parked: AtomicBool::new(false),
             has_passed_mounts: AtomicBool::new(false),
+            provider: AtomicUsize::new(0),
             waker: Mutex::default(),
             over: Notify::new(),
             is_over: AtomicBool::new(false),
@@ -238,12 +250,15 @@ impl Cx {
 
     /// Has the call go on after its response. Returns `false` if it does already.
     pub(crate) fn request_detach(&self, request: DetachRequest) -> bool {
-        let mut request = Some(match &self.1 {
-            Some(edited) => {
-                let outer = self.is_mounted().then(|| (self.snapshot().outer_task)(self));
-                request.within(edited.clone(), outer)
-            }
-            None => request,
+        let outer = self.is_mounted().then(|| (self.snapshot().outer_task)(self, TaskHolder::Server));
+        self.request_detach_as(request, outer)
+    }
+
+    /// Has the call go on after its response, as a task that is this one for clients.
+    fn request_detach_as(&self, request: DetachRequest, outer: Option<OuterTask>) -> bool {
+        let mut request = Some(match (&self.1, outer) {
+            (None, None) => request,
+            (edited, outer) => request.within(edited.clone(), outer),
         });
         self.0.detaching.get_or_init(|| {
             let session = self.0.sink.session().cloned();
@@ -321,6 +336,22 @@ impl Cx {
         if self.is_mounted() {
             self.0.has_passed_mounts.store(true, Ordering::Relaxed);
         }
+    }
+
+    /// Notes that the result of the call has the names that clients of the outermost server see, whatever provider has answered.
+    #[cfg(feature = "client")]
+    pub(crate) fn set_passed_mounts(&self) {
+        self.0.has_passed_mounts.store(true, Ordering::Relaxed);
+    }
+
+    /// Notes that a provider of the server handles the call.
+    pub(crate) fn set_provider(&self, number: usize) {
+        self.0.provider.store(number + 1, Ordering::Relaxed);
+    }
+
+    /// Returns the number of the provider of the server that handles the call, if one does.
+    pub(crate) fn provider(&self) -> Option<usize> {
+        self.0.provider.load(Ordering::Relaxed).checked_sub(1)
     }
 
     /// Returns whether the result of the call has the names that clients of the outermost server see.
@@ -451,12 +482,13 @@ impl Cx {
         self.mount().map_or(&self.0.snapshot, |mounted| &mounted.snapshot)
     }
 
-    /// Returns the mounted servers that the call is in, the innermost first, each with the snapshot of the one that it is mounted in.
-    pub(crate) fn mounts(&self) -> impl Iterator<Item = (&Server, &Snapshot)> {
+    /// Returns the mounted servers that handle the call, the innermost first: the number of each among the providers of the one that it
+    /// is mounted in, and the snapshot of that.
+    pub(crate) fn mounts(&self) -> impl Iterator<Item = (usize, &Snapshot)> {
         let mounts = std::iter::successors(self.mount(), |mounted| mounted.outer.as_deref());
-        mounts.map(|mounted| {
+        mounts.map_while(|mounted| {
             let outer = mounted.outer.as_ref().map_or(&self.0.snapshot, |outer| &outer.snapshot);
-            (&mounted.server, &**outer)
+            Some((mounted.number?, &**outer))
         })
     }
 

@@ -1,4 +1,4 @@
-//! Tasks of a server without sessions, for clients with a session.
+//! Tasks of a server without sessions, for clients with a session: the relay polls them to their end.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
@@ -10,24 +10,34 @@ use pintle_types::{
 use serde_json::{Map, json};
 use tokio::time::sleep;
 
-use super::{
-    Relay,
-    awaited_task::AwaitedTask,
-    declared::DeclaredCapabilities,
-    forward::{Failure, ask_all, call_as, read_questions},
+use super::{awaited::AwaitedTask, status_text};
+use crate::{
+    Connection,
+    relay::{
+        Relay,
+        declared::DeclaredCapabilities,
+        forward::{Failure, ask_all, call_as, read_questions},
+    },
+    server::Cx,
 };
-use crate::server::Cx;
 
 /// The `resultType` of a call that became a task, as JSON.
-pub(super) const RESULT_TYPE: &str = "\"task\"";
+pub(in crate::relay) const RESULT_TYPE: &str = "\"task\"";
 
 /// The limits of the interval between two polls, and the interval if the server recommends none.
 const MIN_INTERVAL: Duration = Duration::from_millis(100);
 const MAX_INTERVAL: Duration = Duration::from_secs(60);
 const USUAL_INTERVAL: Duration = Duration::from_secs(1);
 
+/// Returns whether a server has tasks of the extension.
+pub(in crate::relay) fn has_tasks(connection: &Connection) -> bool {
+    let extensions = connection.capabilities().extensions;
+    connection.revision().is_stateless()
+        && extensions.is_some_and(|names| names.contains_key(tasks_extension::NAME))
+}
+
 /// Returns whether a call failed because its tool runs as a task only.
-pub(super) fn is_needed(error: &RpcError, declared: &ClientCapabilities) -> bool {
+pub(in crate::relay) fn is_needed(error: &RpcError, declared: &ClientCapabilities) -> bool {
     let has_tasks = |can: &ClientCapabilities| {
         can.extensions.as_ref().is_some_and(|names| names.contains_key(tasks_extension::NAME))
     };
@@ -39,14 +49,14 @@ pub(super) fn is_needed(error: &RpcError, declared: &ClientCapabilities) -> bool
 }
 
 /// Declares that tasks are supported too.
-pub(super) fn declare(capabilities: &ClientCapabilities) -> Arc<DeclaredCapabilities> {
+pub(in crate::relay) fn declare(capabilities: &ClientCapabilities) -> Arc<DeclaredCapabilities> {
     let mut capabilities = capabilities.clone();
     capabilities.extensions.get_or_insert_default().insert(tasks_extension::NAME.to_owned(), json!({}));
     DeclaredCapabilities::new(capabilities)
 }
 
 /// Polls a task to its end, and returns the result of the call. Its questions are asked.
-pub(super) async fn result(
+pub(in crate::relay) async fn result(
     relay: &Relay,
     cx: &Cx,
     capabilities: &ClientCapabilities,
@@ -61,8 +71,12 @@ pub(super) async fn result(
     let connection = relay.inner.upstream.live_primary().await?.connection.clone();
     let mut task = AwaitedTask::new(connection, state.task_id.clone(), declared.printed.clone());
     let params = |id: &str| RawObject::from_serialize(&json!({ "taskId": id }));
-    let mut answered = HashSet::new();
+    let (mut answered, mut reported) = (HashSet::new(), None);
     loop {
+        if state.status_message.is_some() && state.status_message != reported {
+            reported.clone_from(&state.status_message);
+            cx.report_status(status_text(reported.as_deref().unwrap_or_default()));
+        }
         if state.status.is_terminal() {
             task.is_over = true;
             return Ok(ended(relay, &printed, state)?);
@@ -107,7 +121,7 @@ fn ended(relay: &Relay, printed: &RawObject, state: DetailedTask) -> Result<RawO
 }
 
 /// Returns the interval between two polls that a server recommends, within limits.
-fn interval(millis: Option<i64>) -> Duration {
+pub(super) fn interval(millis: Option<i64>) -> Duration {
     let recommended = millis.and_then(|millis| u64::try_from(millis).ok()).map(Duration::from_millis);
     recommended.unwrap_or(USUAL_INTERVAL).clamp(MIN_INTERVAL, MAX_INTERVAL)
 }

@@ -1,25 +1,21 @@
 //! Tasks of several servers behind one: their ids are those of the server in front, for their callers alone.
 
-use std::{borrow::Cow, time::Duration};
+use std::time::Duration;
 
 use pintle::{
     Server,
-    server::{
-        Caller, Cx, ListKind, Mount, Outcome, PageRequest, ProvidedEntry, Provider, ProviderPage,
-        RequestError, Scope, Target, ToolError, tool,
-    },
+    server::{Caller, Cx, Mount, ToolError, tool},
     tasks::Tasks,
-    types::{
-        JsonObject, RawObject,
-        schema::{ServerCapabilities, ServerTasksCapability, Tool, ToolsCapability},
-    },
 };
 use serde_json::{Value, json};
 
-use super::world::{self, ERAS};
-use crate::support::{
-    eras::{ALL, Client, R4, R5, WITH_FORMS},
-    line_client::Raw,
+use crate::{
+    relay::world::{self, ERAS},
+    support::{
+        eras::{ALL, Client, R4, R5, WITH_FORMS},
+        line_client::Raw,
+        task_provider::TaskProvider,
+    },
 };
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -239,52 +235,20 @@ async fn principals_who_are_one_client_behind_a_relay_list_their_own_tasks() {
 }
 
 /// A provider whose every call is a task with an id of its choice, and which says what it is asked for.
-struct Hostile {
-    name: &'static str,
-}
-
-impl Provider for Hostile {
-    fn name(&self) -> Cow<'_, str> {
-        self.name.into()
-    }
-
-    fn capabilities(&self) -> ServerCapabilities {
-        let mut capabilities = ServerCapabilities::default();
-        capabilities.tools = Some(ToolsCapability::default());
-        // It does not say that it lists them.
-        capabilities.tasks = Some(ServerTasksCapability::new());
-        capabilities.extensions = json!({"io.modelcontextprotocol/tasks": {}}).as_object().cloned();
-        capabilities
-    }
-
-    async fn list(&self, _: Cx, _: ListKind, _: PageRequest) -> Result<ProviderPage, RequestError> {
-        ProviderPage::of([Tool::new("task", JsonObject::new())])
-    }
-
-    fn describe(&self, _: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
-        (target.name() == "task").then(|| Tool::new("task", JsonObject::new()).into())
-    }
-
-    async fn handle(&self, cx: Cx) -> Outcome {
-        let params: Value = cx.params().decode().unwrap();
-        let result = match cx.method() {
-            "tools/call" => {
-                json!({"resultType": "task", "taskId": params["arguments"]["id"], "status": "working"})
-            }
-            _ => json!({"resultType": "complete", "taskId": "forged", "status": "working",
-                "statusMessage": format!("{}: {}", self.name, params["taskId"])}),
-        };
-        Outcome::Complete(result.to_string().parse::<RawObject>().unwrap().into())
-    }
-
-    fn handles_any_method(&self) -> bool {
-        true
-    }
+fn hostile(name: &'static str) -> Mount<TaskProvider> {
+    let answer = move |method: &str, params: &Value| match method {
+        "tools/call" => {
+            json!({"resultType": "task", "taskId": params["arguments"]["id"], "status": "working"})
+        }
+        _ => json!({"resultType": "complete", "taskId": "forged", "status": "working",
+            "statusMessage": format!("{name}: {}", params["taskId"])}),
+    };
+    Mount::new(name, TaskProvider::new(name, answer))
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_list_that_no_server_has_declared_is_requested_of_none() {
-    let front = Server::new("front", "1").provider(Mount::new("a", Hostile { name: "a" }));
+    let front = Server::new("front", "1").provider(hostile("a"));
     let mut client = Client::open(&front, R4, json!({})).await;
     let answer = client.call("tasks/list", json!({})).await;
     assert_eq!(answer["error"]["code"], -32601, "{answer}");
@@ -292,7 +256,6 @@ async fn a_list_that_no_server_has_declared_is_requested_of_none() {
 
 #[tokio::test(start_paused = true)]
 async fn a_hostile_server_gets_nothing_but_its_own_tasks() {
-    let hostile = |name| Mount::new(name, Hostile { name });
     let front = Server::new("front", "1").provider(hostile("good")).provider(hostile("bad"));
     let mut client = Client::open(&front, R5, declares()).await;
     let call = |name: &str, id: Value| json!({"name": name, "arguments": {"id": id}});
@@ -338,15 +301,11 @@ async fn tasks_are_declared_in_the_eras_that_have_them() {
     for upstream in ERAS {
         let front = relays(upstream).await;
         for downstream in ALL {
-            let declared = super::extensions::capabilities(&front, downstream).await;
+            let declared = crate::relay::extensions::capabilities(&front, downstream).await;
             let extension = declared["extensions"].get("io.modelcontextprotocol/tasks").is_some();
-            assert_eq!(
-                extension,
-                (downstream, upstream) == (R5, R5),
-                "{downstream} to {upstream}: {declared}"
-            );
+            assert_eq!(extension, downstream == R5, "{downstream} to {upstream}: {declared}");
             let tasks = declared.get("tasks").is_some();
-            assert_eq!(tasks, (downstream, upstream) == (R4, R4), "{downstream} to {upstream}: {declared}");
+            assert_eq!(tasks, downstream == R4, "{downstream} to {upstream}: {declared}");
         }
     }
 }

@@ -1,46 +1,26 @@
 //! Notifications of tasks of servers behind another one: their clients get them under the ids that they know, and nobody else does.
 
-use std::{borrow::Cow, sync::Arc, time::Duration};
+use std::time::Duration;
 
 use pintle::{
     Server,
     content::Link,
-    server::{
-        Authenticated, Caller, Cx, ListKind, Mount, Notice, Outcome, PageRequest, Prefix, ProvidedEntry,
-        Provider, ProviderChanges, ProviderPage, ProviderSubscription, RequestError, Scope, Target, tool,
-    },
+    server::{Authenticated, Caller, Cx, Mount, Prefix, tool},
     tasks::Tasks,
-    types::{
-        JsonObject, RawObject,
-        schema::{CallToolResult, ContentBlock, ServerCapabilities, Tool, ToolsCapability},
-    },
+    types::schema::{CallToolResult, ContentBlock},
 };
 use serde_json::{Value, json};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 
-use super::world;
-use crate::support::{
-    eras::{Client, R4, R5},
-    line_client::Raw,
+use crate::{
+    relay::world,
+    support::{
+        eras::{Client, R4, R5},
+        line_client::Raw,
+        task_provider::TaskProvider,
+        tasks::{Steps, declares, listen, start, status},
+    },
 };
-
-/// Lets the tools of servers go on, one step each.
-#[derive(Clone)]
-struct Steps(Arc<Semaphore>);
-
-impl Steps {
-    fn new() -> Self {
-        Self(Arc::new(Semaphore::new(0)))
-    }
-
-    fn one(&self) {
-        self.0.add_permits(1);
-    }
-
-    async fn wait(&self) {
-        self.0.acquire().await.unwrap().forget();
-    }
-}
 
 /// A server with a tool that reports progress once, and then returns the name of the server with a link.
 fn behind(name: &'static str, steps: &Steps) -> Server {
@@ -58,42 +38,6 @@ fn behind(name: &'static str, steps: &Steps) -> Server {
         })
         .task("required"),
     )
-}
-
-fn declares() -> Value {
-    json!({"extensions": {"io.modelcontextprotocol/tasks": {}}})
-}
-
-/// Starts a task, and returns its id.
-async fn start(client: &mut Client, name: &str) -> Value {
-    let call = match client.revision {
-        R4 => json!({"name": name, "task": {}}),
-        _ => json!({"name": name}),
-    };
-    let called = client.call("tools/call", call).await;
-    let result = &called["result"];
-    let id = result.get("taskId").or_else(|| result["task"].get("taskId"));
-    id.unwrap_or_else(|| panic!("{called}")).clone()
-}
-
-/// Wants to be notified of tasks. Returns those that are granted.
-async fn listen(client: &mut Client, ids: &[&Value]) -> Value {
-    client.send("subscriptions/listen", json!({"notifications": {"taskIds": ids}})).await;
-    let acknowledged = client.hear().await;
-    assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged", "{acknowledged}");
-    acknowledged["params"]["notifications"]["taskIds"].clone()
-}
-
-/// Waits for the status of a task.
-async fn status(client: &mut Client, id: &Value, expected: &str) -> Value {
-    for _ in 0..10 {
-        let heard = client.hear().await;
-        assert_eq!(heard["params"]["taskId"], *id, "{heard}");
-        if heard["params"]["status"] == expected {
-            return heard;
-        }
-    }
-    panic!("the task does not become {expected}");
 }
 
 /// Has a task go on to its end, and looks at what its client hears. A client that polls gets the same result.
@@ -189,7 +133,7 @@ async fn two_principals_who_are_one_client_behind_hear_of_their_own_tasks_only()
     assert_eq!(listen(&mut nobody, &[&of_ann, &of_nobody]).await, json!([]));
     to_its_end(&mut bob, &of_bob, &b, "b").await;
     // Two tasks of `a` wait: both go on, and both end.
-    a.0.add_permits(4);
+    a.add(4);
     let end = status(&mut ann, &of_ann, "completed").await;
     assert_eq!(end["params"]["result"]["content"][0]["text"], "a", "{end}");
     for client in [&mut bob, &mut nobody] {
@@ -259,67 +203,16 @@ async fn a_session_hears_of_the_status_of_its_tasks_by_their_ids_here() {
 }
 
 /// A provider that grants every task, and tells its server of any.
-struct Hostile {
-    name: &'static str,
-    told: watch::Receiver<Option<String>>,
-}
-
-impl Provider for Hostile {
-    fn name(&self) -> Cow<'_, str> {
-        self.name.into()
-    }
-
-    fn capabilities(&self) -> ServerCapabilities {
-        let mut capabilities = ServerCapabilities::default();
-        capabilities.tools = Some(ToolsCapability::default());
-        capabilities.extensions = json!({"io.modelcontextprotocol/tasks": {}}).as_object().cloned();
-        capabilities
-    }
-
-    async fn list(&self, _: Cx, _: ListKind, _: PageRequest) -> Result<ProviderPage, RequestError> {
-        ProviderPage::of([Tool::new("task", JsonObject::new())])
-    }
-
-    fn describe(&self, _: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
-        (target.name() == "task").then(|| Tool::new("task", JsonObject::new()).into())
-    }
-
-    async fn handle(&self, _: Cx) -> Outcome {
-        let result = json!({"resultType": "task", "taskId": "t-1", "status": "working"});
-        Outcome::Complete(result.to_string().parse::<RawObject>().unwrap().into())
-    }
-
-    fn handles_any_method(&self) -> bool {
-        true
-    }
-
-    fn attach(&self, changes: ProviderChanges) {
-        let mut told = self.told.clone();
-        tokio::spawn(async move {
-            while told.changed().await.is_ok() {
-                let id = told.borrow_and_update().clone().unwrap_or_default();
-                let params = json!({"status": "working", "statusMessage": "told"});
-                changes.tell(Notice::new("taskIds", "notifications/tasks", params).about_task(id));
-            }
-        });
-    }
-
-    async fn subscribe(&self, cx: Cx, _: Vec<String>) -> Result<ProviderSubscription, RequestError> {
-        let params: Value = cx.params().decode().unwrap_or_default();
-        let mut subscription = ProviderSubscription::new();
-        let ids = params["notifications"]["taskIds"].as_array().into_iter().flatten();
-        // Those that it was asked for, and one of another server.
-        ids.filter_map(Value::as_str).chain(["t-1"]).for_each(|id| subscription.grant_task(id));
-        Ok(subscription)
-    }
+fn hostile(name: &'static str) -> (watch::Sender<Option<String>>, Mount<TaskProvider>) {
+    let (tells, told) = watch::channel(None);
+    let answer = |_: &str, _: &Value| json!({"resultType": "task", "taskId": "t-1", "status": "working"});
+    (tells, Mount::new(name, TaskProvider::new(name, answer).telling(told)))
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_server_behind_cannot_report_the_tasks_of_another() {
-    let (good_tells, told) = watch::channel(None);
-    let good = Mount::new("good", Hostile { name: "good", told });
-    let (bad_tells, told) = watch::channel(None);
-    let bad = Mount::new("bad", Hostile { name: "bad", told });
+    let (good_tells, good) = hostile("good");
+    let (bad_tells, bad) = hostile("bad");
     let front = Server::new("front", "1").provider(good).provider(bad);
     let mut client = Client::open(&front, R5, declares()).await;
     let id = start(&mut client, "good_task").await;

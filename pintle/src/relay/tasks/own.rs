@@ -1,0 +1,183 @@
+//! The tasks that a relay has itself: calls of clients of one era whose server behind is of the other.
+
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use pintle_proto::server::Outcome;
+use pintle_types::{
+    JsonObject, RawObject, method,
+    method::tasks_extension,
+    schema::{ServerCapabilities, TaskMetadata, TaskSupport},
+};
+use serde_json::{json, value::to_raw_value};
+
+use crate::{
+    relay::{Relay, link::RelayLink},
+    server::{Cx, ListKind, Target},
+    tasks::{ProvidedTasks, Tasks},
+};
+
+/// The tasks of a relay, from when there is the first.
+#[derive(Debug, Default)]
+pub(in crate::relay) struct OwnTasks(OnceLock<Arc<ProvidedTasks>>);
+
+impl OwnTasks {
+    fn get(&self) -> Option<&Arc<ProvidedTasks>> {
+        self.0.get()
+    }
+}
+
+/// The task that the client of a session requests a call to be.
+pub(in crate::relay) struct RequestedTask {
+    pub(in crate::relay) ttl: Option<Duration>,
+}
+
+impl RequestedTask {
+    /// Returns that of a call; `None` if it is to be no task, or the server behind has no tasks of the extension.
+    pub(in crate::relay) fn of(cx: &Cx, behind: &RelayLink) -> Option<Self> {
+        if !behind.has_task_extension() || cx.method() != method::TOOLS_CALL {
+            return None;
+        }
+        let task: TaskMetadata = cx.params().decode_member("task").ok()??;
+        let ttl = task.ttl.and_then(|ttl| u64::try_from(ttl).ok()).map(Duration::from_millis);
+        cx.peer().revision.has_method(method::TASKS_RESULT).then_some(Self { ttl })
+    }
+}
+
+impl Relay {
+    /// Sets the tasks that a client of one era gets if the server behind is of the other: their store, their lifetime and their limits.
+    /// Without this they are kept in memory as those of [`Tasks::new`] are. If the server that the relay is a part of has
+    /// [`Tasks`] itself, those are used.
+    ///
+    /// The first ones count. With a store that outlives the process, the server needs keys that do so too:
+    /// [`Server::state_keys`](crate::Server::state_keys).
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> pintle::Result<()> {
+    /// use std::time::Duration;
+    /// use pintle::{Client, Server, relay::Relay, tasks::Tasks};
+    ///
+    /// let dice = Server::new("dice", "1.0.0").with(Tasks::new());
+    /// let behind = Client::new("front", "1.0.0").connect(dice.in_process()?).await?;
+    /// let relay = Relay::new(behind).tasks(Tasks::new().max_ttl(Duration::from_secs(600)));
+    /// # let _ = relay;
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn tasks(self, tasks: Tasks) -> Self {
+        self.inner.tasks.0.get_or_init(|| self.provided(tasks));
+        self
+    }
+
+    fn own_tasks(&self) -> &Arc<ProvidedTasks> {
+        self.inner.tasks.0.get_or_init(|| self.provided(Tasks::new()))
+    }
+
+    fn provided(&self, tasks: Tasks) -> Arc<ProvidedTasks> {
+        let attached = Arc::downgrade(self.inner.upstream.attached());
+        Arc::new(ProvidedTasks::new(tasks, move |notice| {
+            if let Some(attached) = attached.upgrade() {
+                attached.tell_of_own_task(&notice);
+            }
+        }))
+    }
+
+    /// Has a call go on as a task of the server, or of the relay, that is kept for `ttl` if it is one of the relay. Returns whether it does.
+    pub(in crate::relay) async fn detach(&self, cx: &Cx, ttl: Option<Duration>) -> bool {
+        if cx.is_detached() {
+            return true;
+        }
+        if !self.options.answers_for_tasks {
+            return false;
+        }
+        if cx.detach().await {
+            return true;
+        }
+        let tasks = self.own_tasks().clone();
+        cx.detach_to_provider(move |call| async move { tasks.adopt(call, ttl).await }).await
+    }
+
+    /// Answers a request for a task, or for the list of tasks.
+    pub(in crate::relay) async fn handle_task_request(&self, cx: Cx) -> Outcome {
+        // Its tasks are those of the outermost server.
+        let outermost = cx.clone().unmounted();
+        let own = match self.inner.tasks.get() {
+            _ if self.has_foreign_tasks(&cx) => Some(self.own_tasks()),
+            Some(own) if own.has(&outermost).await => Some(own),
+            _ => None,
+        };
+        match own.cloned() {
+            Some(own) => {
+                // What its call returned has passed the mounts.
+                cx.set_passed_mounts();
+                own.handle(outermost).await
+            }
+            None => self.forward(cx).await,
+        }
+    }
+
+    /// Returns the tasks of the relay itself that a subscription names and its client may watch.
+    pub(in crate::relay) fn granted_own_tasks(&self, cx: &Cx) -> Vec<String> {
+        self.inner.tasks.get().map(|own| own.granted(cx)).unwrap_or_default()
+    }
+
+    /// Whether a client has tasks of one era, and the server behind of the other.
+    fn has_foreign_tasks(&self, cx: &Cx) -> bool {
+        let behind = self.inner.upstream.primary();
+        match cx.call().is_in_session() {
+            true => behind.has_task_extension() && cx.peer().revision.has_method(method::TASKS_RESULT),
+            false => behind.has_session_tasks(),
+        }
+    }
+
+    /// Returns whether the client of a call follows tasks of the extension, and the server behind has tasks of a session.
+    pub(in crate::relay) fn follows_tasks(&self, cx: &Cx, behind: &RelayLink) -> bool {
+        behind.has_session_tasks()
+            && self.options.answers_for_tasks
+            && cx.method() == method::TOOLS_CALL
+            && cx.extension(tasks_extension::NAME).is_some()
+    }
+
+    /// Returns whether the server behind lists the tool of a call as one that may run as a task.
+    pub(in crate::relay) async fn supports_tasks(&self, cx: &Cx) -> bool {
+        let Ok(Some(name)) = cx.params().decode_member::<String>("name") else { return false };
+        let known = || {
+            let of_client = self.inner.upstream.last_catalogue(cx, self.options.links.sharing);
+            let of_client = of_client.and_then(|catalogue| catalogue.task_support(&name));
+            of_client.or_else(|| self.inner.known.task_support(&name))
+        };
+        let mut support = known();
+        if support.is_none() {
+            // Nobody has asked for the list yet. If it cannot be read, the call fails with the reason.
+            let _ = self.look_up(cx, &Target::Tool(name.as_str().into())).await;
+            support = known();
+        }
+        matches!(support.flatten(), Some(TaskSupport::Optional | TaskSupport::Required))
+    }
+
+    /// Declares the tasks of the other era, if the server behind has some.
+    pub(in crate::relay) fn declare_tasks(&self, capabilities: &mut ServerCapabilities) {
+        let behind = self.inner.upstream.primary();
+        if behind.has_session_tasks() {
+            let extensions = capabilities.extensions.get_or_insert_default();
+            extensions.entry(tasks_extension::NAME).or_insert_with(|| JsonObject::new().into());
+        }
+        if behind.has_task_extension() {
+            capabilities.tasks = Some(Tasks::session_capability());
+        }
+    }
+
+    /// Lists tools as ones that may run as tasks, for a client of a session whose calls may become tasks of the relay.
+    pub(in crate::relay) fn offer_tasks(&self, cx: &Cx, list: ListKind, entries: &mut [RawObject]) {
+        if list == ListKind::Tools
+            && cx.call().is_in_session()
+            && self.has_foreign_tasks(cx)
+            && let Ok(execution) = to_raw_value(&json!({ "taskSupport": TaskSupport::Optional }))
+        {
+            entries.iter_mut().for_each(|tool| *tool = tool.with("execution", &execution));
+        }
+    }
+}

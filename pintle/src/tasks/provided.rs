@@ -1,0 +1,90 @@
+use std::{sync::Arc, time::Duration};
+
+use pintle_proto::server::Outcome;
+use pintle_types::{
+    RawObject, RpcError,
+    method::{self, tasks_extension},
+};
+use serde::{Serialize, de::DeserializeOwned};
+
+use super::{
+    EXTENSION, Tasks,
+    host::{FILTER_MEMBER, TaskHost},
+    methods::{cancel, get, list, result, update},
+};
+use crate::server::{Cx, DetachedCall, Notice};
+
+/// The tasks of a provider, which answers requests for them itself. Their ids are those of the provider.
+#[derive(Debug)]
+pub(crate) struct ProvidedTasks(Arc<TaskHost>);
+
+impl ProvidedTasks {
+    /// Creates tasks of which clients are notified with a function.
+    pub(crate) fn new(tasks: Tasks, tell: impl Fn(Notice) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(tasks.into_host().telling(tell)))
+    }
+
+    /// Makes a call a task, which is kept for this time. Returns the outcome of its request.
+    pub(crate) async fn adopt(&self, call: DetachedCall, ttl: Option<Duration>) -> Outcome {
+        self.0.clone().adopt(call, ttl).await
+    }
+
+    /// Returns whether a request is for one of these tasks, and comes from its owner.
+    pub(crate) async fn has(&self, cx: &Cx) -> bool {
+        match cx.params().decode_member::<String>("taskId") {
+            Ok(Some(id)) => self.0.find_running(cx, &id).is_some() || self.0.find(cx, &id).await.is_ok(),
+            _ => false,
+        }
+    }
+
+    /// Answers a request for a task, or for the list of tasks.
+    pub(crate) async fn handle(&self, cx: Cx) -> Outcome {
+        if cx.peer().revision.is_stateless()
+            && let Err(error) = cx.require_extension(EXTENSION)
+        {
+            return Outcome::Failed(error);
+        }
+        let host = self.0.clone();
+        match cx.method() {
+            method::TASKS_GET => get(host, cx).await,
+            tasks_extension::TASKS_UPDATE => match params(&cx) {
+                Ok(params) => answer(update(host, cx, params).await),
+                Err(error) => Outcome::Failed(error),
+            },
+            method::TASKS_CANCEL => match params(&cx) {
+                Ok(params) => answer(cancel(host, cx, params).await),
+                Err(error) => Outcome::Failed(error),
+            },
+            method::TASKS_RESULT => match params(&cx) {
+                Ok(params) => answer(result(host, cx, params).await),
+                Err(error) => Outcome::Failed(error),
+            },
+            method::TASKS_LIST => match params(&cx) {
+                Ok(params) => answer(list(host, cx, params).await),
+                Err(error) => Outcome::Failed(error),
+            },
+            method => Outcome::Failed(RpcError::method_not_found(method)),
+        }
+    }
+
+    /// Returns the ids of a subscription that are those of tasks of which its client may be notified.
+    pub(crate) fn granted(&self, cx: &Cx) -> Vec<String> {
+        let filter: Option<RawObject> = cx.params().decode_member("notifications").ok().flatten();
+        let ids = filter.and_then(|filter| filter.decode_member::<Vec<String>>(FILTER_MEMBER).ok().flatten());
+        ids.into_iter().flatten().filter(|id| self.0.may_watch(id, cx.principal())).collect()
+    }
+}
+
+fn params<T: DeserializeOwned>(cx: &Cx) -> Result<T, RpcError> {
+    cx.params().decode().map_err(|error| RpcError::invalid_params(format!("`{}`: {error}", cx.method())))
+}
+
+fn answer(result: Result<impl Serialize, RpcError>) -> Outcome {
+    let printed = result.and_then(|result| {
+        RawObject::from_serialize(&result).map_err(|error| RpcError::internal(error.to_string()))
+    });
+    match printed {
+        Ok(result) => Outcome::Complete(result.into()),
+        Err(error) => Outcome::Failed(error),
+    }
+}

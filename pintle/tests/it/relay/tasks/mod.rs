@@ -1,0 +1,6 @@
+//! Tasks of servers behind another one.
+
+mod across_eras;
+mod across_relays;
+mod several;
+mod watched;

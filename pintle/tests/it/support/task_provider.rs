@@ -1,0 +1,94 @@
+use std::borrow::Cow;
+
+use pintle::{
+    server::{
+        Cx, ListKind, Notice, Outcome, PageRequest, ProvidedEntry, Provider, ProviderChanges, ProviderPage,
+        ProviderSubscription, RequestError, Scope, Target,
+    },
+    types::{
+        JsonObject, RawObject,
+        schema::{ServerCapabilities, ServerTasksCapability, Tool, ToolsCapability},
+    },
+};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+/// A provider with one tool, `task`, that says what it wants of tasks: of its own and of others.
+pub(crate) struct TaskProvider {
+    name: &'static str,
+    answer: Box<Answering>,
+    told: Option<watch::Receiver<Option<String>>>,
+}
+
+type Answering = dyn Fn(&str, &Value) -> Value + Send + Sync;
+
+impl TaskProvider {
+    /// A provider that answers requests by their method and params.
+    pub(crate) fn new(
+        name: &'static str,
+        answer: impl Fn(&str, &Value) -> Value + Send + Sync + 'static,
+    ) -> Self {
+        Self { name, answer: Box::new(answer), told: None }
+    }
+
+    /// Has it grant every task, and tell its server of these.
+    pub(crate) fn telling(mut self, told: watch::Receiver<Option<String>>) -> Self {
+        self.told = Some(told);
+        self
+    }
+}
+
+impl Provider for TaskProvider {
+    fn name(&self) -> Cow<'_, str> {
+        self.name.into()
+    }
+
+    fn capabilities(&self) -> ServerCapabilities {
+        let mut capabilities = ServerCapabilities::default();
+        capabilities.tools = Some(ToolsCapability::default());
+        // It does not say that it lists them.
+        capabilities.tasks = Some(ServerTasksCapability::new());
+        capabilities.extensions = json!({"io.modelcontextprotocol/tasks": {}}).as_object().cloned();
+        capabilities
+    }
+
+    async fn list(&self, _: Cx, _: ListKind, _: PageRequest) -> Result<ProviderPage, RequestError> {
+        ProviderPage::of([Tool::new("task", JsonObject::new())])
+    }
+
+    fn describe(&self, _: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
+        (target.name() == "task").then(|| Tool::new("task", JsonObject::new()).into())
+    }
+
+    async fn handle(&self, cx: Cx) -> Outcome {
+        let params: Value = cx.params().decode().unwrap();
+        let result = (self.answer)(cx.method(), &params);
+        Outcome::Complete(result.to_string().parse::<RawObject>().unwrap().into())
+    }
+
+    fn handles_any_method(&self) -> bool {
+        true
+    }
+
+    fn attach(&self, changes: ProviderChanges) {
+        let Some(mut told) = self.told.clone() else { return };
+        tokio::spawn(async move {
+            while told.changed().await.is_ok() {
+                let id = told.borrow_and_update().clone().unwrap_or_default();
+                let params = json!({"status": "working", "statusMessage": "told"});
+                changes.tell(Notice::new("taskIds", "notifications/tasks", params).about_task(id));
+            }
+        });
+    }
+
+    async fn subscribe(&self, cx: Cx, _: Vec<String>) -> Result<ProviderSubscription, RequestError> {
+        let mut subscription = ProviderSubscription::new();
+        if self.told.is_some() {
+            let params: Value = cx.params().decode().unwrap_or_default();
+            let ids = params["notifications"]["taskIds"].as_array().into_iter().flatten();
+            // Those that it was asked for, and one of another server.
+            ids.filter_map(Value::as_str).chain(["t-1"]).for_each(|id| subscription.grant_task(id));
+        }
+        Ok(subscription)
+    }
+}
