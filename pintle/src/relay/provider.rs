@@ -121,6 +121,10 @@ impl Provider for Relay {
         self.forward(cx).await
     }
 
+    fn finds_by_target(&self) -> bool {
+        true
+    }
+
     fn handles_any_method(&self) -> bool {
         true
     }

@@ -343,6 +343,15 @@ impl<P: Provider> Provider for HostNames<P> {
     ) -> impl Future<Output = ()> + Send {
         self.provider.notified(notification, peer, session)
     }
+    /// A name that was replaced need not begin as those of the provider do.
+    fn may_have(&self, target: &Target<'_>) -> bool {
+        (list_of(target).is_some() && !is_kept(target.name())) || self.provider.may_have(target)
+    }
+
+    fn finds_by_target(&self) -> bool {
+        self.provider.finds_by_target()
+    }
+
     fn has_unlisted(&self) -> bool {
         self.provider.has_unlisted()
     }

@@ -1,4 +1,7 @@
-use std::{cell::OnceCell, fmt};
+use std::{
+    cell::{Cell, OnceCell},
+    fmt,
+};
 
 use pintle_types::{JsonObject, schema::ToolAnnotations};
 use serde_json::Value;
@@ -26,13 +29,16 @@ pub struct GateRequest<'a> {
     /// The arguments of a call, as text.
     text: Option<&'a str>,
     arguments: OnceCell<Result<JsonObject, String>>,
+    /// The rule by which a gate has decided, for when it counts the request; see [`note_rule`](Self::note_rule).
+    rule: Cell<Option<(u64, Option<usize>)>>,
 }
 
 impl<'a> GateRequest<'a> {
     pub(crate) fn new(scope: Scope<'a>, access: Access, entry: Entry<'a>) -> Self {
         let (backend, uri, text, arguments) = (None, None, None, OnceCell::new());
         let (is_repeated, is_unconfirmed) = (false, false);
-        Self { scope, access, entry, backend, uri, is_repeated, is_unconfirmed, text, arguments }
+        let rule = Cell::new(None);
+        Self { scope, access, entry, backend, uri, is_repeated, is_unconfirmed, text, arguments, rule }
     }
 
     pub(crate) fn backend(self, backend: Option<&'a str>) -> Self {
@@ -96,6 +102,16 @@ impl<'a> GateRequest<'a> {
             Ok(arguments)
         };
         self.arguments.get_or_init(parse).as_ref().ok()
+    }
+
+    /// Notes the number of the rule by which the rules `of` have decided; `None` is their default. That of the last gate is kept.
+    pub(crate) fn note_rule(&self, of: u64, number: Option<usize>) {
+        self.rule.set(Some((of, number)));
+    }
+
+    /// Returns the number of the rule by which the rules `of` have decided, if it was noted.
+    pub(crate) fn noted_rule(&self, of: u64) -> Option<Option<usize>> {
+        self.rule.get().filter(|(rules, _)| *rules == of).map(|(_, number)| number)
     }
 
     /// Returns why the arguments cannot be judged, if a gate has read them.
