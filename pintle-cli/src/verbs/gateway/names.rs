@@ -497,7 +497,16 @@ mod tests {
         assert!(all.len() > 15, "{all:?}");
         // Servers compare keys that nobody else can name, and a part of a gateway is never the whole. A backend has no gates, and nothing
         // is known of it before it is connected.
-        let of_backend = ["methods", "names", "check", "has_unlisted", "is_gated", "known_tools", "lint"];
+        let of_backend = [
+            "methods",
+            "names",
+            "check",
+            "finds_by_target",
+            "has_unlisted",
+            "is_gated",
+            "known_tools",
+            "lint",
+        ];
         for (name, text, without) in [
             ("HostNames<P>", include_str!("names.rs"), &[][..]),
             ("VirtualServer", include_str!("virtual_server.rs"), &[]),
