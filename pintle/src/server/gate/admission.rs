@@ -89,15 +89,20 @@ pub(crate) fn admit(cx: &Cx, access: Access, used: &Used<'_>) -> Result<AccessGr
 
 #[inline(never)]
 fn judge(cx: &Cx, access: Access, used: &Used<'_>) -> Result<AccessGrant, AccessRefusal> {
-    let gates = &cx.snapshot().gates;
-    let asked = || {
-        GateRequest::new(cx.scope(), access, used.entry)
-            .backend(used.backend)
-            .uri(used.uri)
-            .arguments_text(used.arguments)
-    };
-    let request = asked();
-    let mut decision = gates.judge(&request);
+    let request = GateRequest::new(cx.scope(), access, used.entry)
+        .backend(used.backend)
+        .uri(used.uri)
+        .arguments_text(used.arguments);
+    let granted = grant(cx, used, &request);
+    if granted.is_err() {
+        cx.snapshot().gates.refused(&request);
+    }
+    granted
+}
+
+fn grant(cx: &Cx, used: &Used<'_>, request: &GateRequest<'_>) -> Result<AccessGrant, AccessRefusal> {
+    let (gates, access) = (&cx.snapshot().gates, request.access);
+    let mut decision = gates.judge(request);
     if access == Access::Complete
         && let Err(fault) = unique_json::parse_object("params", cx.params().as_str())
     {
@@ -113,7 +118,8 @@ fn judge(cx: &Cx, access: Access, used: &Used<'_>) -> Result<AccessGrant, Access
         Decision::Confirm(question) if runs && can_ask(cx) => Some(question),
         Decision::Confirm(_) if runs => {
             // It is not counted, and gates that report their decisions do so now.
-            gates.judge(&asked().unconfirmed());
+            request.set_unconfirmed();
+            gates.judge(request);
             return Err(AccessRefusal::Denied(Outcome::Failed(unconfirmed(&name()))));
         }
         Decision::Allow => None,
@@ -126,7 +132,7 @@ fn judge(cx: &Cx, access: Access, used: &Used<'_>) -> Result<AccessGrant, Access
     if runs
         && !used.uncounted
         && !cx.call().returned()
-        && let Some(wait) = gates.count(&request)
+        && let Some(wait) = gates.count(request)
     {
         return Err(AccessRefusal::Denied(Outcome::Failed(limited(&name(), wait))));
     }

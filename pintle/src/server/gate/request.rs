@@ -25,7 +25,9 @@ pub struct GateRequest<'a> {
     /// Whether a decision that was made is made again, such as for each notification of a subscription.
     pub(crate) is_repeated: bool,
     /// Whether the user has to confirm the request and cannot be asked.
-    pub(crate) is_unconfirmed: bool,
+    is_unconfirmed: Cell<bool>,
+    /// Whether a gate has reported what it decided.
+    is_reported: Cell<bool>,
     /// The arguments of a call, as text.
     text: Option<&'a str>,
     arguments: OnceCell<Result<JsonObject, String>>,
@@ -36,9 +38,21 @@ pub struct GateRequest<'a> {
 impl<'a> GateRequest<'a> {
     pub(crate) fn new(scope: Scope<'a>, access: Access, entry: Entry<'a>) -> Self {
         let (backend, uri, text, arguments) = (None, None, None, OnceCell::new());
-        let (is_repeated, is_unconfirmed) = (false, false);
+        let (is_repeated, is_unconfirmed, is_reported) = (false, Cell::new(false), Cell::new(false));
         let rule = Cell::new(None);
-        Self { scope, access, entry, backend, uri, is_repeated, is_unconfirmed, text, arguments, rule }
+        Self {
+            scope,
+            access,
+            entry,
+            backend,
+            uri,
+            is_repeated,
+            is_unconfirmed,
+            is_reported,
+            text,
+            arguments,
+            rule,
+        }
     }
 
     pub(crate) fn backend(self, backend: Option<&'a str>) -> Self {
@@ -54,8 +68,21 @@ impl<'a> GateRequest<'a> {
     }
 
     /// Sets that the user has to confirm the request and cannot be asked.
-    pub(crate) fn unconfirmed(self) -> Self {
-        Self { is_unconfirmed: true, ..self }
+    pub(crate) fn set_unconfirmed(&self) {
+        self.is_unconfirmed.set(true);
+    }
+
+    pub(crate) fn is_unconfirmed(&self) -> bool {
+        self.is_unconfirmed.get()
+    }
+
+    /// Notes that a gate has reported what it decided.
+    pub(crate) fn set_reported(&self) {
+        self.is_reported.set(true);
+    }
+
+    pub(crate) fn is_reported(&self) -> bool {
+        self.is_reported.get()
     }
 
     pub(crate) fn arguments_text(self, text: Option<&'a str>) -> Self {

@@ -202,9 +202,10 @@ impl Rules {
         self.0.current.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Reports a decision, and the rule that made it.
+    /// Reports a decision, and the rule that made it. Lists are not reported.
     fn report(
         &self,
+        request: &GateRequest<'_>,
         subject: &RuleSubject<'_>,
         decision: &'static str,
         (current, rule): (&CurrentRules, Option<usize>),
@@ -217,6 +218,7 @@ impl Rules {
             Access::Read => "read",
             Access::Call => "call",
         };
+        request.set_reported();
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         audit(&AuditRecord {
             time_ms: u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
@@ -258,11 +260,11 @@ impl Gate for Rules {
             // What is allowed is reported when it is counted, once per call. What cannot be confirmed is not counted.
             let is_counted = match decision {
                 RuleDecision::Allow => true,
-                RuleDecision::Confirm => !request.is_unconfirmed,
+                RuleDecision::Confirm => !request.is_unconfirmed(),
                 _ => false,
             } && matches!(subject.access, Access::Call | Access::Read);
             if !is_counted && !request.is_repeated {
-                self.report(subject, decision.name(), (&current, rule));
+                self.report(request, subject, decision.name(), (&current, rule));
             }
             current.made(rule, subject)
         })
@@ -285,9 +287,17 @@ impl Gate for Rules {
                     decision = "limit";
                 }
             }
-            self.report(subject, decision, (&current, decided));
+            self.report(request, subject, decision, (&current, decided));
             wait
         })
+    }
+
+    fn refused(&self, request: &GateRequest<'_>) -> bool {
+        let current = self.current();
+        with_subject(request, |subject| {
+            self.report(request, subject, RuleDecision::Deny.name(), (&current, None));
+        });
+        request.is_reported()
     }
 }
 
