@@ -417,12 +417,13 @@ impl<P: Provider> Provider for Transform<P> {
         match self.provider.handle(cx).await {
             Outcome::Failed(error) if !is_listed => Outcome::Failed(without_suggestion(error)),
             Outcome::Complete(body) => Outcome::Complete(match &self.result_limit {
-                Some(limit) => match sent.method() {
+                // The result of a task of a mounted server was cut when it was stored.
+                Some(limit) if !sent.has_passed_mounts() => match sent.method() {
                     method::TOOLS_CALL | method::TASKS_RESULT => cut::limited(limit, &sent, body),
                     method::TASKS_GET => cut::limited_task(limit, &sent, body),
                     _ => body,
                 },
-                None => body,
+                _ => body,
             }),
             outcome => outcome,
         }
