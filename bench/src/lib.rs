@@ -3,6 +3,7 @@
 pub mod client;
 pub mod drive;
 pub mod full;
+pub mod gateway;
 pub mod http;
 pub mod limit;
 pub mod pair;

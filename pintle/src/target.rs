@@ -36,28 +36,46 @@ impl Target<'_> {
     }
 }
 
-/// Returns the entries that a request names. If its params cannot be read, it names none.
-pub(crate) fn targets<'a>(method: &str, params: &'a RawObject) -> Vec<Target<'a>> {
-    let kind = match method {
+/// Returns the kind of what requests of a method name.
+fn kind(method: &str) -> Option<TargetKind> {
+    match method {
         // It requires no rights, so its row has no target.
         method::RESOURCES_UNSUBSCRIBE => Some(TargetKind::Resource),
         method => method::find(method).and_then(|row| row.target),
+    }
+}
+
+/// Returns the entry that a request names, if it names exactly one.
+pub(crate) fn target<'a>(method: &str, params: &'a RawObject) -> Option<Target<'a>> {
+    let kind = kind(method)?;
+    let target = match kind {
+        TargetKind::Tool => Target::Tool,
+        TargetKind::Prompt => Target::Prompt,
+        TargetKind::Resource => Target::Resource,
+        TargetKind::Task => Target::Task,
+        TargetKind::Watched | TargetKind::Completed => {
+            let mut targets = targets(method, params);
+            return if targets.len() == 1 { targets.pop() } else { None };
+        }
     };
-    let Some(kind) = kind else { return Vec::new() };
-    let named = || kind.member().and_then(|member| name_in(params, member));
-    match kind {
-        TargetKind::Tool => named().map(Target::Tool).into_iter().collect(),
-        TargetKind::Prompt => named().map(Target::Prompt).into_iter().collect(),
-        TargetKind::Resource => named().map(Target::Resource).into_iter().collect(),
-        TargetKind::Task => named().map(Target::Task).into_iter().collect(),
-        TargetKind::Watched => {
+    name_in(params, kind.member()?).map(target)
+}
+
+/// Returns the entries that a request names. If its params cannot be read, it names none.
+pub(crate) fn targets<'a>(method: &str, params: &'a RawObject) -> Vec<Target<'a>> {
+    match kind(method) {
+        None => Vec::new(),
+        Some(TargetKind::Tool | TargetKind::Prompt | TargetKind::Resource | TargetKind::Task) => {
+            target(method, params).into_iter().collect()
+        }
+        Some(TargetKind::Watched) => {
             let Ok(wanted) = params.decode::<SubscriptionsListenParams>() else {
                 return Vec::new();
             };
             let uris = wanted.notifications.resource_subscriptions.into_iter().flatten();
             uris.map(|uri| Target::Resource(uri.into())).collect()
         }
-        TargetKind::Completed => {
+        Some(TargetKind::Completed) => {
             let Ok(CompleteParams { reference, .. }) = params.decode() else { return Vec::new() };
             vec![match reference {
                 CompletionReference::Prompt(prompt) => Target::Prompt(prompt.name.into()),

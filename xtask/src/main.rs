@@ -102,8 +102,8 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "instructions",
-        usage: "[--bless]",
-        about: "what the hot paths cost in instructions, against the baseline; `--bless` makes a new one",
+        usage: "[--bless] [--only TEXT]",
+        about: "what the hot paths cost in instructions, against the baseline; `--bless` makes a new one, `--only` counts the cases with a text in their names",
         run: instructions::command,
     },
     Command {

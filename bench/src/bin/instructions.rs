@@ -4,7 +4,7 @@
 
 use std::{hint::black_box, process::ExitCode};
 
-use bench::{client, http, pair, protocol, protocol::Case, relay, server, tasks, typed};
+use bench::{client, gateway, http, pair, protocol, protocol::Case, relay, server, tasks, typed};
 
 fn main() -> ExitCode {
     let cases = || {
@@ -17,6 +17,7 @@ fn main() -> ExitCode {
             .chain(http::CASES)
             .chain(client::CASES)
             .chain(relay::CASES)
+            .chain(gateway::CASES)
     };
     let arguments: Vec<_> = std::env::args().skip(1).collect();
     if let Some(served) = client::be_limit(&arguments) {

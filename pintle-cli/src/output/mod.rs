@@ -122,6 +122,16 @@ impl Output {
         }
     }
 
+    /// Returns an output whose notes are kept, and a function that returns those until then.
+    #[cfg(test)]
+    pub(crate) fn kept() -> (Self, impl Fn() -> String) {
+        let (kept, notes) = stream::KeptText::new();
+        let mut output = Self::new(OutputSettings::default());
+        output.out = Arc::new(Mutex::new(Stream::to(io::sink())));
+        output.err = Arc::new(Mutex::new(Stream::to(kept)));
+        (output, notes)
+    }
+
     /// Returns this output, with a log of the messages of connections.
     pub(crate) fn with_message_log(mut self, log: MessageLog) -> Self {
         self.message_log = Some(log);

@@ -45,6 +45,13 @@ impl Stream {
         Self { to: Box::new(err), is_terminal, rendering }
     }
 
+    /// A stream to somewhere else, as it is to a pipe.
+    #[cfg(test)]
+    pub(super) fn to(to: impl Write + Send + 'static) -> Self {
+        let rendering = Rendering { paint: Paint::PLAIN, raw: true, images: None };
+        Self { to: Box::new(to), is_terminal: false, rendering }
+    }
+
     /// Whether images are shown here.
     pub(super) fn shows_images(&self) -> bool {
         self.rendering.images.is_some()
@@ -79,4 +86,28 @@ pub(super) fn close_stdout() {
 /// Returns standard output for texts of the command itself, such as the tour, and its colours.
 pub(crate) fn own_stdout() -> (impl Write, Paint) {
     (io::stdout().lock(), Paint::of(&io::stdout()))
+}
+
+/// A stream that keeps what is written, for tests.
+#[cfg(test)]
+pub(super) struct KeptText(Arc<Mutex<Vec<u8>>>);
+
+#[cfg(test)]
+impl KeptText {
+    /// Creates one, and a function that returns what was written until then.
+    pub(super) fn new() -> (Self, impl Fn() -> String) {
+        let kept = Arc::new(Mutex::new(Vec::new()));
+        (Self(kept.clone()), move || String::from_utf8(kept.lock().unwrap().clone()).unwrap())
+    }
+}
+
+#[cfg(test)]
+impl Write for KeptText {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }

@@ -133,6 +133,10 @@ impl Provider for Relay {
         forward::forward(&relay, &cx).await
     }
 
+    fn finds_by_target(&self) -> bool {
+        true
+    }
+
     fn handles_any_method(&self) -> bool {
         true
     }

@@ -367,7 +367,7 @@ fn provided(cx: &Cx) -> HandlerFuture {
         }
         cx.set_provider(number);
         let used = provider.clone();
-        let handling = admission.run(&cx, |cx| match used.claims_state() && cx.call().returned() {
+        let handling = admission.run_here(&cx, |cx| match used.claims_state() && cx.call().returned() {
             true => run_claimed(&cx, move |cx| used.handle(cx)),
             false => used.handle(cx),
         });

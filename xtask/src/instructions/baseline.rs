@@ -40,6 +40,11 @@ impl Baseline {
         self.cases.iter().find(|(name, _)| name == case).map(|(_, profile)| profile)
     }
 
+    /// Returns a case with its profile.
+    pub(super) fn case(&self, name: &str) -> Option<(String, Profile)> {
+        self.cases.iter().find(|(case, _)| case == name).cloned()
+    }
+
     /// Whether the case costs more than it may.
     pub(super) fn is_passed(&self, case: &str, now: &Profile) -> bool {
         self.of(case).is_some_and(|before| now.total() * 100 > before.total() * (100 + TOLERATED))

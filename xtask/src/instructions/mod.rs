@@ -29,15 +29,21 @@ const NO_MORE: &[(&str, &str)] = &[
 const TRIES: usize = 3;
 
 pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
-    let bless = match args {
-        [] => false,
-        [bless] if bless == "--bless" => true,
-        _ => return Err(Failure::new(format!("`{}` is not `--bless`", args.join(" ")), BLESS)),
+    let words: Vec<_> = args.iter().map(String::as_str).collect();
+    let (bless, only) = match words[..] {
+        [] => (false, None),
+        ["--bless"] => (true, None),
+        ["--only", only] => (false, Some(only)),
+        ["--bless", "--only", only] | ["--only", only, "--bless"] => (true, Some(only)),
+        _ => {
+            let message = format!("`{}` is neither `--bless` nor `--only TEXT`", args.join(" "));
+            return Err(Failure::new(message, BLESS));
+        }
     };
     if bless {
-        return count_all(None);
+        return count_all(None, only);
     }
-    if let Some(reason) = check()? {
+    if let Some(reason) = compare(only)? {
         println!("skipped: {reason}");
     }
     Ok(())
@@ -45,25 +51,40 @@ pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
 
 /// Compares with the baseline. Returns the reason if that means nothing here.
 pub(crate) fn check() -> Result<Option<String>, Failure> {
+    compare(None)
+}
+
+/// Compares the cases with a text in their names with the baseline, or all.
+fn compare(only: Option<&str>) -> Result<Option<String>, Failure> {
     let baseline = read()?;
     let reason = baseline.incomparable(&machine()?);
     if reason.is_none() {
-        count_all(Some(&baseline))?;
+        count_all(Some(&baseline), only)?;
     }
     Ok(reason)
 }
 
-/// Counts every case and compares with `before`, or makes a new baseline.
-fn count_all(before: Option<&Baseline>) -> Result<(), Failure> {
+/// Counts the cases with a text in their names, or all, and compares with `before`, or makes a new baseline.
+fn count_all(before: Option<&Baseline>, only: Option<&str>) -> Result<(), Failure> {
     if !Command::new("valgrind").arg("--version").output().is_ok_and(|output| output.status.success()) {
         return Err(Failure::new("counting needs valgrind; install Debian's package `valgrind`", REPEAT));
     }
     Cargo::new("build --quiet --release --package bench --bin instructions").run()?;
     let mut now = Baseline { machine: machine()?, ..Baseline::default() };
     let none = Baseline::default();
+    // Those that are not counted are as they were.
+    let known = if only.is_some() { Some(read()?) } else { None };
+    if let (None, Some(reason)) = (before, known.as_ref().and_then(|known| known.incomparable(&now.machine)))
+    {
+        return Err(Failure::new(reason, BLESS));
+    }
     for case in run(&[])?.lines() {
+        if only.is_some_and(|only| !case.contains(only)) {
+            now.cases.extend(known.as_ref().and_then(|known| known.case(case)));
+            continue;
+        }
         let profile = measured(case, before.unwrap_or(&none))?;
-        println!("{case:<40}{:>10}", profile.total());
+        println!("{case:<50}{:>10}", profile.total());
         now.cases.push((case.to_owned(), profile));
     }
     let mut wrong = now.excess(NO_MORE);

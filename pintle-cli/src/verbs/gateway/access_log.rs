@@ -116,11 +116,7 @@ impl LoggedRequest {
             },
             path: &self.path,
             method: Some(self.cx.method()),
-            name: target
-                .as_ref()
-                // Who knows the id of a task may be allowed to use it.
-                .filter(|target| !matches!(target, Target::Task(_)))
-                .map(|target| cut(target.name().split('?').next().unwrap_or_default()).into()),
+            name: target.as_ref().and_then(logged_name).map(Into::into),
             backend: self.answered_by.get(),
             status,
             code,
@@ -151,6 +147,15 @@ fn status_of(outcome: &Outcome) -> (&'static str, Option<i64>) {
     }
 }
 
+/// Returns the name of a target in the log; `None` if it has to stay secret.
+fn logged_name<'a>(target: &'a Target<'_>) -> Option<&'a str> {
+    match target {
+        // Who knows the id of a task may be allowed to use it.
+        Target::Task(_) => None,
+        target => Some(cut(target.name().split('?').next().unwrap_or_default())),
+    }
+}
+
 fn cut(text: &str) -> &str {
     text.char_indices().nth(MAX_NAME).map_or(text, |(end, _)| &text[..end])
 }
@@ -162,4 +167,24 @@ fn millis(start: Instant) -> u64 {
 fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     since.as_millis().try_into().unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neither_the_id_of_a_task_nor_a_query_is_logged_and_names_are_cut() {
+        let long = "ä".repeat(MAX_NAME + 1);
+        for (target, logged) in [
+            (Target::Tool("git_push".into()), Some("git_push")),
+            (Target::Prompt("review".into()), Some("review")),
+            (Target::Resource("note://1?key=s3cret".into()), Some("note://1")),
+            (Target::Template("note://{id}{?key}".into()), Some("note://{id}{")),
+            (Target::Task("s3cret".into()), None),
+            (Target::Tool(long.as_str().into()), Some(&long[..2 * MAX_NAME])),
+        ] {
+            assert_eq!(logged_name(&target), logged, "{target:?}");
+        }
+    }
 }

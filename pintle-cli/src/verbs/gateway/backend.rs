@@ -358,6 +358,15 @@ impl Provider for Backend {
         !self.is_removed()
     }
 
+    fn may_have(&self, target: &Target<'_>) -> bool {
+        match self.state() {
+            BackendState::Up(connected) => connected.may_have(target),
+            BackendState::Down(outage) => may_have(&outage.prefix, target),
+            BackendState::PerCaller(_) => true,
+            BackendState::Removed => false,
+        }
+    }
+
     fn claims_state(&self) -> bool {
         self.connected().is_none_or(|connected| connected.claims_state())
     }

@@ -283,3 +283,56 @@ impl Beside for GatewayPages {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use pintle::{
+        Client, Server, Timeouts,
+        client::{Mode, http::Http},
+        server::tool,
+    };
+    use tokio::sync::mpsc;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Typed {
+        #[command(flatten)]
+        gateway: GatewayArgs,
+    }
+
+    #[tokio::test]
+    async fn calls_that_do_not_complete_in_time_are_ended_and_that_is_printed() {
+        let (begun, mut begins) = mpsc::channel(1);
+        let wait = tool("wait", move || {
+            let begun = begun.clone();
+            async move {
+                begun.send(()).await.unwrap();
+                std::future::pending::<String>().await
+            }
+        });
+        let behind = Server::new("slow", "0").tool(wait).serve_http("127.0.0.1:0").await.unwrap();
+        let file = format!("[targets.slow]\nurl = \"http://{}/mcp\"\n", behind.address());
+        let file = GatewayFile::parse(&file).unwrap();
+        let (output, printed) = Output::kept();
+        let GatewayArgs { listen, fleet, .. } = Typed::parse_from(["gateway", "unused.toml"]).gateway;
+        let serving = GatewayServing::start(&file, "127.0.0.1:0", &listen, &fleet, &output).await.unwrap();
+        let url = format!("http://{}{ENDPOINT}", serving.http.address());
+        for mode in [Mode::Modern, Mode::Legacy] {
+            let mut timeouts = Timeouts::default();
+            timeouts.call = 2 * GRACE;
+            let client = Client::new("host", "1.0.0").mode(mode).timeouts(timeouts);
+            let client = client.connect(Http::new(&url).unwrap()).await.unwrap();
+            tokio::spawn(async move { client.call_tool("slow_wait", ()).await });
+            begins.recv().await.unwrap();
+        }
+        tokio::time::pause();
+        let start = Instant::now();
+        serving.drain(&output).await;
+        assert!(printed().contains("\n2 calls had not completed, and were ended\n"), "{}", printed());
+        // A timer is a millisecond early or late.
+        let tick = Duration::from_millis(1);
+        assert!((GRACE - tick..GRACE + 2 * CLOSE_GRACE).contains(&start.elapsed()), "{:?}", start.elapsed());
+    }
+}

@@ -343,6 +343,15 @@ impl<P: Provider> Provider for HostNames<P> {
     ) -> impl Future<Output = ()> + Send {
         self.provider.notified(notification, peer, session)
     }
+    /// A name that was replaced need not begin as those of the provider do.
+    fn may_have(&self, target: &Target<'_>) -> bool {
+        (list_of(target).is_some() && !is_kept(target.name())) || self.provider.may_have(target)
+    }
+
+    fn finds_by_target(&self) -> bool {
+        self.provider.finds_by_target()
+    }
+
     fn has_unlisted(&self) -> bool {
         self.provider.has_unlisted()
     }
@@ -492,7 +501,16 @@ mod tests {
         assert!(all.len() > 15, "{all:?}");
         // Servers compare keys that nobody else can name, and a part of a gateway is never the whole. A backend has no gates, and nothing
         // is known of it before it is connected.
-        let of_backend = ["methods", "names", "check", "has_unlisted", "is_gated", "known_tools", "lint"];
+        let of_backend = [
+            "methods",
+            "names",
+            "check",
+            "finds_by_target",
+            "has_unlisted",
+            "is_gated",
+            "known_tools",
+            "lint",
+        ];
         for (name, text, without) in [
             ("HostNames<P>", include_str!("names.rs"), &[][..]),
             ("VirtualServer", include_str!("virtual_server.rs"), &[]),

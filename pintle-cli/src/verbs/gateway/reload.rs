@@ -135,7 +135,45 @@ fn changed_at_start(current: &GatewayFile, next: &GatewayFile) -> Vec<&'static s
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
+    use tokio::time::sleep;
+
     use super::*;
+    use crate::{output::Output, verbs::gateway::running::GatewayUsers};
+
+    #[tokio::test(start_paused = true)]
+    async fn a_mistake_in_the_file_is_printed_once() {
+        let path = std::env::temp_dir().join(format!("pintle-reload-{}.toml", std::process::id()));
+        let right = "[targets.a]\nserver = \"demo\"\n";
+        let file = GatewayFile::parse(right).unwrap();
+        let (output, printed) = Output::kept();
+        let gateway = Gateway::new(&file, GatewayUsers::Local, &output).unwrap();
+        let times = |text: &str| printed().matches(text).count();
+        let edits = async {
+            let goes_on = "; the gateway goes on as before";
+            fs::write(&path, "first = 1\n").unwrap();
+            sleep(5 * INTERVAL).await;
+            assert_eq!((times("first"), times(goes_on)), (1, 1), "{}", printed());
+            // Another mistake is another line.
+            fs::write(&path, "second = 1\n").unwrap();
+            sleep(5 * INTERVAL).await;
+            assert_eq!((times("second"), times(goes_on)), (1, 2), "{}", printed());
+            fs::write(&path, format!("default = \"deny\"\n{right}")).unwrap();
+            sleep(5 * INTERVAL).await;
+            assert_eq!((times("is in use now"), times(goes_on)), (1, 2), "{}", printed());
+            // So is the same one, after the file was right.
+            fs::write(&path, "second = 1\n").unwrap();
+            sleep(5 * INTERVAL).await;
+            assert_eq!((times("second"), times(goes_on)), (2, 3), "{}", printed());
+        };
+        fs::write(&path, right).unwrap();
+        tokio::select! {
+            never = gateway.reload(&path, file.clone(), None) => match never {},
+            () = edits => {}
+        }
+        fs::remove_file(path).unwrap();
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_file_that_is_being_written_is_not_used() {

@@ -264,6 +264,14 @@ impl Provider for VirtualServer {
         self.current().provider.check()
     }
 
+    fn may_have(&self, target: &Target<'_>) -> bool {
+        self.current().provider.may_have(target)
+    }
+
+    fn finds_by_target(&self) -> bool {
+        self.current().provider.finds_by_target()
+    }
+
     fn has_unlisted(&self) -> bool {
         self.current().provider.has_unlisted()
     }

@@ -67,6 +67,17 @@ impl ListKind {
         self.letter().to_ascii_uppercase()
     }
 
+    /// Returns the list that an entry is in; `None` for a method.
+    pub(crate) fn of_entry(entry: Entry<'_>) -> Option<Self> {
+        Some(match entry {
+            Entry::Tool(_) => Self::Tools,
+            Entry::Prompt(_) => Self::Prompts,
+            Entry::Resource(_) => Self::Resources,
+            Entry::Template(_) => Self::Templates,
+            Entry::Method(_) => return None,
+        })
+    }
+
     /// Returns the list that a target would be in.
     pub(crate) fn of(target: &Target<'_>) -> Option<Self> {
         Some(match target {

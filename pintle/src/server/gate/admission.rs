@@ -87,17 +87,22 @@ pub(crate) fn admit(cx: &Cx, access: Access, used: &Used<'_>) -> Result<AccessGr
     judge(cx, access, used)
 }
 
-#[cold]
+#[inline(never)]
 fn judge(cx: &Cx, access: Access, used: &Used<'_>) -> Result<AccessGrant, AccessRefusal> {
-    let gates = &cx.snapshot().gates;
-    let asked = || {
-        GateRequest::new(cx.scope(), access, used.entry)
-            .backend(used.backend)
-            .uri(used.uri)
-            .arguments_text(used.arguments)
-    };
-    let request = asked();
-    let mut decision = gates.judge(&request);
+    let request = GateRequest::new(cx.scope(), access, used.entry)
+        .backend(used.backend)
+        .uri(used.uri)
+        .arguments_text(used.arguments);
+    let granted = grant(cx, used, &request);
+    if granted.is_err() {
+        cx.snapshot().gates.refused(&request);
+    }
+    granted
+}
+
+fn grant(cx: &Cx, used: &Used<'_>, request: &GateRequest<'_>) -> Result<AccessGrant, AccessRefusal> {
+    let (gates, access) = (&cx.snapshot().gates, request.access);
+    let mut decision = gates.judge(request);
     if access == Access::Complete
         && let Err(fault) = unique_json::parse_object("params", cx.params().as_str())
     {
@@ -107,16 +112,18 @@ fn judge(cx: &Cx, access: Access, used: &Used<'_>) -> Result<AccessGrant, Access
         return Err(AccessRefusal::Hidden);
     }
     permit(cx, used.required, used.name()).map_err(AccessRefusal::Denied)?;
-    let name: String = used.name().chars().take(128).collect();
+    let name = || used.name().chars().take(128).collect::<String>();
     let runs = matches!(access, Access::Call | Access::Read);
     let question = match decision {
         Decision::Confirm(question) if runs && can_ask(cx) => Some(question),
         Decision::Confirm(_) if runs => {
             // It is not counted, and gates that report their decisions do so now.
-            gates.judge(&asked().unconfirmed());
-            return Err(AccessRefusal::Denied(Outcome::Failed(unconfirmed(&name))));
+            request.set_unconfirmed();
+            gates.judge(request);
+            return Err(AccessRefusal::Denied(Outcome::Failed(unconfirmed(&name()))));
         }
-        decision => match refusal(&name, decision) {
+        Decision::Allow => None,
+        decision => match refusal(&name(), decision) {
             Some(error) => return Err(AccessRefusal::Denied(Outcome::Failed(error))),
             None => None,
         },
@@ -125,14 +132,14 @@ fn judge(cx: &Cx, access: Access, used: &Used<'_>) -> Result<AccessGrant, Access
     if runs
         && !used.uncounted
         && !cx.call().returned()
-        && let Some(wait) = gates.count(&request)
+        && let Some(wait) = gates.count(request)
     {
-        return Err(AccessRefusal::Denied(Outcome::Failed(limited(&name, wait))));
+        return Err(AccessRefusal::Denied(Outcome::Failed(limited(&name(), wait))));
     }
     Ok(match question {
         None => AccessGrant::Private,
         Some(question) => {
-            AccessGrant::Asking(Confirmation::new(&name, question, used.arguments.unwrap_or_default()))
+            AccessGrant::Asking(Confirmation::new(&name(), question, used.arguments.unwrap_or_default()))
         }
     })
 }
@@ -184,28 +191,48 @@ impl AccessGrant {
         cx: &Cx,
         handler: impl FnOnce(Cx) -> HandlerFuture + Send + 'static,
     ) -> HandlerFuture {
-        let confirmation = match self {
-            Self::Granted => return handler(cx.clone()),
-            Self::Private => None,
-            Self::Asking(confirmation) => Some(confirmation),
-        };
+        if matches!(self, Self::Granted) {
+            return handler(cx.clone());
+        }
         let cx = cx.clone();
         Box::pin(async move {
-            let cx = match confirmation {
-                None => cx,
-                Some(confirmation) => match confirmation.ask(cx).await {
-                    Ok(cx) => cx,
-                    Err(refused) => return refused,
-                },
+            let confirmed = match self.confirm(&cx).await {
+                Ok(confirmed) => confirmed,
+                Err(refused) => return refused,
             };
-            match handler(cx.clone()).await {
-                Outcome::Complete(body) => Outcome::Complete(private(&cx, body)),
-                Outcome::Cacheable(body, mut hint) => {
-                    hint.scope = CacheScope::Private;
-                    Outcome::Cacheable(private(&cx, body), hint)
-                }
-                other => other,
-            }
+            private_outcome(&cx, handler(confirmed).await)
         })
+    }
+
+    /// Runs a handler as [`run`](Self::run) does, within the future of its caller.
+    pub(crate) async fn run_here(self, cx: &Cx, handler: impl FnOnce(Cx) -> HandlerFuture) -> Outcome {
+        let is_private = !matches!(self, Self::Granted);
+        let confirmed = match self.confirm(cx).await {
+            Ok(confirmed) => confirmed,
+            Err(refused) => return refused,
+        };
+        let outcome = handler(confirmed).await;
+        if is_private { private_outcome(cx, outcome) } else { outcome }
+    }
+
+    /// Asks the user, if they have to confirm the call. Returns it as its handler sees it.
+    async fn confirm(self, cx: &Cx) -> Result<Cx, Outcome> {
+        match self {
+            Self::Granted | Self::Private => Ok(cx.clone()),
+            // Boxed, because few calls ask, and the future of all would be as large.
+            Self::Asking(confirmation) => Box::pin(confirmation.ask(cx.clone())).await,
+        }
+    }
+}
+
+/// Makes the outcome of a call one for its caller alone.
+fn private_outcome(cx: &Cx, outcome: Outcome) -> Outcome {
+    match outcome {
+        Outcome::Complete(body) => Outcome::Complete(private(cx, body)),
+        Outcome::Cacheable(body, mut hint) => {
+            hint.scope = CacheScope::Private;
+            Outcome::Cacheable(private(cx, body), hint)
+        }
+        other => other,
     }
 }

@@ -32,7 +32,7 @@ impl Confirmation {
     /// Asks the user. Returns the call as its handler sees it, without the answer.
     pub(super) async fn ask(self, cx: Cx) -> Result<Cx, Outcome> {
         match cx.elicit::<()>(&self.key, &self.question).await {
-            Ok(Elicited::Accept(())) => Ok(cx.rewritten(|params| without_answer(params, &self.key))),
+            Ok(Elicited::Accept(())) => Ok(cx.rewritten(|_, params| without_answer(params, &self.key))),
             Ok(Elicited::Decline | Elicited::Cancel) => {
                 let message =
                     format!("the user did not confirm `{}`: ask the user what to do instead", self.name);

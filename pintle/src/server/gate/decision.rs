@@ -40,6 +40,14 @@ pub trait Gate: Send + Sync + 'static {
         let _ = request;
         None
     }
+
+    /// Reports a request that is refused, although this gate allows it: by rights that the caller lacks, or by another gate. Returns
+    /// whether it was reported; then no other gate is called.
+    #[doc(hidden)]
+    fn refused(&self, request: &GateRequest<'_>) -> bool {
+        let _ = request;
+        false
+    }
 }
 
 impl<F: Fn(&GateRequest<'_>) -> Decision + Send + Sync + 'static> Gate for F {

@@ -35,6 +35,13 @@ impl Gates {
         self.0.iter().filter_map(|gate| gate.count(request)).max()
     }
 
+    /// Has a gate report a request that is refused, unless one has reported its decision.
+    pub(crate) fn refused(&self, request: &GateRequest<'_>) {
+        if !request.is_reported() {
+            self.0.iter().any(|gate| gate.refused(request));
+        }
+    }
+
     /// Returns whether an entry is visible to the caller.
     pub(crate) fn shows(&self, scope: &Scope<'_>, entry: Entry<'_>, backend: Option<&str>) -> bool {
         self.shows_uri(scope, entry, backend, None)

@@ -1,4 +1,7 @@
-use std::{cell::OnceCell, fmt};
+use std::{
+    cell::{Cell, OnceCell},
+    fmt,
+};
 
 use pintle_types::{JsonObject, schema::ToolAnnotations};
 use serde_json::Value;
@@ -22,17 +25,34 @@ pub struct GateRequest<'a> {
     /// Whether a decision that was made is made again, such as for each notification of a subscription.
     pub(crate) is_repeated: bool,
     /// Whether the user has to confirm the request and cannot be asked.
-    pub(crate) is_unconfirmed: bool,
+    is_unconfirmed: Cell<bool>,
+    /// Whether a gate has reported what it decided.
+    is_reported: Cell<bool>,
     /// The arguments of a call, as text.
     text: Option<&'a str>,
     arguments: OnceCell<Result<JsonObject, String>>,
+    /// The rule by which a gate has decided, for when it counts the request; see [`note_rule`](Self::note_rule).
+    rule: Cell<Option<(u64, Option<usize>)>>,
 }
 
 impl<'a> GateRequest<'a> {
     pub(crate) fn new(scope: Scope<'a>, access: Access, entry: Entry<'a>) -> Self {
         let (backend, uri, text, arguments) = (None, None, None, OnceCell::new());
-        let (is_repeated, is_unconfirmed) = (false, false);
-        Self { scope, access, entry, backend, uri, is_repeated, is_unconfirmed, text, arguments }
+        let (is_repeated, is_unconfirmed, is_reported) = (false, Cell::new(false), Cell::new(false));
+        let rule = Cell::new(None);
+        Self {
+            scope,
+            access,
+            entry,
+            backend,
+            uri,
+            is_repeated,
+            is_unconfirmed,
+            is_reported,
+            text,
+            arguments,
+            rule,
+        }
     }
 
     pub(crate) fn backend(self, backend: Option<&'a str>) -> Self {
@@ -48,8 +68,21 @@ impl<'a> GateRequest<'a> {
     }
 
     /// Sets that the user has to confirm the request and cannot be asked.
-    pub(crate) fn unconfirmed(self) -> Self {
-        Self { is_unconfirmed: true, ..self }
+    pub(crate) fn set_unconfirmed(&self) {
+        self.is_unconfirmed.set(true);
+    }
+
+    pub(crate) fn is_unconfirmed(&self) -> bool {
+        self.is_unconfirmed.get()
+    }
+
+    /// Notes that a gate has reported what it decided.
+    pub(crate) fn set_reported(&self) {
+        self.is_reported.set(true);
+    }
+
+    pub(crate) fn is_reported(&self) -> bool {
+        self.is_reported.get()
     }
 
     pub(crate) fn arguments_text(self, text: Option<&'a str>) -> Self {
@@ -96,6 +129,16 @@ impl<'a> GateRequest<'a> {
             Ok(arguments)
         };
         self.arguments.get_or_init(parse).as_ref().ok()
+    }
+
+    /// Notes the number of the rule by which the rules `of` have decided; `None` is their default. That of the last gate is kept.
+    pub(crate) fn note_rule(&self, of: u64, number: Option<usize>) {
+        self.rule.set(Some((of, number)));
+    }
+
+    /// Returns the number of the rule by which the rules `of` have decided, if it was noted.
+    pub(crate) fn noted_rule(&self, of: u64) -> Option<Option<usize>> {
+        self.rule.get().filter(|(rules, _)| *rules == of).map(|(_, number)| number)
     }
 
     /// Returns why the arguments cannot be judged, if a gate has read them.

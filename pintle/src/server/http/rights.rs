@@ -21,8 +21,8 @@ use pintle_types::{
 
 use super::{Body, edge::response::refused, frame::request_id};
 use crate::server::{
-    Authenticated, Entry, MissingRights, Scope, Target as Entered, ToolRoute, access::required::Required,
-    call::context::RequestContext, catalogue::Catalogue, snapshot::Snapshot,
+    Access, Authenticated, Entry, GateRequest, MissingRights, Scope, Target as Entered, ToolRoute,
+    access::required::Required, call::context::RequestContext, catalogue::Catalogue, snapshot::Snapshot,
 };
 
 /// Refuses a body that does not match the signature of its caller.
@@ -111,28 +111,29 @@ impl<'a> Needs<'a> {
         // everybody; custom methods check `Cx::identity` and `Cx::extensions` themselves. A request that names an entry in
         // another way is still refused by `lists::permit`, which runs before the handler of every entry.
         let Some(target) = method::find(method).and_then(|row| row.target) else { return };
+        let use_of = |entered| EntryUse { peer, access: access(method, target), entered };
         match target {
             Target::Tool => {
                 let Some(name) = named(target) else { return };
                 let own = self.principal.and_then(|principal| catalogue.principal_tools.get(principal));
                 let own = own.and_then(|tools| tools.get(&name)).map(found_tool);
                 let own = own.or_else(|| tool(catalogue, &name));
-                self.need(peer, own, &Entered::Tool(name));
+                self.need(own, &use_of(Entered::Tool(name)));
             }
             Target::Prompt => {
                 let Some(name) = named(target) else { return };
-                self.need(peer, prompt(catalogue, &name), &Entered::Prompt(name));
+                self.need(prompt(catalogue, &name), &use_of(Entered::Prompt(name)));
             }
             Target::Resource => {
                 let Some(uri) = named(target) else { return };
-                self.need(peer, behind(catalogue, &uri), &Entered::Resource(uri));
+                self.need(behind(catalogue, &uri), &use_of(Entered::Resource(uri)));
             }
             Target::Watched => {
                 let Ok(wanted) = params.decode::<SubscriptionsListenParams>() else { return };
                 let watched = wanted.notifications.resource_subscriptions.into_iter().flatten();
                 // A subscription to more is refused on admission.
                 for uri in watched.take(self.snapshot.service.bounds().watched) {
-                    self.need(peer, behind(catalogue, &uri), &Entered::Resource(uri.into()));
+                    self.need(behind(catalogue, &uri), &use_of(Entered::Resource(uri.into())));
                 }
             }
             Target::Completed => self.complete(peer, params),
@@ -144,39 +145,43 @@ impl<'a> Needs<'a> {
     /// Adds the rights that a completion requires: those of the completed entry, because values may reveal its content.
     fn complete(&mut self, peer: Option<&Peer>, params: &RawObject) {
         let catalogue = &self.snapshot.catalogue;
+        let use_of = |entered| EntryUse { peer, access: Access::Complete, entered };
         let Ok(CompleteParams { reference, .. }) = params.decode() else { return };
         match reference {
             CompletionReference::Prompt(named) => {
-                self.need(peer, prompt(catalogue, &named.name), &Entered::Prompt(named.name.into()));
+                self.need(prompt(catalogue, &named.name), &use_of(Entered::Prompt(named.name.into())));
             }
             CompletionReference::Resource(resource) => {
                 let named = catalogue.templates.get(&resource.uri);
                 let named =
                     named.map(|route| (&route.options.required, Entry::Template(&route.resource_template)));
                 let found = named.or_else(|| behind(catalogue, &resource.uri));
-                self.need(peer, found, &Entered::Template(resource.uri.into()));
+                self.need(found, &use_of(Entered::Template(resource.uri.into())));
             }
             CompletionReference::Unknown(other) => {
                 let name = other.get("name").and_then(serde_json::Value::as_str).unwrap_or_default();
-                self.need(peer, tool(catalogue, name), &Entered::Tool(name.into()));
+                self.need(tool(catalogue, name), &use_of(Entered::Tool(name.into())));
             }
             _ => {}
         }
     }
 
-    fn need(&mut self, peer: Option<&Peer>, found: Option<Found<'a>>, target: &Entered<'_>) {
-        let Some((required, entry)) = found else { return self.need_provided(peer, target) };
+    fn need(&mut self, found: Option<Found<'a>>, used: &EntryUse<'_>) {
+        let Some((required, entry)) = found else { return self.need_provided(used) };
         // A hidden entry is treated like one that does not exist.
-        if required.is_nothing() || !required.shows(self.context.left()) || !self.sees(peer, entry) {
+        if required.is_nothing() || !required.shows(self.context.left()) || !self.sees(used.peer, entry) {
             return;
         }
         self.needed.extend(required.rights().map(Cow::Borrowed));
-        self.note_lacking(required, target);
+        if self.is_lacking(required, used) {
+            self.report(used, entry, None);
+        }
     }
 
     /// Adds the rights that an entry of a provider requires.
-    fn need_provided(&mut self, peer: Option<&Peer>, target: &Entered<'_>) {
-        let Some(peer) = peer.filter(|_| !self.snapshot.providers.is_empty()) else { return };
+    fn need_provided(&mut self, used: &EntryUse<'_>) {
+        let Some(peer) = used.peer.filter(|_| !self.snapshot.providers.is_empty()) else { return };
+        let target = &used.entered;
         // The resources of a source require no rights.
         if self.snapshot.catalogue.sources.describe(target.name()).is_some() {
             return;
@@ -185,16 +190,38 @@ impl<'a> Needs<'a> {
         // A provider that panics is asked again when the request is dispatched.
         let described = || self.snapshot.describe_provided(&scope, target);
         let Some(entry) = catch_unwind(AssertUnwindSafe(described)).ok().flatten() else { return };
-        if !entry.is_hidden() {
-            self.needed.extend(entry.required.rights().map(|right| Cow::Owned(right.to_owned())));
-            self.note_lacking(&entry.required, target);
+        if entry.is_hidden() {
+            return;
+        }
+        self.needed.extend(entry.required.rights().map(|right| Cow::Owned(right.to_owned())));
+        if self.is_lacking(&entry.required, used) && !self.snapshot.gates.is_empty() {
+            let provider = || self.snapshot.providers.describe(&scope, target);
+            let provider = catch_unwind(AssertUnwindSafe(provider)).ok().flatten();
+            let backend = provider.as_ref().map(|(name, _)| name.as_str());
+            entry.judged(|found| self.report(used, found, backend));
         }
     }
 
-    fn note_lacking(&mut self, required: &Required, target: &Entered<'_>) {
-        if self.lacking.is_none() && !required.is_met(self.context.left()) {
-            self.lacking = Some(target.name().chars().take(128).collect());
+    /// Returns whether the caller lacks rights, and notes the first entry of which that is so.
+    fn is_lacking(&mut self, required: &Required, used: &EntryUse<'_>) -> bool {
+        let is_lacking = !required.is_met(self.context.left());
+        if is_lacking && self.lacking.is_none() {
+            self.lacking = Some(used.entered.name().chars().take(128).collect());
         }
+        is_lacking
+    }
+
+    /// Has the gates report a use that is refused. They are not asked about it, because it is not dispatched.
+    fn report(&self, used: &EntryUse<'_>, entry: Entry<'_>, backend: Option<&str>) {
+        let Some(peer) = used.peer else { return };
+        let scope = Scope { peer, principal: self.principal, extensions: self.context.extensions() };
+        let uri = match &used.entered {
+            Entered::Resource(uri) => Some(&**uri),
+            _ => None,
+        };
+        let request = || GateRequest::new(scope, used.access, entry).backend(backend).uri(uri);
+        // A gate that panics reports nothing.
+        let _ = catch_unwind(AssertUnwindSafe(|| self.snapshot.gates.refused(&request())));
     }
 
     /// Returns whether the server's gates show an entry to the caller. Before the handshake the peer is not known, and the
@@ -225,6 +252,24 @@ impl<'a> Needs<'a> {
             response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
         }
         Err(Box::new(response))
+    }
+}
+
+/// A use that a request makes of an entry.
+struct EntryUse<'a> {
+    /// The client, if it is known.
+    peer: Option<&'a Peer>,
+    access: Access,
+    entered: Entered<'a>,
+}
+
+/// Returns the use that a request of a method makes of its target.
+fn access(method: &str, target: Target) -> Access {
+    match target {
+        Target::Tool | Target::Prompt | Target::Task => Access::Call,
+        Target::Resource if method == method::RESOURCES_READ => Access::Read,
+        Target::Resource | Target::Watched => Access::Subscribe,
+        Target::Completed => Access::Complete,
     }
 }
 

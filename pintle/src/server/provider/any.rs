@@ -23,6 +23,7 @@ pub(crate) trait AnyProvider: Send + Sync {
     fn cache_hint(&self, list: ListKind) -> CacheHint;
     fn list(&self, cx: Cx, list: ListKind, page: PageRequest) -> ProviderFuture<'_, ProviderPage>;
     fn describe(&self, scope: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry>;
+    fn may_have(&self, target: &Target<'_>) -> bool;
     fn find<'a>(&'a self, cx: Cx, target: &'a Target<'_>) -> ProviderFuture<'a, Option<ProvidedEntry>>;
     fn handle(self: Arc<Self>, cx: Cx) -> HandlerFuture;
     fn handles_any_method(&self) -> bool;
@@ -76,6 +77,10 @@ impl<P: Provider> AnyProvider for P {
 
     fn describe(&self, scope: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
         Provider::describe(self, scope, target)
+    }
+
+    fn may_have(&self, target: &Target<'_>) -> bool {
+        Provider::may_have(self, target)
     }
 
     fn find<'a>(&'a self, cx: Cx, target: &'a Target<'_>) -> ProviderFuture<'a, Option<ProvidedEntry>> {

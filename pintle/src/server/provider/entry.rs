@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use pintle_types::{
     JsonObject, RawObject, RpcError, method,
@@ -36,7 +36,7 @@ enum DefinitionSource {
     Unknown,
     /// The caller may not see the entry.
     Hidden,
-    Value(Arc<Definition>),
+    Value(Arc<SharedDefinition>),
     Tool(Arc<ToolRoute>),
     Prompt(Arc<PromptRoute>),
     Resource(Arc<ResourceRoute>),
@@ -76,9 +76,10 @@ impl ProvidedEntry {
     /// Writes the name, URI or URI template with this prefix.
     pub(crate) fn prefixed(mut self, prefix: &Prefix) -> Self {
         match &mut self.source {
-            DefinitionSource::Value(definition) if self.prefixes.is_empty() => {
-                Arc::make_mut(definition).prefix(prefix)
-            }
+            DefinitionSource::Value(shared) if self.prefixes.is_empty() => match Arc::get_mut(shared) {
+                Some(own) => own.add_prefix(prefix),
+                None => *shared = shared.prefixed(prefix),
+            },
             _ => self.prefixes.push(prefix.clone()),
         }
         self
@@ -98,7 +99,7 @@ impl ProvidedEntry {
         }
         Some(match &self.source {
             DefinitionSource::Unknown | DefinitionSource::Hidden => return None,
-            DefinitionSource::Value(definition) => judge(definition.entry()),
+            DefinitionSource::Value(shared) => judge(shared.definition.entry()),
             DefinitionSource::Tool(route) => judge(Entry::Tool(&route.tool)),
             DefinitionSource::Prompt(route) => judge(Entry::Prompt(&route.prompt)),
             DefinitionSource::Resource(route) => judge(Entry::Resource(&route.resource)),
@@ -148,7 +149,7 @@ impl ProvidedEntry {
     pub(crate) fn edited(mut self, edit: impl FnOnce(Definition) -> Definition) -> Self {
         if let Some(mut definition) = self.definition() {
             self.prefixes.drain(..).for_each(|prefix| definition.prefix(&prefix));
-            self.source = DefinitionSource::Value(Arc::new(edit(definition)));
+            self.source = SharedDefinition::source(edit(definition));
         }
         self
     }
@@ -174,7 +175,7 @@ impl ProvidedEntry {
     /// Returns the input schema of a tool.
     pub(crate) fn input_schema(&self) -> Option<&JsonObject> {
         match &self.source {
-            DefinitionSource::Value(definition) => match &**definition {
+            DefinitionSource::Value(shared) => match &shared.definition {
                 Definition::Tool(tool) => Some(&tool.input_schema),
                 _ => None,
             },
@@ -186,12 +187,48 @@ impl ProvidedEntry {
     fn definition(&self) -> Option<Definition> {
         Some(match &self.source {
             DefinitionSource::Unknown | DefinitionSource::Hidden => return None,
-            DefinitionSource::Value(definition) => (**definition).clone(),
+            DefinitionSource::Value(shared) => shared.definition.clone(),
             DefinitionSource::Tool(route) => Definition::Tool(route.tool.clone()),
             DefinitionSource::Prompt(route) => Definition::Prompt(route.prompt.clone()),
             DefinitionSource::Resource(route) => Definition::Resource(route.resource.clone()),
             DefinitionSource::Template(route) => Definition::Template(route.resource_template.clone()),
         })
+    }
+}
+
+/// A definition that entries share, with the one that it became with a prefix: a provider that keeps its entries is mostly mounted once,
+/// and gates judge its entries by their whole names, for each call.
+#[derive(Debug)]
+struct SharedDefinition {
+    definition: Definition,
+    /// The definition with the prefix that was wanted first.
+    prefixed: OnceLock<(Prefix, Arc<Self>)>,
+}
+
+impl SharedDefinition {
+    fn new(definition: Definition) -> Arc<Self> {
+        Arc::new(Self { definition, prefixed: OnceLock::new() })
+    }
+
+    fn source(definition: Definition) -> DefinitionSource {
+        DefinitionSource::Value(Self::new(definition))
+    }
+
+    /// Writes the name with a prefix.
+    fn add_prefix(&mut self, prefix: &Prefix) {
+        self.definition.prefix(prefix);
+        self.prefixed = OnceLock::new();
+    }
+
+    /// Returns the definition with a prefix.
+    fn prefixed(&self, prefix: &Prefix) -> Arc<Self> {
+        let prefixed = || {
+            let mut definition = self.definition.clone();
+            definition.prefix(prefix);
+            Self::new(definition)
+        };
+        let (first, known) = self.prefixed.get_or_init(|| (prefix.clone(), prefixed()));
+        if first == prefix { known.clone() } else { prefixed() }
     }
 }
 
@@ -271,7 +308,7 @@ macro_rules! from_definitions {
     ($($definition:ident: $kind:ident),*) => {$(
         impl From<$definition> for ProvidedEntry {
             fn from(definition: $definition) -> Self {
-                Self::new(DefinitionSource::Value(Arc::new(Definition::$kind(definition))))
+                Self::new(SharedDefinition::source(Definition::$kind(definition)))
             }
         }
     )*};
@@ -296,3 +333,40 @@ macro_rules! provided_routes {
 }
 
 provided_routes!(ToolRoute: Tool, PromptRoute: Prompt, ResourceRoute: Resource, TemplateRoute: Template);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(entry: &ProvidedEntry) -> String {
+        entry.judged(|found| found.name().to_owned()).unwrap()
+    }
+
+    fn shared(entry: &ProvidedEntry) -> &Arc<SharedDefinition> {
+        match &entry.source {
+            DefinitionSource::Value(shared) => shared,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn an_entry_that_is_kept_is_written_with_its_prefix_once() {
+        let kept = ProvidedEntry::from(Tool::new("push", JsonObject::new()));
+        let git = Prefix::new("git");
+        let (first, second) = (kept.clone().prefixed(&git), kept.clone().prefixed(&git));
+        assert_eq!((name(&first), name(&kept)), ("git_push".to_owned(), "push".to_owned()));
+        assert!(Arc::ptr_eq(shared(&first), shared(&second)), "no call copies the definition");
+        // Of another mount it is another one.
+        let old = kept.clone().prefixed(&Prefix::new("old"));
+        assert_eq!(
+            (name(&old), name(&kept.clone().prefixed(&git))),
+            ("old_push".to_owned(), "git_push".to_owned())
+        );
+        // A mount within a mount.
+        let desk = Prefix::new("desk");
+        assert_eq!(name(&first.prefixed(&desk)), "desk_git_push");
+        assert_eq!(name(&second.prefixed(&desk).prefixed(&desk)), "desk_desk_git_push");
+        // One that nobody keeps is changed in place.
+        assert_eq!(name(&kept.prefixed(&git).prefixed(&desk)), "desk_git_push");
+    }
+}

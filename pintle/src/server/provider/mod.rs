@@ -252,6 +252,20 @@ pub trait Provider: Send + Sync + 'static {
         ready(())
     }
 
+    /// Returns whether an entry of this name may be one of this provider. [`find`](Self::find) is not called if it cannot.
+    #[doc(hidden)]
+    fn may_have(&self, target: &Target<'_>) -> bool {
+        let _ = target;
+        true
+    }
+
+    /// Returns whether [`find`](Self::find) looks at the target and not at the name in the params of the call, which need not be rewritten
+    /// for it then.
+    #[doc(hidden)]
+    fn finds_by_target(&self) -> bool {
+        false
+    }
+
     /// Returns whether [`handle`](Self::handle) may answer for names that [`find`](Self::find) does not know, if a prefix shows
     /// that they are of this provider: layers of a server may.
     #[doc(hidden)]
@@ -401,6 +415,14 @@ impl<P: Provider> Provider for Arc<P> {
         session: Option<SessionHandle>,
     ) -> impl Future<Output = ()> + Send {
         (**self).notified(notification, peer, session)
+    }
+
+    fn may_have(&self, target: &Target<'_>) -> bool {
+        (**self).may_have(target)
+    }
+
+    fn finds_by_target(&self) -> bool {
+        (**self).finds_by_target()
     }
 
     fn has_unlisted(&self) -> bool {

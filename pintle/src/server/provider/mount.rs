@@ -2,6 +2,7 @@ use std::{borrow::Cow, future::Future, sync::Arc};
 
 use pintle_proto::{
     Peer,
+    http::name_in,
     server::{CacheHint, Outcome},
 };
 use pintle_types::{
@@ -64,8 +65,8 @@ impl<P: Provider> Mount<P> {
     }
 
     /// Returns the name that the provider has for a target.
-    fn inner(&self, target: &Target<'_>) -> Option<Target<'static>> {
-        let name = self.prefix.strip(ListKind::of(target)?, target.name())?.into();
+    fn inner<'a>(&self, target: &'a Target<'_>) -> Option<Target<'a>> {
+        let name = self.prefix.strip(ListKind::of(target)?, target.name())?;
         Some(match target {
             Target::Tool(_) => Target::Tool(name),
             Target::Prompt(_) => Target::Prompt(name),
@@ -84,6 +85,11 @@ impl<P: Provider> Mount<P> {
         entry.prefixed(&self.prefix)
     }
 
+    /// Returns a call with the name that the provider has.
+    fn inner_call(&self, cx: Cx) -> Cx {
+        cx.rewritten(|method, params| self.inner_params(method, params))
+    }
+
     /// Rewrites the name in the params of a request.
     fn inner_params(&self, method: &str, params: &RawObject) -> Option<RawObject> {
         let (list, member) = match method {
@@ -93,9 +99,12 @@ impl<P: Provider> Mount<P> {
             method::COMPLETION_COMPLETE => return self.inner_reference(params),
             _ => return None,
         };
-        let name: String = params.decode_member(member).ok()??;
-        let name = self.prefix.strip(list, &name)?;
-        Some(params.with(member, &to_raw_value(&name).ok()?))
+        let outer = name_in(params, member)?;
+        let inner = self.prefix.strip(list, &outer)?;
+        if inner == outer {
+            return None;
+        }
+        Some(params.with(member, &to_raw_value(&inner).ok()?))
     }
 
     fn inner_reference(&self, params: &RawObject) -> Option<RawObject> {
@@ -199,8 +208,7 @@ impl<P: Provider> Provider for Mount<P> {
 
     async fn find(&self, cx: Cx, target: &Target<'_>) -> Result<Option<ProvidedEntry>, RequestError> {
         let Some(target) = self.inner(target) else { return Ok(None) };
-        let method = cx.method().to_owned();
-        let cx = cx.rewritten(|params| self.inner_params(&method, params));
+        let cx = if self.provider.finds_by_target() { cx } else { self.inner_call(cx) };
         let mut entry = match self.provider.find(cx.clone(), &target).await {
             // The failure of a hidden provider must not show that it exists.
             Err(_) if !self.required.shows(cx.left()) => None,
@@ -224,8 +232,7 @@ impl<P: Provider> Provider for Mount<P> {
                 return refused;
             }
         }
-        let method = cx.method().to_owned();
-        let cx = cx.rewritten(|params| self.inner_params(&method, params));
+        let cx = self.inner_call(cx);
         let outcome = self.provider.handle(cx.clone()).await;
         if cx.has_passed_mounts() { outcome } else { self.outer_outcome(outcome) }
     }
@@ -296,6 +303,14 @@ impl<P: Provider> Provider for Mount<P> {
         session: Option<SessionHandle>,
     ) -> impl Future<Output = ()> + Send {
         self.provider.notified(notification, peer, session)
+    }
+
+    fn may_have(&self, target: &Target<'_>) -> bool {
+        ListKind::of(target).is_some_and(|list| self.prefix.strip(list, target.name()).is_some())
+    }
+
+    fn finds_by_target(&self) -> bool {
+        self.provider.finds_by_target()
     }
 
     fn has_unlisted(&self) -> bool {

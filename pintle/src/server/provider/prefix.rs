@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use serde_json::Value;
 
@@ -116,15 +116,15 @@ impl Prefix {
     }
 
     /// Returns the name, URI or URI template without the prefix; `None` if it does not have it.
-    pub(crate) fn strip(&self, list: ListKind, key: &str) -> Option<String> {
+    pub(crate) fn strip<'a>(&self, list: ListKind, key: &'a str) -> Option<Cow<'a, str>> {
         match list {
-            ListKind::Tools | ListKind::Prompts => key.strip_prefix(&*self.text).map(str::to_owned),
+            ListKind::Tools | ListKind::Prompts => key.strip_prefix(&*self.text).map(Cow::Borrowed),
             ListKind::Resources | ListKind::Templates if self.changes_uris() => {
                 let (scheme, rest) = split(key);
                 let rest = rest.strip_prefix(&*self.namespace)?.strip_prefix('/')?;
-                Some(format!("{scheme}{rest}"))
+                Some(format!("{scheme}{rest}").into())
             }
-            ListKind::Resources | ListKind::Templates => Some(key.to_owned()),
+            ListKind::Resources | ListKind::Templates => Some(key.into()),
         }
     }
 }

@@ -201,7 +201,7 @@ impl RegisteredProvider {
     }
 
     fn may_have(&self, target: &Target<'_>) -> bool {
-        ListKind::of(target).is_some_and(|list| self.offers(list))
+        ListKind::of(target).is_some_and(|list| self.offers(list)) && self.provider.may_have(target)
     }
 }
 

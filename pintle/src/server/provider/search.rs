@@ -134,7 +134,7 @@ impl<P: Provider> ToolSearch<P> {
         let Ok(sent) = serde_json::from_str::<RawObject>(cx.sent_arguments()) else { return usage() };
         let Ok(Some(name)) = sent.decode_member::<String>("name") else { return usage() };
         let arguments = sent.decode_member::<Box<pintle_types::RawValue>>("arguments").ok().flatten();
-        let inner = cx.clone().rewritten(|params| {
+        let inner = cx.clone().rewritten(|_, params| {
             let params = params.with("name", &to_raw_value(&name).ok()?);
             Some(match &arguments {
                 Some(arguments) => params.with("arguments", arguments),
@@ -336,6 +336,14 @@ impl<P: Provider> Provider for ToolSearch<P> {
         session: Option<SessionHandle>,
     ) -> impl Future<Output = ()> + Send {
         self.provider.notified(notification, peer, session)
+    }
+
+    fn may_have(&self, target: &Target<'_>) -> bool {
+        matches!(target, Target::Tool(_)) || self.provider.may_have(target)
+    }
+
+    fn finds_by_target(&self) -> bool {
+        self.provider.finds_by_target()
     }
 
     fn has_unlisted(&self) -> bool {

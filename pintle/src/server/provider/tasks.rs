@@ -192,7 +192,7 @@ pub(crate) fn handler(cx: &Cx, own: Option<&CustomMethod>) -> Option<HandlerFutu
     let Some(known) = address.provider(&snapshot.providers) else { return Some(unknown(&outer)) };
     let provider = known.provider.clone();
     let inner = to_raw_value(&address.id).ok()?;
-    let inner = cx.clone().rewritten(|params| Some(params.with("taskId", &inner)));
+    let inner = cx.clone().rewritten(|_, params| Some(params.with("taskId", &inner)));
     Some(Box::pin(async move {
         match provider.handle(inner).await {
             Outcome::Complete(body) => Outcome::Complete(with_requested_id(body, &outer)),

@@ -28,8 +28,9 @@ fn a_wrapper_passes_every_method_on() {
         assert!(forgotten.is_empty(), "`{name}` has the default of {forgotten:?}");
     }
     let any = functions(after(include_str!("any.rs"), "impl<P: Provider> AnyProvider for P {\n"));
-    // Only a mount asks for it, of the provider that it wraps.
+    // Only wrappers ask for these, of the provider that they wrap.
+    let of_wrapped = ["has_unlisted", "finds_by_target"];
     let forgotten: Vec<_> =
-        all.iter().filter(|method| !any.contains(method) && **method != "has_unlisted").collect();
+        all.iter().filter(|method| !any.contains(method) && !of_wrapped.contains(method)).collect();
     assert!(forgotten.is_empty(), "`AnyProvider` lacks {forgotten:?}");
 }

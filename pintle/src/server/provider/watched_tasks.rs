@@ -124,7 +124,7 @@ pub(crate) fn of_provider(cx: Cx, tasks: &[&WantedTask]) -> Cx {
     if cx.method() != method::SUBSCRIPTIONS_LISTEN {
         return cx;
     }
-    cx.rewritten(|params| {
+    cx.rewritten(|_, params| {
         let filter: RawObject = params.decode_member("notifications").ok()??;
         let filter = match tasks {
             [] => filter.get(MEMBER).map(|_| filter.without(&[MEMBER]))?,

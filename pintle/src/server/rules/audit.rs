@@ -18,7 +18,8 @@ pub struct AuditRecord<'a> {
     pub backend: Option<&'a str>,
     /// The decision: `allow`, `confirm`, `limit`, `deny` or `hide`.
     pub decision: &'static str,
-    /// The name of the rule, or its number, that decided.
+    /// The name of the rule, or its number, that decided. There is none if the default of the rules did, or if the rules allow what something
+    /// else refuses: rights that the caller lacks, or another gate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
 }

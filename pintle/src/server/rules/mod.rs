@@ -10,7 +10,10 @@ mod shared_rates;
 
 use std::{
     fmt,
-    sync::{Arc, OnceLock, PoisonError, RwLock},
+    sync::{
+        Arc, OnceLock, PoisonError, RwLock,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, SystemTime},
 };
 
@@ -26,7 +29,7 @@ use self::{
 };
 use crate::{
     Error, Result,
-    server::{Access, Decision, Entry, Gate, GateRequest, ListKind, Principal},
+    server::{Access, Decision, Gate, GateRequest, ListKind, Principal},
 };
 
 /// The rules of a [`Rules`] gate, in their order. They are read from JSON, or from any format that serde reads.
@@ -83,6 +86,8 @@ type Audit = dyn Fn(&AuditRecord<'_>) + Send + Sync;
 
 #[derive(Debug)]
 struct CurrentRules {
+    /// A number that no other rules of this process have.
+    id: u64,
     set: RuleSet,
     rates: Rates,
 }
@@ -143,7 +148,7 @@ impl Rules {
         let store: Arc<dyn RateStore> = Arc::new(store);
         if self.0.rates.set(store.clone()).is_ok() {
             let set = self.current().set.clone();
-            let next = Arc::new(CurrentRules { set, rates: Rates::new(Some(store)) });
+            let next = Arc::new(CurrentRules::checked(set, Some(store)));
             *self.0.current.write().unwrap_or_else(PoisonError::into_inner) = next;
         }
         self
@@ -186,18 +191,25 @@ impl Rules {
         };
         let current = self.current();
         let mut passed = Vec::new();
-        let (decision, rule) = current.decide(&subject, |number, rule, reason| {
+        let decided = current.find(&subject, |number, rule, reason| {
             passed.push((label(number, rule), reason.to_owned()));
         });
-        let rule = rule.and_then(|number| Some(label(number, current.set.rules.get(number)?)));
-        Explanation { decision, rule, passed }
+        let rule = decided.and_then(|number| current.label(number));
+        Explanation { decision: current.made(decided, &subject), rule, passed }
     }
 
     fn current(&self) -> Arc<CurrentRules> {
         self.0.current.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn report(&self, subject: &RuleSubject<'_>, decision: &Decision, rule: Option<String>) {
+    /// Reports a decision, and the rule that made it. Lists are not reported.
+    fn report(
+        &self,
+        request: &GateRequest<'_>,
+        subject: &RuleSubject<'_>,
+        decision: &'static str,
+        (current, rule): (&CurrentRules, Option<usize>),
+    ) {
         let Some(audit) = self.0.audit.as_ref() else { return };
         let access = match subject.access {
             Access::List => return,
@@ -206,6 +218,7 @@ impl Rules {
             Access::Read => "read",
             Access::Call => "call",
         };
+        request.set_reported();
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         audit(&AuditRecord {
             time_ms: u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
@@ -217,32 +230,19 @@ impl Rules {
             access,
             name: subject.name,
             backend: subject.backend,
-            decision: match decision {
-                Decision::Allow => "allow",
-                Decision::Confirm(_) => "confirm",
-                Decision::Limit(_) => "limit",
-                Decision::Deny(_) => "deny",
-                Decision::Hide => "hide",
-            },
-            rule,
+            decision,
+            rule: rule.and_then(|number| current.label(number)),
         });
     }
 }
 
 /// Runs a function with a request as rules see it.
 fn with_subject<T>(request: &GateRequest<'_>, run: impl FnOnce(&RuleSubject<'_>) -> T) -> T {
-    let list = match request.entry {
-        Entry::Tool(_) => Some(ListKind::Tools),
-        Entry::Prompt(_) => Some(ListKind::Prompts),
-        Entry::Resource(_) => Some(ListKind::Resources),
-        Entry::Template(_) => Some(ListKind::Templates),
-        Entry::Method(_) => None,
-    };
     run(&RuleSubject {
         identity: request.identity(),
         has: &|right| request.has(right),
         access: request.access,
-        list,
+        list: ListKind::of_entry(request.entry),
         name: request.name(),
         backend: request.backend,
         hints: request.hints(),
@@ -254,24 +254,28 @@ impl Gate for Rules {
     fn decide(&self, request: &GateRequest<'_>) -> Decision {
         let current = self.current();
         with_subject(request, |subject| {
-            let (decision, rule) = current.decide(subject, |_, _, _| {});
+            let rule = current.find(subject, |_, _, _| {});
+            request.note_rule(current.id, rule);
+            let decision = current.decision_of(rule);
             // What is allowed is reported when it is counted, once per call. What cannot be confirmed is not counted.
             let is_counted = match decision {
-                Decision::Allow => true,
-                Decision::Confirm(_) => !request.is_unconfirmed,
+                RuleDecision::Allow => true,
+                RuleDecision::Confirm => !request.is_unconfirmed(),
                 _ => false,
             } && matches!(subject.access, Access::Call | Access::Read);
             if !is_counted && !request.is_repeated {
-                self.report(subject, &decision, rule.and_then(|number| current.label(number)));
+                self.report(request, subject, decision.name(), (&current, rule));
             }
-            decision
+            current.made(rule, subject)
         })
     }
 
     fn count(&self, request: &GateRequest<'_>) -> Option<Duration> {
         let current = self.current();
         with_subject(request, |subject| {
-            let (mut decision, mut decided) = current.decide(subject, |_, _, _| {});
+            let noted = request.noted_rule(current.id);
+            let mut decided = noted.unwrap_or_else(|| current.find(subject, |_, _, _| {}));
+            let mut decision = current.decision_of(decided).name();
             let last = decided.unwrap_or(current.set.rules.len());
             let mut wait = None;
             for (number, rule) in current.set.rules.iter().enumerate().take(last.saturating_add(1)) {
@@ -280,12 +284,20 @@ impl Gate for Rules {
                     && let Some(longer) = current.rates.take((number, rule.name.as_deref()), limit, subject)
                 {
                     (wait, decided) = (wait.max(Some(longer)), Some(number));
-                    decision = Decision::Limit(longer);
+                    decision = "limit";
                 }
             }
-            self.report(subject, &decision, decided.and_then(|number| current.label(number)));
+            self.report(request, subject, decision, (&current, decided));
             wait
         })
+    }
+
+    fn refused(&self, request: &GateRequest<'_>) -> bool {
+        let current = self.current();
+        with_subject(request, |subject| {
+            self.report(request, subject, RuleDecision::Deny.name(), (&current, None));
+        });
+        request.is_reported()
     }
 }
 
@@ -296,21 +308,41 @@ impl CurrentRules {
             .filter_map(|(number, rule)| Some(format!("{}: {}", label(number, rule), rule.fault()?)))
             .collect();
         match faults.is_empty() {
-            true => Ok(Self { set, rates: Rates::new(rates) }),
+            true => Ok(Self::checked(set, rates)),
             false => Err(Error::misuse(faults.join("\n"))),
         }
+    }
+
+    fn checked(set: RuleSet, rates: Option<Arc<dyn RateStore>>) -> Self {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        Self { id: LAST.fetch_add(1, Ordering::Relaxed), set, rates: Rates::new(rates) }
     }
 
     fn label(&self, number: usize) -> Option<String> {
         self.set.rules.get(number).map(|rule| label(number, rule))
     }
 
-    /// Returns the decision about a request, and the number of the rule. `pass` is called for each rule before it.
-    fn decide(
-        &self,
-        subject: &RuleSubject<'_>,
-        mut pass: impl FnMut(usize, &Rule, &str),
-    ) -> (Decision, Option<usize>) {
+    /// Returns the decision of a rule, or that for requests about which none decides.
+    fn decision_of(&self, number: Option<usize>) -> RuleDecision {
+        let rule = number.and_then(|number| self.set.rules.get(number));
+        rule.and_then(|rule| rule.decision).or(self.set.default).unwrap_or(RuleDecision::Hide)
+    }
+
+    /// Returns the decision about a request by the rule of this number, or by the default.
+    fn made(&self, number: Option<usize>, subject: &RuleSubject<'_>) -> Decision {
+        let reason = || number.and_then(|number| self.set.rules.get(number)?.reason.clone());
+        match self.decision_of(number) {
+            RuleDecision::Allow => Decision::Allow,
+            RuleDecision::Hide => Decision::Hide,
+            RuleDecision::Deny => {
+                Decision::Deny(reason().unwrap_or_else(|| "a rule of this server forbids it".to_owned()))
+            }
+            RuleDecision::Confirm => Decision::Confirm(question(reason(), subject)),
+        }
+    }
+
+    /// Returns the number of the rule that decides about a request. `pass` is called for each rule before it.
+    fn find(&self, subject: &RuleSubject<'_>, mut pass: impl FnMut(usize, &Rule, &str)) -> Option<usize> {
         for (number, rule) in self.set.rules.iter().enumerate() {
             let Some(decision) = rule.decision else {
                 pass(number, rule, "it only limits the rate");
@@ -322,23 +354,10 @@ impl CurrentRules {
                 Match::Depends if matches!(decision, RuleDecision::Deny | RuleDecision::Hide) => {
                     pass(number, rule, "`arguments`");
                 }
-                Match::Yes | Match::Depends => return (made(decision, Some(rule), subject), Some(number)),
+                Match::Yes | Match::Depends => return Some(number),
             }
         }
-        let default = self.set.default.unwrap_or(RuleDecision::Hide);
-        (made(default, None, subject), None)
-    }
-}
-
-fn made(decision: RuleDecision, rule: Option<&Rule>, subject: &RuleSubject<'_>) -> Decision {
-    let reason = rule.and_then(|rule| rule.reason.clone());
-    match decision {
-        RuleDecision::Allow => Decision::Allow,
-        RuleDecision::Hide => Decision::Hide,
-        RuleDecision::Deny => {
-            Decision::Deny(reason.unwrap_or_else(|| "a rule of this server forbids it".to_owned()))
-        }
-        RuleDecision::Confirm => Decision::Confirm(question(reason, subject)),
+        None
     }
 }
 

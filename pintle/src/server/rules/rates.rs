@@ -86,7 +86,7 @@ impl Bucket {
 
 /// Returns what is counted separately. No part of a name can be taken for another part.
 fn key(scope: RateScope, subject: &RuleSubject<'_>) -> Box<str> {
-    let principal = match subject.identity {
+    let principal = || match subject.identity {
         Principal::Local => "l".to_owned(),
         Principal::Anonymous => "a".to_owned(),
         Principal::Named(name) => format!("n{}:{name}", name.len()),
@@ -94,9 +94,9 @@ fn key(scope: RateScope, subject: &RuleSubject<'_>) -> Box<str> {
     let entry = || format!("{:?}:{}", subject.list, subject.name);
     match scope {
         RateScope::All => "".into(),
-        RateScope::Principal => principal.into(),
+        RateScope::Principal => principal().into(),
         RateScope::Tool => entry().into(),
-        RateScope::PrincipalAndTool => format!("{principal} {}", entry()).into(),
+        RateScope::PrincipalAndTool => format!("{} {}", principal(), entry()).into(),
     }
 }
 

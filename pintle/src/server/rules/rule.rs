@@ -72,6 +72,18 @@ pub enum RuleDecision {
     Hide,
 }
 
+impl RuleDecision {
+    /// Returns the name in the audit log.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Confirm => "confirm",
+            Self::Deny => "deny",
+            Self::Hide => "hide",
+        }
+    }
+}
+
 /// A limit of calls in a time.
 #[non_exhaustive]
 #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq)]

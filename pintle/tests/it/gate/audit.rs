@@ -7,10 +7,14 @@ use std::{
 
 use pintle::{
     Server,
-    server::{Authenticated, Caller, Partial, RuleSet, Rules, prompt, tool},
+    server::{
+        Authenticated, Caller, Decision, GateRequest, Mount, Partial, RuleSet, Rules, prompt, resource, tool,
+    },
 };
 use serde_json::{Value, json};
 
+#[cfg(feature = "http-server")]
+use crate::support::http_client::Wire;
 use crate::support::{
     eras::{Client, R4, R5},
     line_client::Raw,
@@ -119,4 +123,60 @@ async fn rates_count_up_to_the_rule_that_decides_and_the_longest_wait_counts() {
     tokio::time::advance(Duration::from_secs(3600)).await;
     assert_eq!(wait("b").await, None);
     assert!(wait("b").await.unwrap() > 3_000_000, "`once` stands before the rule that decides");
+}
+
+#[tokio::test]
+async fn what_the_rules_allow_and_something_else_refuses_is_a_line() {
+    let (rules, records) = audited(json!([
+        {"name": "ask", "tools": ["asked"], "decision": "confirm"},
+        {"name": "all", "decision": "allow"},
+    ]));
+    let inner = Server::new("inner", "0").tool(tool("run", || async { "ran" }));
+    let server = Server::new("s", "0")
+        .tool(tool("a", || async { "ran" }).requires(["write"]))
+        .tool(tool("asked", || async { "ran" }).requires(["write"]))
+        .tool(tool("denied", || async { "ran" }))
+        .tool(tool("hidden", || async { "ran" }))
+        .resource(resource("r://r", "r", || async { "read" }).requires(["read"]))
+        .provider(Mount::new("m", inner).requires(["write"]))
+        .gate(|request: &GateRequest<'_>| match request.name() {
+            "denied" => Decision::Deny("it is Monday".to_owned()),
+            "hidden" => Decision::Hide,
+            _ => Decision::Allow,
+        })
+        .gate(rules);
+    let requests = [
+        ("tools/call", json!({"name": "a"}), ["call", "a"]),
+        ("tools/call", json!({"name": "asked"}), ["call", "asked"]),
+        ("tools/call", json!({"name": "denied"}), ["call", "denied"]),
+        ("tools/call", json!({"name": "hidden"}), ["call", "hidden"]),
+        ("tools/call", json!({"name": "m_run"}), ["call", "m_run"]),
+        ("resources/read", json!({"uri": "r://r"}), ["read", "r://r"]),
+    ];
+    let expected = |principal: &str, [access, name]: [&str; 2]| {
+        [[principal, access, name, "deny", ""].map(str::to_owned)]
+    };
+    for revision in [R4, R5] {
+        let caller = Caller::new().with(Authenticated::new("ann").rights(|_| false));
+        let mut client = open(&server, caller, revision, json!({"elicitation": {}})).await;
+        for (method, params, target) in &requests {
+            let refused = client.call(method, params.clone()).await;
+            assert!(refused["error"].is_object(), "{refused}");
+            assert_eq!(records(), expected("ann", *target), "{revision}");
+        }
+    }
+    // Over HTTP, missing rights are found out earlier.
+    #[cfg(feature = "http-server")]
+    for (id, (method, params, target)) in (1..).zip(&requests) {
+        let http = server.http().unwrap();
+        let session = Wire::new(&http).open(R4, json!({})).await;
+        let in_session = session.call(id, method, params.clone()).await;
+        let stateless = Wire::new(&http).modern(id, method, params.clone(), json!({})).await;
+        for mut refused in [in_session, stateless] {
+            let refused = refused.json().await;
+            assert!(refused["error"].is_object(), "{refused}");
+        }
+        let [line] = expected("@anonymous", *target);
+        assert_eq!(records(), [line.clone(), line], "{method}");
+    }
 }

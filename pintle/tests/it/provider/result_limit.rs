@@ -215,3 +215,38 @@ async fn what_is_kept_expires_and_is_bounded() {
     let cut = call(&mut client, "tail").await;
     assert!(cut.to_string().contains("The rest is lost") && cut.to_string().len() < 2 * LIMIT, "{cut}");
 }
+
+/// It does not change, so nobody is notified: a client that watches all that it reads must not fail.
+#[tokio::test]
+async fn what_is_kept_can_be_watched_by_its_caller_alone() {
+    let set = json!({"rules": [{"tools": ["*"], "decision": "allow"}]});
+    let rules = || Rules::new(serde_json::from_value(set.clone()).unwrap()).unwrap();
+    let limited = || Transform::new(logs()).max_result(ResultLimit::new(LIMIT));
+    // The rules are those of the server of the connection, or of one that is mounted in it.
+    let mounted = Server::new("inner", "0").provider(limited()).gate(rules());
+    let servers = [
+        Server::new("desk", "0").provider(limited()).gate(rules()),
+        Server::new("desk", "0").provider(mounted),
+    ];
+    for (server, revision) in servers.iter().flat_map(|server| [(server, R4), (server, R5)]) {
+        let open = async |name: &str| {
+            let caller = Caller::new().principal(name);
+            Client::over(Raw::known(server, caller), revision, json!({})).await
+        };
+        let mut ann = open("ann").await;
+        let cut = uri(&call(&mut ann, "tail").await);
+        for (name, is_granted) in [("ann", true), ("bob", false)] {
+            let mut client = open(name).await;
+            if revision == R4 {
+                let answer = client.call("resources/subscribe", json!({"uri": cut})).await;
+                assert_eq!(answer.get("result").is_some(), is_granted, "{name}: {answer}");
+                continue;
+            }
+            let filter = json!({"notifications": {"resourceSubscriptions": [cut]}});
+            client.send("subscriptions/listen", filter).await;
+            let granted = client.hear().await["params"]["notifications"]["resourceSubscriptions"].clone();
+            let expected = if is_granted { json!([cut]) } else { json!([]) };
+            assert_eq!(granted, expected, "{name}");
+        }
+    }
+}

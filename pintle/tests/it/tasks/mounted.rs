@@ -2,6 +2,10 @@
 
 use std::{sync::atomic::Ordering, time::Duration};
 
+#[cfg(feature = "client")]
+use pintle::relay::Relay;
+#[cfg(feature = "client")]
+use pintle::server::{ResultLimit, Transform};
 use pintle::{
     Server,
     content::Link,
@@ -122,5 +126,48 @@ async fn a_task_belongs_to_the_caller_that_a_layer_has_named() {
         assert_eq!(cancelled["result"]["resultType"], "complete", "{cancelled}");
         let ended = client.call("tasks/get", ann(json!({"taskId": id}))).await;
         assert_eq!(ended["result"]["status"], "cancelled", "{ended}");
+    }
+}
+
+/// The result of a task is a member of the task, or has a request of its own: it is cut in both, once.
+#[cfg(feature = "client")]
+#[tokio::test(start_paused = true)]
+async fn the_result_of_a_task_is_cut_to_the_limit_of_results() {
+    const LIMIT: usize = 1000;
+    let long = || async { "line\n".repeat(LIMIT) };
+    let shop = || Server::new("shop", "1").with(Tasks::new()).tool(tool("tail", long).task("required"));
+    let behind = shop();
+    let connector = move || {
+        let transport = behind.in_process().map_err(std::io::Error::other);
+        async { transport }
+    };
+    let relay = Relay::connect(pintle::Client::new("relay", "1"), connector).await.unwrap();
+    let limit = || ResultLimit::new(LIMIT);
+    let desks = [
+        Server::new("desk", "1").mount("shop", Transform::new(shop()).max_result(limit())),
+        Server::new("desk", "1").mount("shop", Transform::new(relay).max_result(limit())),
+    ];
+    let [mounted, relayed] = &desks;
+    // A relay has no tasks for a client with a session: the server behind has those of the other era.
+    for (desk, revision) in [(mounted, R5), (mounted, R4), (relayed, R5)] {
+        let is_in_session = revision == R4;
+        let capabilities = if is_in_session { json!({}) } else { capabilities() };
+        let mut client = Client::open(desk, revision, capabilities).await;
+        let result = match is_in_session {
+            true => {
+                let call = json!({"name": "shop_tail", "task": {}});
+                let created = client.call("tools/call", call).await["result"]["task"].clone();
+                client.call("tasks/result", json!({"taskId": created["taskId"]})).await["result"].clone()
+            }
+            false => {
+                let created = client.call("tools/call", json!({"name": "shop_tail"})).await["result"].clone();
+                poll(&mut client, created["taskId"].as_str().unwrap()).await["result"].clone()
+            }
+        };
+        assert!(result.to_string().len() < 2 * LIMIT, "{revision}: {result}");
+        let link = result["content"].as_array().unwrap().last().unwrap();
+        assert_eq!(link["type"], "resource_link", "{revision}: {result}");
+        let whole = client.call("resources/read", json!({"uri": link["uri"]})).await;
+        assert_eq!(whole["result"]["contents"][0]["text"], "line\n".repeat(LIMIT), "{revision}");
     }
 }

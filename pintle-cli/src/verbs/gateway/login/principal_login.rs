@@ -213,3 +213,33 @@ impl fmt::Debug for PrincipalLogin {
         f.debug_tuple("PrincipalLogin").field(&self.0.names).finish()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn for_one_principal_more_the_login_that_was_not_used_for_the_longest_time_is_dropped() {
+        let logins = PrincipalLogins::new(LoginTarget {
+            pages: Arc::new(LoginPages::new("https://gateway.example", None).unwrap()),
+            name: "notes".to_owned(),
+            server: "https://notes.example/mcp".to_owned(),
+            issuer: None,
+            client: None,
+        });
+        for number in 0..MAX_PRINCIPALS {
+            logins.of(&number.to_string()).unwrap();
+            tokio::time::advance(Duration::from_millis(1)).await;
+        }
+        logins.of("0").unwrap();
+        logins.of("one more").unwrap();
+        let known = logins.logins.lock().unwrap();
+        assert_eq!(known.len(), MAX_PRINCIPALS);
+        assert_eq!(
+            ["0", "1", "2", "one more"].map(|name| known.contains_key(name)),
+            [true, false, true, true]
+        );
+    }
+}

@@ -59,10 +59,13 @@ impl Cx {
     }
 
     /// Rewrites the parameters for a mounted provider: those that the client sent, and those that a layer has put in their place.
-    /// Parameters for which `rewrite` returns `None` stay as they are.
-    pub(crate) fn rewritten(self, rewrite: impl Fn(&RawObject) -> Option<RawObject>) -> Self {
-        let sent = rewrite(self.sent_params());
-        let params = self.1.as_ref().and_then(|edited| rewrite(edited.params.as_ref()?));
+    /// Parameters for which `rewrite` returns `None` stay as they are. It is called with the method of the call.
+    pub(crate) fn rewritten(self, rewrite: impl Fn(&str, &RawObject) -> Option<RawObject>) -> Self {
+        let sent = rewrite(self.method(), self.sent_params());
+        let params = self.1.as_ref().and_then(|edited| rewrite(self.method(), edited.params.as_ref()?));
+        if sent.is_none() && params.is_none() {
+            return self;
+        }
         self.edit(|edited| {
             edited.sent = sent.or(edited.sent.take());
             edited.params = params.or(edited.params.take());

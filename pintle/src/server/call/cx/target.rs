@@ -18,8 +18,7 @@ impl Cx {
     /// }
     /// ```
     pub fn target(&self) -> Option<Target<'_>> {
-        let mut targets = self.targets();
-        if targets.len() == 1 { targets.pop() } else { None }
+        crate::target::target(self.method(), self.params())
     }
 
     /// Returns the entries that the request names: those of a call, a read, a completion or a subscription. A request whose

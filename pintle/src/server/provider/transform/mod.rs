@@ -27,7 +27,7 @@ use super::{
 };
 use crate::{
     Error,
-    server::{ConnectionEvent, Cx, ListKind, PageRequest, RequestError, Scope, SessionHandle, Target},
+    server::{ConnectionEvent, Cx, Entry, ListKind, PageRequest, RequestError, Scope, SessionHandle, Target},
 };
 
 /// A provider that changes what another one offers: names, descriptions, arguments, and what there is at all.
@@ -220,12 +220,19 @@ impl<P: Provider> Transform<P> {
 
     /// Returns an entry of the provider as clients see it; `None` if it is removed.
     fn outer_entry(&self, target: &Target<'_>, entry: ProvidedEntry) -> Option<ProvidedEntry> {
-        let edited = entry.edited(|definition| self.edit_definition(definition));
+        let is_edited = |found: Entry<'_>| {
+            let list = ListKind::of_entry(found);
+            list.is_some_and(|list| self.edits.contains_key(&(list, found.name().to_owned())))
+        };
+        let edited = match !self.edits.is_empty() && entry.judged(is_edited) == Some(true) {
+            true => entry.edited(|definition| self.edit_definition(definition)),
+            false => entry,
+        };
         // The URI of a template's resource is not its name: what is removed is the template.
         match target {
             Target::Resource(uri) => {
                 let template = edited.judged(|found| match found {
-                    crate::server::Entry::Template(template) => Some(template.uri_template.clone()),
+                    Entry::Template(template) => Some(template.uri_template.clone()),
                     _ => None,
                 });
                 let template = template.flatten();
@@ -244,8 +251,16 @@ impl<P: Provider> Transform<P> {
         edited.ok().and_then(|entry| Definition::decode(list, &entry)).unwrap_or(definition)
     }
 
-    /// Rewrites the params of a request for the provider.
+    /// Returns a call as the provider gets it.
+    fn inner_call(&self, cx: Cx) -> Cx {
+        cx.rewritten(|method, params| self.inner_params(method, params).ok().flatten())
+    }
+
+    /// Rewrites the params of a request for the provider; `None` if they stay as they are.
     fn inner_params(&self, method: &str, params: &RawObject) -> Result<Option<RawObject>, String> {
+        if self.edits.is_empty() {
+            return Ok(None);
+        }
         let list = match method {
             method::TOOLS_CALL => ListKind::Tools,
             method::PROMPTS_GET => ListKind::Prompts,
@@ -257,13 +272,16 @@ impl<P: Provider> Transform<P> {
             return Ok(None);
         };
         let Some(inner) = self.inner_name(list, &outer) else { return Ok(None) };
-        let mut params = params.with("name", &to_raw_value(inner).map_err(invalid)?);
+        let mut changed = None;
+        if inner != outer {
+            changed = Some(params.with("name", &to_raw_value(inner).map_err(invalid)?));
+        }
         if let Some(edit) = self.edits.get(&(list, inner.to_owned()))
             && let Some(arguments) = edit.arguments(params.get("arguments"))?
         {
-            params = params.with("arguments", &arguments);
+            changed = Some(changed.as_ref().unwrap_or(params).with("arguments", &arguments));
         }
-        Ok(Some(params))
+        Ok(changed)
     }
 
     fn inner_reference(&self, params: &RawObject) -> Option<RawObject> {
@@ -372,8 +390,7 @@ impl<P: Provider> Provider for Transform<P> {
             return Ok(None);
         }
         let Some(inner) = self.inner_target(target) else { return Ok(None) };
-        let method = cx.method().to_owned();
-        let cx = cx.rewritten(|params| self.inner_params(&method, params).ok().flatten());
+        let cx = if self.provider.finds_by_target() { cx } else { self.inner_call(cx) };
         let found = self.provider.find(cx, &inner).await?;
         Ok(found.and_then(|entry| self.outer_entry(target, entry)))
     }
@@ -395,18 +412,18 @@ impl<P: Provider> Provider for Transform<P> {
                 return unknown(&target);
             }
         }
-        let method = cx.method().to_owned();
-        let cx = cx.rewritten(|params| self.inner_params(&method, params).ok().flatten());
+        let cx = self.inner_call(cx);
         let sent = cx.clone();
         match self.provider.handle(cx).await {
             Outcome::Failed(error) if !is_listed => Outcome::Failed(without_suggestion(error)),
             Outcome::Complete(body) => Outcome::Complete(match &self.result_limit {
-                Some(limit) => match sent.method() {
+                // The result of a task of a mounted server was cut when it was stored.
+                Some(limit) if !sent.has_passed_mounts() => match sent.method() {
                     method::TOOLS_CALL | method::TASKS_RESULT => cut::limited(limit, &sent, body),
                     method::TASKS_GET => cut::limited_task(limit, &sent, body),
                     _ => body,
                 },
-                None => body,
+                _ => body,
             }),
             outcome => outcome,
         }
@@ -472,6 +489,16 @@ impl<P: Provider> Provider for Transform<P> {
         session: Option<SessionHandle>,
     ) -> impl Future<Output = ()> + Send {
         self.provider.notified(notification, peer, session)
+    }
+
+    fn may_have(&self, target: &Target<'_>) -> bool {
+        // A result that was cut has a URI of its own.
+        matches!((target, &self.result_limit), (Target::Resource(_), Some(_)))
+            || self.inner_target(target).is_some_and(|inner| self.provider.may_have(&inner))
+    }
+
+    fn finds_by_target(&self) -> bool {
+        self.provider.finds_by_target()
     }
 
     fn has_unlisted(&self) -> bool {

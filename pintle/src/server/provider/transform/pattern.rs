@@ -1,3 +1,5 @@
+use memchr::memmem;
+
 /// A pattern of names: `*` matches any text, everything else matches itself.
 ///
 /// ```
@@ -35,8 +37,9 @@ pub(crate) fn matches(pattern: &str, mut name: &str) -> bool {
     let Some(last) = parts.next_back() else { return false };
     // Taking each part where it first occurs leaves the most for the others.
     for part in parts {
-        match name.find(part) {
-            Some(at) => name = &name[at + part.len()..],
+        match memmem::find(name.as_bytes(), part.as_bytes()) {
+            // A text is found where its characters begin.
+            Some(at) => name = name.get(at + part.len()..).unwrap_or_default(),
             None => return false,
         }
     }
