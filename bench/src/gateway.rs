@@ -25,7 +25,7 @@ pub const CASES: &[Case] = &[
 /// The error of a measurement.
 pub type Error = Box<dyn std::error::Error>;
 
-/// What is in front of the server that has the tool.
+/// The part in front of the server that has the tool.
 #[derive(Clone, Copy, Debug)]
 enum Front {
     Nothing,

@@ -9,6 +9,8 @@ const CLIENTS: &str = "100";
 const CALLS: &str = "100";
 /// The number of these calls if seconds count, so that the last round ends soon after them.
 const CALLS_OF_SHORT_ROUND: &str = "10";
+/// The number of calls before the first round, which may leave nothing: so many that a leak of a kilobyte is more than chance.
+const STEADY_CALLS: &str = "20000";
 /// The variable of the seconds that a gateway is used for at least.
 const SOAK_SECONDS: &str = "PINTLE_SOAK_SECONDS";
 
@@ -20,6 +22,7 @@ pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
         _ => CALLS,
     };
     test = test.env("PINTLE_SOAK_CLIENTS", CLIENTS).env("PINTLE_SOAK_CALLS", calls);
+    test = test.env("PINTLE_SOAK_STEADY_CALLS", STEADY_CALLS);
     test = test.env(run.length.variable, &run.length.value);
     if let Some(seed) = run.seed {
         test = test.env("PINTLE_CHAOS_SEED", &seed);

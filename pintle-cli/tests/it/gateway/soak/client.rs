@@ -39,6 +39,17 @@ impl SoakClient {
         Self { hostile, number, principal, mode, connection }
     }
 
+    /// Makes a call to a backend that answers at once.
+    pub(super) async fn call_quick(&self, number: usize) {
+        let backend = ["demo", "program", "modern", "session", "oldest"][number % 5];
+        let (name, arguments) = match backend {
+            "demo" | "program" => ("tide", json!({"port": "bergen", "hour": 4})),
+            _ => ("echo", json!({"text": "hello"})),
+        };
+        let called = timeout(LIMIT, self.connection.call_tool(format!("{backend}_{name}"), arguments)).await;
+        called.unwrap_or_else(|_| panic!("`{backend}` does not answer")).unwrap();
+    }
+
     /// Makes a call, which has to be answered.
     pub(super) async fn call(&self, random: &mut Random) {
         let Self { hostile, number, principal, mode, connection } = self;

@@ -37,6 +37,10 @@ const MARGIN: Usage = Usage { memory: 16_000, descriptors: 30, programs: 4 };
 /// The rounds that are added until one has left no more: the first ones that list everything at the same time need more than others, and
 /// what leaks grows in each.
 const MAX_MORE_ROUNDS: usize = 5;
+/// The bytes that a call may leave, while nothing else changes: what is free and not given back. A leak of a kilobyte is more.
+const MAX_BYTES_OF_CALL: usize = 250;
+/// The clients that make calls while nothing else changes.
+const STEADY_CLIENTS: usize = 10;
 
 fn variable<T: std::str::FromStr>(name: &str, otherwise: T) -> T {
     std::env::var(name)
@@ -178,6 +182,38 @@ impl Soak {
     }
 }
 
+/// Has clients of a gateway make calls while nothing else changes. Returns the kilobytes that it keeps then.
+async fn steady(soak: &Soak, clients: &[Arc<SoakClient>], calls: usize) -> usize {
+    let mut calling = tokio::task::JoinSet::new();
+    for client in clients {
+        let (client, calls) = (client.clone(), calls / clients.len());
+        calling.spawn(async move {
+            for number in 0..calls {
+                client.call_quick(number).await;
+            }
+        });
+    }
+    while let Some(ended) = calling.join_next().await {
+        ended.unwrap();
+    }
+    Usage::idle(soak.gateway.id()).await.memory
+}
+
+/// Makes calls until it is certain whether each leaves something: what the first ones need is not counted.
+async fn no_call_leaves_anything(soak: &Soak, calls: usize) {
+    let mut clients = Vec::new();
+    for number in 0..STEADY_CLIENTS {
+        clients.push(Arc::new(SoakClient::connect(number, &soak.gateway.url, [].into()).await));
+    }
+    let before = steady(soak, &clients, calls.div_ceil(4)).await;
+    let after = steady(soak, &clients, calls).await;
+    let bytes = after.saturating_sub(before) * 1000 / calls;
+    note(&format!(
+        "{calls} calls while nothing else changes: {before} to {after} kB, {bytes} bytes for each"
+    ));
+    assert!(bytes <= MAX_BYTES_OF_CALL, "each call leaves {bytes} bytes");
+}
+
 #[tokio::test]
 async fn many_clients_of_ten_backends_lose_nothing_while_the_file_changes() {
     let rounds: usize = variable("PINTLE_SOAK_ROUNDS", 3);
@@ -186,6 +222,11 @@ async fn many_clients_of_ten_backends_lose_nothing_while_the_file_changes() {
     let mut soak = Soak::start().await;
     let first = SoakClient::connect(0, &soak.gateway.url, [].into()).await;
     soak.list(&first).await;
+    // First, because what rounds have freed would hide what is not.
+    let calls: usize = variable("PINTLE_SOAK_STEADY_CALLS", 0);
+    if calls > 0 {
+        no_call_leaves_anything(&soak, calls).await;
+    }
     let (mut usages, mut more) = (Vec::new(), 0);
     loop {
         usages.push(soak.round(usages.len() + 1).await);
