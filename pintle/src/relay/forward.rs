@@ -7,7 +7,7 @@ use pintle_proto::{
     server::{Outcome, RelayedRound},
 };
 use pintle_types::{
-    ErrorCode, RawObject, RawValue, RpcError, keys,
+    ErrorCode, RawObject, RawValue, RpcError, keys, method,
     schema::{self, MissingCapabilityData},
 };
 use tokio::time::sleep;
@@ -249,11 +249,15 @@ async fn start_as(
     if !link.connection.revision().has_method(&method) {
         return Err(RpcError::method_not_found(&method));
     }
+    let creates_task = tasks == TaskUse::Followed || (method == method::TOOLS_CALL && cx.is_detached());
     let tasks = link.has_session_tasks().then(|| SessionTaskCall::of(relay, cx, &method, tasks)).flatten();
     if tasks.is_some() {
         link.want_pushes();
     }
-    Ok(UpstreamCall::start(link, UpstreamRequest { method, params, capabilities, logs, tasks, cx }))
+    Ok(UpstreamCall::start(
+        link,
+        UpstreamRequest { method, params, capabilities, logs, tasks, creates_task, cx },
+    ))
 }
 
 /// Returns the capabilities of the client that the server behind may use.

@@ -1,16 +1,26 @@
 //! Calls that become tasks at a server whose tasks the client does not know, because it is of another era. The relay waits for
 //! their results.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    future::{Future, poll_fn},
+    pin::Pin,
+    sync::Arc,
+    task::Poll,
+    time::Duration,
+};
 
 use http::HeaderMap;
 use pintle_types::{RawObject, RpcError, method, schema::TaskParams};
 use tokio::{runtime::Handle, time::timeout};
 
-use crate::{Connection, client::Forward};
+use super::polled;
+use crate::{Connection, Result, client::Forward, relay::pool::Lease};
 
 /// The time to cancel a task that nobody waits for.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The time in which a server says that a call, which nobody waits for any more, has become a task. Then the call is cancelled.
+const CREATION_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A task that is cancelled on drop, unless it has ended.
 pub(super) struct AwaitedTask {
@@ -57,4 +67,27 @@ impl Drop for AwaitedTask {
             }));
         }
     }
+}
+
+/// Cancels a call that the server may be making a task at the moment: waits for the task, since only its id can cancel it. `is_created` is
+/// whether the call itself has come to know the task, which is then cancelled with it.
+pub(in crate::relay) fn cancel_created(
+    mut call: Pin<Box<dyn Future<Output = Result<RawObject>> + Send>>,
+    is_created: impl Fn() -> bool + Send + Sync + 'static,
+    link: Lease,
+    capabilities: RawObject,
+) {
+    let Ok(runtime) = Handle::try_current() else { return };
+    drop(runtime.spawn(async move {
+        let created = poll_fn(|context| match call.as_mut().poll(context) {
+            Poll::Pending if is_created() => Poll::Ready(None),
+            polled => polled.map(Result::ok),
+        });
+        if let Ok(Some(result)) = timeout(CREATION_TIMEOUT, created).await
+            && result.get("resultType") == Some(polled::RESULT_TYPE)
+            && let Ok(Some(id)) = result.decode_member("taskId")
+        {
+            drop(AwaitedTask::new(link.connection.clone(), id, capabilities));
+        }
+    }));
 }

@@ -9,7 +9,7 @@
 //! A task of the relay runs the relayed call. Its questions, its status and its end are those of the task behind, which is cancelled
 //! with it. Tasks of the same era are passed on, and nothing is kept for them.
 
-mod awaited;
+pub(super) mod awaited;
 pub(super) mod own;
 pub(super) mod polled;
 pub(super) mod session;
