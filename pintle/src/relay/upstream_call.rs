@@ -89,7 +89,8 @@ impl Drop for UpstreamCall {
             let result = mem::replace(&mut self.result, Box::pin(pending()));
             let notifications = self.notifications.clone();
             let is_created = move || notifications.has_task();
-            cancel_created(result, is_created, self.link.again(), capabilities);
+            let leased = (self.link.connection.clone(), self.link.again());
+            cancel_created(result, is_created, leased, capabilities);
         }
         // Its cancellation is sent when this is dropped.
         self.result = Box::pin(pending());

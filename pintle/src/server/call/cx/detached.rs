@@ -177,7 +177,7 @@ impl fmt::Debug for DetachRequest {
     }
 }
 
-/// Who has the task that a call becomes.
+/// The holder of the task that a call becomes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum TaskHolder {
     /// The server that handles the call, mounted or not.
