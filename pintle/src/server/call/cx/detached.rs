@@ -183,7 +183,6 @@ pub(crate) enum TaskHolder {
     /// The server that handles the call, mounted or not.
     Server,
     /// The provider of that server that handles it.
-    #[cfg_attr(not(feature = "client"), expect(dead_code, reason = "only relays have tasks of their own"))]
     Provider,
 }
 
