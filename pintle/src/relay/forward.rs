@@ -7,7 +7,7 @@ use pintle_proto::{
     server::{Outcome, RelayedRound},
 };
 use pintle_types::{
-    ErrorCode, RawObject, RawValue, RpcError, keys,
+    ErrorCode, RawObject, RawValue, RpcError, keys, method,
     schema::{self, MissingCapabilityData},
 };
 use tokio::time::sleep;
@@ -18,12 +18,13 @@ use super::{
     declared::DeclaredCapabilities,
     hops,
     meta::{with_meta, without_members, without_meta},
+    own_tasks::RequestedTask,
+    polled_task,
     pool::RETRY_AFTER_MS,
     question::RunningQuestions,
     rounds,
     tasks::{
-        own::RequestedTask,
-        polled,
+        self,
         session::{SessionTaskCall, TaskReport, TaskUse},
     },
     upstream_call::{CallProgress, UpstreamCall, UpstreamRequest, deliver},
@@ -140,7 +141,7 @@ async fn repeat(relay: &Relay, cx: &Cx, task: Option<RequestedTask>) -> Result<O
     if let Some(task) = task {
         params = params.without(&["task"]);
         if relay.detach(cx, task.ttl).await {
-            declared = polled::declare(&declared.capabilities);
+            declared = polled_task::declare(&declared.capabilities);
         }
     }
     let limit = cx.snapshot().service.bounds().rounds;
@@ -149,14 +150,14 @@ async fn repeat(relay: &Relay, cx: &Cx, task: Option<RequestedTask>) -> Result<O
     loop {
         let result = match call_as(relay, cx, (cx.method(), next.clone()), &declared).await {
             // A client with a session has no tasks of the extension: the relay waits for this one.
-            Err(Failure::Error(error)) if polled::is_needed(&error, &declared.capabilities) => {
-                declared = polled::declare(&declared.capabilities);
+            Err(Failure::Error(error)) if polled_task::is_needed(&error, &declared.capabilities) => {
+                declared = polled_task::declare(&declared.capabilities);
                 call_as(relay, cx, (cx.method(), next), &declared).await?
             }
             result => result?,
         };
-        if result.get("resultType") == Some(polled::RESULT_TYPE) {
-            let polled = Box::pin(polled::result(relay, cx, &declared.capabilities, &result)).await?;
+        if result.get("resultType") == Some(tasks::RESULT_TYPE) {
+            let polled = Box::pin(polled_task::result(relay, cx, &declared.capabilities, &result)).await?;
             return Ok(complete(relay, cx, polled));
         }
         if result.get("resultType") != Some("\"input_required\"") {
@@ -246,11 +247,18 @@ async fn start_as(
     if !link.connection.revision().has_method(&method) {
         return Err(RpcError::method_not_found(&method));
     }
-    let tasks = link.has_session_tasks().then(|| SessionTaskCall::of(relay, cx, &method, tasks)).flatten();
+    let creates_task = tasks == TaskUse::Followed || (method == method::TOOLS_CALL && cx.is_detached());
+    let tasks = link
+        .has_session_tasks()
+        .then(|| SessionTaskCall::of(&relay.inner.known, cx, &method, tasks))
+        .flatten();
     if tasks.is_some() {
         link.want_pushes();
     }
-    Ok(UpstreamCall::start(link, UpstreamRequest { method, params, capabilities, logs, tasks, cx }))
+    Ok(UpstreamCall::start(
+        link,
+        UpstreamRequest { method, params, capabilities, logs, tasks, creates_task, cx },
+    ))
 }
 
 /// Returns the capabilities of the client that the server behind may use.

@@ -27,7 +27,7 @@ use super::{
     },
     listeners::LinkListener,
     meta::without_meta,
-    tasks::{polled, session},
+    tasks::{self, session},
     upstream::backend_name,
     upstream_call::{OpenQuestion, sending_to},
 };
@@ -99,7 +99,7 @@ impl RelayLink {
         let (catalogue, usage) = (Arc::default(), LinkUsage::new());
         let (watched, watching) = (WatchedResources::default(), Mutex::default());
         let (has_session_tasks, has_task_extension) =
-            (session::has_tasks(&connection), polled::has_tasks(&connection));
+            (session::has_tasks(&connection), tasks::has_extension(&connection));
         Self {
             connection,
             has_session_tasks,

@@ -24,7 +24,9 @@ mod link;
 mod link_state;
 mod listeners;
 mod meta;
+mod own_tasks;
 mod parked;
+mod polled_task;
 mod pool;
 mod provider;
 mod question;
@@ -53,8 +55,8 @@ use crate::{
 use attached::ListHints;
 use declared::LastDeclared;
 use link_state::{catalogue::LinkCatalogue, watched::WatchedResources, watched_tasks::SharedTaskWatches};
+use own_tasks::OwnTasks;
 use parked::ParkedCalls;
-use tasks::own::OwnTasks;
 use upstream::{LinkOptions, LinkSharing, Upstream, backend_name};
 
 /// A server behind another one, which forwards calls to it. It is a [`Provider`](crate::server::Provider) of what that server offers:
@@ -102,7 +104,7 @@ struct Inner {
     reported: Mutex<HashSet<Box<str>>>,
     hints: ListHints,
     /// The lists that any connection has seen last.
-    known: LinkCatalogue,
+    known: Arc<LinkCatalogue>,
     last_declared: LastDeclared,
     tasks: OwnTasks,
 }
@@ -153,7 +155,7 @@ impl Relay {
             watched_tasks: SharedTaskWatches::default(),
             reported: Mutex::default(),
             hints: ListHints::default(),
-            known: LinkCatalogue::default(),
+            known: Arc::default(),
             last_declared: LastDeclared::default(),
             tasks: OwnTasks::default(),
         };

@@ -287,6 +287,7 @@ impl Relay {
             capabilities,
             logs: None,
             tasks: None,
+            creates_task: false,
             cx,
         };
         let mut call = UpstreamCall::start(link.again(), request);

@@ -21,11 +21,14 @@ use super::{
 };
 use crate::{question_key, server::Cx};
 
+/// A question that is being asked.
+type RunningQuestion = Pin<Box<dyn Future<Output = ()> + Send>>;
+
 /// Questions that are being asked at the same time.
 #[derive(Default)]
 pub(super) struct RunningQuestions {
     /// Those without an answer, by key.
-    running: Vec<(Arc<str>, Pin<Box<dyn Future<Output = ()> + Send>>)>,
+    running: Vec<(Arc<str>, RunningQuestion)>,
     /// The number of questions so far.
     asked: u64,
 }

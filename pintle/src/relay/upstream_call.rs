@@ -1,6 +1,7 @@
 use std::{
     collections::VecDeque,
-    future::{Future, poll_fn},
+    future::{Future, pending, poll_fn},
+    mem,
     pin::Pin,
     sync::{Arc, Mutex, OnceLock},
     task::{Context, Poll},
@@ -15,7 +16,10 @@ use super::{
     link::EnteredCall,
     link_state::log_levels::LevelGuard,
     pool::Lease,
-    tasks::session::{SessionTaskCall, TaskReport},
+    tasks::{
+        awaited::cancel_created,
+        session::{SessionTaskCall, TaskReport},
+    },
 };
 use crate::{
     Result,
@@ -48,6 +52,11 @@ impl Notifications {
         }
     }
 
+    /// Whether a task was created.
+    fn has_task(&self) -> bool {
+        lock(&self.0).iter().any(|report| matches!(report, ArrivedReport::Task(TaskReport::Created(_))))
+    }
+
     fn pop(&self) -> Option<CallProgress> {
         Some(match lock(&self.0).pop_front()? {
             ArrivedReport::Notification(notification) => CallProgress::Notification(notification),
@@ -64,6 +73,8 @@ pub(super) struct UpstreamCall {
     /// `None` if the server behind has no sessions: it sends no requests.
     questions: Option<mpsc::Receiver<Box<OpenQuestion>>>,
     is_done: bool,
+    /// The capabilities of its client, as long as the server may make the call a task that nobody knows yet.
+    creating: Option<RawObject>,
     entered: Option<EnteredCall>,
     _logs: Option<LevelGuard>,
     /// Dropped last, so that the connection is free when the call was cancelled.
@@ -75,8 +86,15 @@ impl Drop for UpstreamCall {
         if self.is_done {
             return;
         }
+        if let Some(capabilities) = self.creating.take() {
+            let result = mem::replace(&mut self.result, Box::pin(pending()));
+            let notifications = self.notifications.clone();
+            let is_created = move || notifications.has_task();
+            let leased = (self.link.connection.clone(), self.link.again());
+            cancel_created(result, is_created, leased, capabilities);
+        }
         // Its cancellation is sent when this is dropped.
-        self.result = Box::pin(std::future::pending());
+        self.result = Box::pin(pending());
         self.entered = None;
         self.link.cancelled();
     }
@@ -104,7 +122,8 @@ impl UpstreamCall {
         let has_questions = !link.connection.revision().is_stateless();
         let (ask, questions) = has_questions.then(|| mpsc::channel(QUESTIONS)).unzip();
         let notifications = Notifications::default();
-        let UpstreamRequest { method, params, capabilities, logs, tasks, cx } = request;
+        let UpstreamRequest { method, params, capabilities, logs, tasks, creates_task, cx } = request;
+        let creating = creates_task.then(|| capabilities.clone());
         // A list asks nothing, and may be requested during a call that does.
         let asking = ask.as_ref().filter(|_| ListKind::of_method(&method).is_none());
         let entered = asking.map(|ask| link.enter(ask.clone()));
@@ -131,7 +150,7 @@ impl UpstreamCall {
                 None => connection.forward(forward, notify).await,
             }
         });
-        Self { result, notifications, questions, is_done: false, entered, _logs: logs, link }
+        Self { result, notifications, questions, is_done: false, creating, entered, _logs: logs, link }
     }
 
     /// Returns the next event. The result comes after all notifications, and a question after those that were sent before it.
@@ -141,11 +160,17 @@ impl UpstreamCall {
 
     pub(super) fn poll_next(&mut self, task: &mut Context<'_>) -> Poll<CallProgress> {
         if let Some(arrived) = self.notifications.pop() {
+            if matches!(arrived, CallProgress::Task(TaskReport::Created(_))) {
+                self.creating = None;
+            }
             return Poll::Ready(arrived);
         }
         // Polling it queues the notifications that have arrived.
         let result = self.result.as_mut().poll(task);
         if let Some(arrived) = self.notifications.pop() {
+            if matches!(arrived, CallProgress::Task(TaskReport::Created(_))) {
+                self.creating = None;
+            }
             if let Poll::Ready(result) = result {
                 self.is_done = true;
                 self.result = Box::pin(std::future::ready(result));
@@ -177,6 +202,8 @@ pub(super) struct UpstreamRequest<'a> {
     pub(super) logs: Option<LevelGuard>,
     /// How it becomes a task of the server, if it may.
     pub(super) tasks: Option<SessionTaskCall>,
+    /// Whether the server is expected to make it a task.
+    pub(super) creates_task: bool,
     pub(super) cx: &'a Cx,
 }
 

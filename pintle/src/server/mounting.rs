@@ -366,8 +366,7 @@ impl Provider for Server {
         {
             return Outcome::Failed(error);
         }
-        let mounted = Mounted::handling(self, snapshot, &cx);
-        run(&cx.mounted(mounted)).await
+        run(&cx.handled_by(Mounted::new(self, snapshot))).await
     }
 
     fn handles_any_method(&self) -> bool {

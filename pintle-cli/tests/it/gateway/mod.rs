@@ -13,6 +13,7 @@ mod protected;
 mod servers;
 #[cfg(target_os = "linux")]
 mod soak;
+mod tasks;
 
 use std::{
     io::{Read as _, Write as _},

@@ -4,7 +4,7 @@ use std::{
     convert::Infallible,
     future::{pending, poll_fn},
     pin::pin,
-    sync::{Arc, Weak},
+    sync::Arc,
     task::Poll,
     time::Duration,
 };
@@ -14,11 +14,11 @@ use serde::Deserialize;
 use serde_json::{json, value::to_raw_value};
 use tokio::time::sleep;
 
-use super::{awaited::AwaitedTask, polled::interval, status_text};
+use super::{awaited::AwaitedTask, interval, status_text};
 use crate::{
     Connection, Error, Result,
     client::{CallNotification, Forward},
-    relay::{Inner, Relay, meta::without_meta},
+    relay::{link_state::catalogue::LinkCatalogue, meta::without_meta},
     server::Cx,
 };
 
@@ -41,21 +41,21 @@ pub(in crate::relay) enum TaskUse {
 /// A report of the task that a call was made as.
 #[derive(Debug)]
 pub(in crate::relay) enum TaskReport {
-    /// It was created, and is kept for this time. It is reported if the client of the call follows it.
+    /// The task was created, and is kept for this time. It is reported if the client of the call follows the task.
     Created(Duration),
-    /// Its status for people.
+    /// The status for people.
     Status(String),
 }
 
 /// A way to make a call a task of the server behind, although its client has no tasks of the session era.
 pub(in crate::relay) struct SessionTaskCall {
-    /// A call that waits for its client is kept by the relay.
-    relay: Weak<Inner>,
+    /// The lists of the server.
+    known: Arc<LinkCatalogue>,
     tool: String,
     used: TaskUse,
 }
 
-/// What a server with sessions says of a task.
+/// A task, as a server with sessions describes it.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct SessionTask {
@@ -83,22 +83,23 @@ impl SessionTask {
 
 impl SessionTaskCall {
     /// Returns that of a call; `None` if its client can ask for a task itself.
-    pub(in crate::relay) fn of(relay: &Relay, cx: &Cx, method: &str, used: TaskUse) -> Option<Self> {
+    pub(in crate::relay) fn of(
+        known: &Arc<LinkCatalogue>,
+        cx: &Cx,
+        method: &str,
+        used: TaskUse,
+    ) -> Option<Self> {
         if method != method::TOOLS_CALL || cx.peer().revision.has_method(method::TASKS_RESULT) {
             return None;
         }
         let tool = cx.params().decode_member("name").ok()??;
-        Some(Self { relay: Arc::downgrade(&relay.inner), tool, used })
+        Some(Self { known: known.clone(), tool, used })
     }
 
     /// Returns whether a call has failed because its tool has to be called as a task. Servers have two codes for it.
     fn is_needed(&self, error: &RpcError) -> bool {
-        let requires = || {
-            let support = self.relay.upgrade()?.known.task_support(&self.tool)?;
-            Some(support? == TaskSupport::Required)
-        };
         matches!(error.code, ErrorCode::METHOD_NOT_FOUND | ErrorCode::INVALID_REQUEST)
-            && requires().unwrap_or(false)
+            && self.known.task_support(&self.tool).flatten() == Some(TaskSupport::Required)
     }
 
     /// Makes a call, as a task if that is to be. Returns the result of the task, or that of the call if it became none.

@@ -16,35 +16,38 @@ use crate::support::{
 };
 
 /// The server behind: its end of each connection that the relay opens.
-struct Upstream(mpsc::UnboundedReceiver<Memory>);
+pub(super) struct Upstream {
+    opened: mpsc::UnboundedReceiver<Memory>,
+    capabilities: Value,
+}
 
 /// One connection to the server behind.
-struct Link {
-    line: Raw,
+pub(super) struct Link {
+    pub(super) line: Raw,
     /// Messages that were received and not yet asked for.
     received: VecDeque<Value>,
 }
 
 impl Upstream {
     /// Accepts a connection, and opens a session.
-    async fn accept(&mut self) -> Link {
-        let mut link = Link { line: Raw::over(self.0.recv().await.unwrap()), received: VecDeque::new() };
-        link.open().await;
+    pub(super) async fn accept(&mut self) -> Link {
+        let mut link = Link { line: Raw::over(self.opened.recv().await.unwrap()), received: VecDeque::new() };
+        link.open(&self.capabilities).await;
         link
     }
 }
 
 impl Link {
-    async fn open(&mut self) {
+    async fn open(&mut self, capabilities: &Value) {
         let initialize = self.expect("initialize").await;
         let result = json!({"protocolVersion": R4, "serverInfo": {"name": "dice", "version": "1"},
-            "capabilities": {"tools": {}, "logging": {}}});
+            "capabilities": capabilities});
         self.reply(&initialize, result).await;
         self.expect("notifications/initialized").await;
     }
 
     /// Waits for a message of this method. Pings are answered.
-    async fn expect(&mut self, method: &str) -> Value {
+    pub(super) async fn expect(&mut self, method: &str) -> Value {
         loop {
             let message = match self.received.pop_front() {
                 Some(message) => message,
@@ -61,7 +64,7 @@ impl Link {
         }
     }
 
-    async fn reply(&mut self, request: &Value, result: Value) {
+    pub(super) async fn reply(&mut self, request: &Value, result: Value) {
         self.line.send(json!({"jsonrpc": "2.0", "id": request["id"], "result": result})).await;
     }
 
@@ -82,8 +85,13 @@ impl Link {
 
 /// A relay to a server that the test plays, and the first connection to it.
 async fn relay() -> (Relay, Upstream, Link) {
-    let (accepted, upstream) = mpsc::unbounded_channel();
-    let mut upstream = Upstream(upstream);
+    relay_to(json!({"tools": {}, "logging": {}})).await
+}
+
+/// A relay to a server that declares these capabilities, and the first connection to it.
+pub(super) async fn relay_to(capabilities: Value) -> (Relay, Upstream, Link) {
+    let (accepted, opened) = mpsc::unbounded_channel();
+    let mut upstream = Upstream { opened, capabilities };
     let connector = move || {
         let (ours, theirs) = memory();
         let sent = accepted.send(theirs).map_err(|_| io::ErrorKind::ConnectionRefused.into());
@@ -149,7 +157,7 @@ async fn the_log_level_behind_is_the_lowest_that_a_client_wants_by_now() {
     let (ours, theirs) = memory();
     let connecting = tokio::spawn(async { world::client(R4).connect(ours).await });
     let mut link = Link { line: Raw::over(theirs), received: VecDeque::new() };
-    link.open().await;
+    link.open(&json!({"tools": {}, "logging": {}})).await;
     let front = world::front(&Relay::new(connecting.await.unwrap().unwrap()).forward_unlisted());
     let mut chatty = Client::open(&front, R5, json!({})).await;
     chatty.log_level("debug").await;

@@ -177,13 +177,12 @@ impl fmt::Debug for DetachRequest {
     }
 }
 
-/// Who has the task that a call becomes.
+/// The holder of the task that a call becomes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum TaskHolder {
     /// The server that handles the call, mounted or not.
     Server,
     /// The provider of that server that handles it.
-    #[cfg_attr(not(feature = "client"), expect(dead_code, reason = "only relays have tasks of their own"))]
     Provider,
 }
 

@@ -1,4 +1,7 @@
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use http::Extensions;
 use pintle_types::RawObject;
@@ -77,6 +80,13 @@ impl Cx {
         self.edit(|edited| {
             edited.mounted = Some(Arc::new(Mounted { outer: edited.mounted.take(), ..mounted }));
         })
+    }
+
+    /// Has a mounted server handle the call, as the provider that the call has come to.
+    pub(crate) fn handled_by(self, mounted: Mounted) -> Self {
+        // From here on, the providers are those of this server.
+        let number = self.0.provider.swap(0, Ordering::Relaxed).checked_sub(1);
+        self.mounted(Mounted { number, ..mounted })
     }
 
     /// Returns the call as the server of the connection sees it, with what its layers have made of it.

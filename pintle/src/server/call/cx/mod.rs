@@ -128,13 +128,6 @@ impl Mounted {
     pub(crate) fn new(server: &Server, snapshot: Arc<Snapshot>) -> Self {
         Self { server: server.clone(), snapshot, outer: None, number: None }
     }
-
-    /// Creates that of a server that handles a call, as the provider that the call has come to.
-    pub(crate) fn handling(server: &Server, snapshot: Arc<Snapshot>, cx: &Cx) -> Self {
-        // From here on, the providers are those of this server.
-        let number = cx.0.provider.swap(0, Ordering::Relaxed).checked_sub(1);
-        Self { number, ..Self::new(server, snapshot) }
-    }
 }
 
 /// A call that may have ended.

@@ -6,7 +6,7 @@ use pintle::{
     Server,
     content::Link,
     server::{Caller, Cx, Prefix, ToolError, tool},
-    tasks::{MemoryTaskStore, Tasks},
+    tasks::{MemoryTaskStore, TaskQuota, Tasks},
     types::{
         ErrorCode, RpcError,
         schema::{CallToolResult, ContentBlock},
@@ -250,6 +250,27 @@ async fn a_task_is_kept_as_long_as_a_session_asks_for() {
     let mut client = Client::open(&relay.into_server(), R5, declares()).await;
     let created = client.call("tools/call", json!({"name": "sleep"})).await["result"].clone();
     assert_eq!(created["ttlMs"], 60_000, "{created}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_a_relay_has_no_room_for_ends_at_the_server_behind_too() {
+    for (era, behind) in PAIRS {
+        let (dropped, mut quota) = (DropCounter::default(), TaskQuota::default());
+        quota.account_tasks = 1;
+        let relay = world::relay(&kitchen(&dropped), behind).await.tasks(Tasks::new().quota(quota));
+        let front = relay.into_server();
+        let mut ann = Client::over(Raw::known(&front, Caller::new().principal("ann")), era, declares()).await;
+        let first = start(&mut ann, "sleep").await;
+        let refused = ann.call("tools/call", json!({"name": "sleep", "task": {}})).await;
+        let message = refused["error"]["message"].as_str().unwrap_or_default();
+        assert!(message.contains("too many tasks"), "{refused}");
+        sleep(Duration::from_secs(1)).await;
+        // That of a session is refused before anything is sent.
+        assert_eq!(dropped.count(), usize::from(era == R5));
+        polled(&mut ann, &first, "working").await;
+        let mut bob = Client::over(Raw::known(&front, Caller::new().principal("bob")), era, declares()).await;
+        start(&mut bob, "sleep").await;
+    }
 }
 
 #[tokio::test(start_paused = true)]

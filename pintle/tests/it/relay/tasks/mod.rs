@@ -2,5 +2,6 @@
 
 mod across_eras;
 mod across_relays;
+mod scripted;
 mod several;
 mod watched;

@@ -13,15 +13,15 @@ use pintle_types::{
 };
 use serde_json::{json, value::to_raw_value};
 
+use super::{Relay, link::RelayLink};
 use crate::{
-    relay::{Relay, link::RelayLink},
     server::{Cx, ListKind, Target},
     tasks::{ProvidedTasks, Tasks},
 };
 
 /// The tasks of a relay, from when there is the first.
 #[derive(Debug, Default)]
-pub(in crate::relay) struct OwnTasks(OnceLock<Arc<ProvidedTasks>>);
+pub(super) struct OwnTasks(OnceLock<Arc<ProvidedTasks>>);
 
 impl OwnTasks {
     fn get(&self) -> Option<&Arc<ProvidedTasks>> {
@@ -30,13 +30,13 @@ impl OwnTasks {
 }
 
 /// The task that the client of a session requests a call to be.
-pub(in crate::relay) struct RequestedTask {
-    pub(in crate::relay) ttl: Option<Duration>,
+pub(super) struct RequestedTask {
+    pub(super) ttl: Option<Duration>,
 }
 
 impl RequestedTask {
     /// Returns that of a call; `None` if it is to be no task, or the server behind has no tasks of the extension.
-    pub(in crate::relay) fn of(cx: &Cx, behind: &RelayLink) -> Option<Self> {
+    pub(super) fn of(cx: &Cx, behind: &RelayLink) -> Option<Self> {
         if !behind.has_task_extension() || cx.method() != method::TOOLS_CALL {
             return None;
         }
@@ -86,7 +86,7 @@ impl Relay {
     }
 
     /// Has a call go on as a task of the server, or of the relay, that is kept for `ttl` if it is one of the relay. Returns whether it does.
-    pub(in crate::relay) async fn detach(&self, cx: &Cx, ttl: Option<Duration>) -> bool {
+    pub(super) async fn detach(&self, cx: &Cx, ttl: Option<Duration>) -> bool {
         if cx.is_detached() {
             return true;
         }
@@ -101,7 +101,7 @@ impl Relay {
     }
 
     /// Answers a request for a task, or for the list of tasks.
-    pub(in crate::relay) async fn handle_task_request(&self, cx: Cx) -> Outcome {
+    pub(super) async fn handle_task_request(&self, cx: Cx) -> Outcome {
         // Its tasks are those of the outermost server.
         let outermost = cx.clone().unmounted();
         let own = match self.inner.tasks.get() {
@@ -120,7 +120,7 @@ impl Relay {
     }
 
     /// Returns the tasks of the relay itself that a subscription names and its client may watch.
-    pub(in crate::relay) fn granted_own_tasks(&self, cx: &Cx) -> Vec<String> {
+    pub(super) fn granted_own_tasks(&self, cx: &Cx) -> Vec<String> {
         self.inner.tasks.get().map(|own| own.granted(cx)).unwrap_or_default()
     }
 
@@ -134,7 +134,7 @@ impl Relay {
     }
 
     /// Returns whether the client of a call follows tasks of the extension, and the server behind has tasks of a session.
-    pub(in crate::relay) fn follows_tasks(&self, cx: &Cx, behind: &RelayLink) -> bool {
+    pub(super) fn follows_tasks(&self, cx: &Cx, behind: &RelayLink) -> bool {
         behind.has_session_tasks()
             && self.options.answers_for_tasks
             && cx.method() == method::TOOLS_CALL
@@ -142,7 +142,7 @@ impl Relay {
     }
 
     /// Returns whether the server behind lists the tool of a call as one that may run as a task.
-    pub(in crate::relay) async fn supports_tasks(&self, cx: &Cx) -> bool {
+    pub(super) async fn supports_tasks(&self, cx: &Cx) -> bool {
         let Ok(Some(name)) = cx.params().decode_member::<String>("name") else { return false };
         let known = || {
             let of_client = self.inner.upstream.last_catalogue(cx, self.options.links.sharing);
@@ -159,7 +159,7 @@ impl Relay {
     }
 
     /// Declares the tasks of the other era, if the server behind has some.
-    pub(in crate::relay) fn declare_tasks(&self, capabilities: &mut ServerCapabilities) {
+    pub(super) fn declare_tasks(&self, capabilities: &mut ServerCapabilities) {
         let behind = self.inner.upstream.primary();
         if behind.has_session_tasks() {
             let extensions = capabilities.extensions.get_or_insert_default();
@@ -171,7 +171,7 @@ impl Relay {
     }
 
     /// Lists tools as ones that may run as tasks, for a client of a session whose calls may become tasks of the relay.
-    pub(in crate::relay) fn offer_tasks(&self, cx: &Cx, list: ListKind, entries: &mut [RawObject]) {
+    pub(super) fn offer_tasks(&self, cx: &Cx, list: ListKind, entries: &mut [RawObject]) {
         if list == ListKind::Tools
             && cx.call().is_in_session()
             && self.has_foreign_tasks(cx)

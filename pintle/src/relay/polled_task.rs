@@ -1,6 +1,6 @@
 //! Tasks of a server without sessions, for clients with a session: the relay polls them to their end.
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc};
 
 use pintle_types::{
     ErrorCode, RawObject, RpcError,
@@ -10,34 +10,16 @@ use pintle_types::{
 use serde_json::{Map, json};
 use tokio::time::sleep;
 
-use super::{awaited::AwaitedTask, status_text};
-use crate::{
-    Connection,
-    relay::{
-        Relay,
-        declared::DeclaredCapabilities,
-        forward::{Failure, ask_all, call_as, read_questions},
-    },
-    server::Cx,
+use super::{
+    Relay,
+    declared::DeclaredCapabilities,
+    forward::{Failure, ask_all, call_as, read_questions},
+    tasks::{awaited::AwaitedTask, interval, status_text},
 };
-
-/// The `resultType` of a call that became a task, as JSON.
-pub(in crate::relay) const RESULT_TYPE: &str = "\"task\"";
-
-/// The limits of the interval between two polls, and the interval if the server recommends none.
-const MIN_INTERVAL: Duration = Duration::from_millis(100);
-const MAX_INTERVAL: Duration = Duration::from_secs(60);
-const USUAL_INTERVAL: Duration = Duration::from_secs(1);
-
-/// Returns whether a server has tasks of the extension.
-pub(in crate::relay) fn has_tasks(connection: &Connection) -> bool {
-    let extensions = connection.capabilities().extensions;
-    connection.revision().is_stateless()
-        && extensions.is_some_and(|names| names.contains_key(tasks_extension::NAME))
-}
+use crate::server::Cx;
 
 /// Returns whether a call failed because its tool runs as a task only.
-pub(in crate::relay) fn is_needed(error: &RpcError, declared: &ClientCapabilities) -> bool {
+pub(super) fn is_needed(error: &RpcError, declared: &ClientCapabilities) -> bool {
     let has_tasks = |can: &ClientCapabilities| {
         can.extensions.as_ref().is_some_and(|names| names.contains_key(tasks_extension::NAME))
     };
@@ -49,14 +31,14 @@ pub(in crate::relay) fn is_needed(error: &RpcError, declared: &ClientCapabilitie
 }
 
 /// Declares that tasks are supported too.
-pub(in crate::relay) fn declare(capabilities: &ClientCapabilities) -> Arc<DeclaredCapabilities> {
+pub(super) fn declare(capabilities: &ClientCapabilities) -> Arc<DeclaredCapabilities> {
     let mut capabilities = capabilities.clone();
     capabilities.extensions.get_or_insert_default().insert(tasks_extension::NAME.to_owned(), json!({}));
     DeclaredCapabilities::new(capabilities)
 }
 
 /// Polls a task to its end, and returns the result of the call. Its questions are asked.
-pub(in crate::relay) async fn result(
+pub(super) async fn result(
     relay: &Relay,
     cx: &Cx,
     capabilities: &ClientCapabilities,
@@ -118,10 +100,4 @@ fn ended(relay: &Relay, printed: &RawObject, state: DetailedTask) -> Result<RawO
         (_, Some(error)) => Err(error),
         (_, None) => printed.decode_member("result").ok().flatten().ok_or_else(missing),
     }
-}
-
-/// Returns the interval between two polls that a server recommends, within limits.
-pub(super) fn interval(millis: Option<i64>) -> Duration {
-    let recommended = millis.and_then(|millis| u64::try_from(millis).ok()).map(Duration::from_millis);
-    recommended.unwrap_or(USUAL_INTERVAL).clamp(MIN_INTERVAL, MAX_INTERVAL)
 }
