@@ -23,16 +23,16 @@ const MIN_INTERVAL: Duration = Duration::from_secs(1);
 /// The lists of the server behind, as one connection has seen them last.
 #[derive(Debug, Default)]
 pub(in crate::relay) struct LinkCatalogue {
-    lists: Mutex<ListStates>,
+    lists: Mutex<KnownLists>,
     /// Held by the caller that reads lists to look for an entry: others wait for what it finds.
     pub(in crate::relay) reading: tokio::sync::Mutex<()>,
 }
 
 /// The state of each list.
 #[derive(Debug, Default)]
-struct ListStates([ListState; ListKind::ALL.len()]);
+struct KnownLists([ListState; ListKind::ALL.len()]);
 
-impl ListStates {
+impl KnownLists {
     fn get(&self, kind: ListKind) -> &ListState {
         let [tools, prompts, resources, templates] = &self.0;
         match kind {
@@ -260,7 +260,7 @@ impl LinkCatalogue {
         Some(execution.and_then(|execution| execution.decode_member("taskSupport").ok().flatten()))
     }
 
-    fn lock(&self) -> MutexGuard<'_, ListStates> {
+    fn lock(&self) -> MutexGuard<'_, KnownLists> {
         self.lists.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
