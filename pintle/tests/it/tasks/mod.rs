@@ -9,7 +9,7 @@ mod many;
 mod mounted;
 #[cfg(feature = "http-server")]
 mod ownership;
-mod restart;
+pub(crate) mod restart;
 mod same_tool;
 mod shared;
 mod wire;

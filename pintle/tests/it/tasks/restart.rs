@@ -21,10 +21,10 @@ use crate::support::eras::{Client, R4, R5};
 
 /// A store that outlives its processes, of which one may have lost its way to it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Durable {
+pub(crate) struct Durable {
     tasks: Arc<MemoryTaskStore>,
     /// Whether signs of life are lost.
-    is_mute: Arc<AtomicBool>,
+    pub(crate) is_mute: Arc<AtomicBool>,
     /// Whether nothing can be read or written.
     pub(super) is_down: Arc<AtomicBool>,
     /// Whether changes are stored, and their replies lost.
@@ -35,7 +35,7 @@ pub(super) struct Durable {
 
 impl Durable {
     /// The same tasks, on another way.
-    pub(super) fn another(&self) -> Self {
+    pub(crate) fn another(&self) -> Self {
         Self { tasks: self.tasks.clone(), ..Self::default() }
     }
 

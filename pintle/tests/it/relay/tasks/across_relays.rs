@@ -1,8 +1,8 @@
-//! Tasks through two relays in a row, of every pairing of eras.
+//! Tasks through two relays in a row, of every pairing of eras, and those of a relay that was started again.
 
-use std::time::Duration;
+use std::{sync::atomic::Ordering, time::Duration};
 
-use pintle::Server;
+use pintle::{Server, server::StateKeys, tasks::Tasks};
 use serde_json::json;
 use tokio::time::sleep;
 
@@ -11,9 +11,10 @@ use crate::{
     relay::world::{self, ERAS},
     support::{
         drop_counter::DropCounter,
-        eras::Client,
+        eras::{Client, R4, R5},
         tasks::{polled, start},
     },
+    tasks::restart::Durable,
 };
 
 #[tokio::test(start_paused = true)]
@@ -38,4 +39,27 @@ async fn a_task_passes_two_relays_of_any_eras() {
             }
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_durable_store_keeps_the_results_of_tasks_across_the_eras() {
+    let store = Durable::default();
+    // The first process gives no sign of life.
+    store.is_mute.store(true, Ordering::SeqCst);
+    let start_relay = async |store: Durable| {
+        let relay = world::relay(&kitchen(&DropCounter::default()), R4).await;
+        let tasks = Tasks::new().store(store).lease(Duration::from_secs(1));
+        relay.tasks(tasks).into_server().state_keys(StateKeys::from([7; 32]))
+    };
+    let mut client = Client::open(&start_relay(store.clone()).await, R5, declares()).await;
+    let done = start(&mut client, "now").await;
+    polled(&mut client, &done, "completed").await;
+    let running = start(&mut client, "sleep").await;
+
+    let mut client = Client::open(&start_relay(store.another()).await, R5, declares()).await;
+    let got = polled(&mut client, &done, "completed").await;
+    assert_eq!(got["result"]["content"][0]["text"], "at once", "{got}");
+    let ended = polled(&mut client, &running, "failed").await;
+    let message = ended["error"]["message"].as_str().unwrap_or_default();
+    assert!(message.contains("the server ended while the task ran"), "{ended}");
 }
