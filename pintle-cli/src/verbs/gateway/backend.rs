@@ -367,6 +367,11 @@ impl Provider for Backend {
         }
     }
 
+    // Its entries are those of a relay.
+    fn may_require(&self) -> bool {
+        false
+    }
+
     fn claims_state(&self) -> bool {
         self.connected().is_none_or(|connected| connected.claims_state())
     }

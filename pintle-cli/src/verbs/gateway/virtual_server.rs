@@ -252,6 +252,10 @@ impl Provider for VirtualServer {
         self.current().provider.is_gated()
     }
 
+    fn may_require(&self) -> bool {
+        self.current().provider.may_require()
+    }
+
     fn claims_state(&self) -> bool {
         self.current().provider.claims_state()
     }
