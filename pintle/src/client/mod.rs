@@ -76,7 +76,7 @@ pub use state::Event;
 pub use tools::{Hints, OutputCheck, Policy, Proposal};
 
 #[cfg(feature = "server")]
-pub(crate) use asking::{RawHandler, RawQuestion};
+pub(crate) use asking::{RawHandler, RawQuestion, refusing};
 #[cfg(feature = "server")]
 pub(crate) use connection::{CallNotification, Forward, Repetition};
 

@@ -9,14 +9,14 @@ use pintle_proto::server::Outcome;
 use pintle_types::{
     JsonObject, RawObject, method,
     method::tasks_extension,
-    schema::{ServerCapabilities, TaskMetadata, TaskSupport},
+    schema::{ServerCapabilities, TaskSupport},
 };
 use serde_json::{json, value::to_raw_value};
 
 use super::{Relay, link::RelayLink};
 use crate::{
     server::{Cx, ListKind, Target},
-    tasks::{ProvidedTasks, Tasks},
+    tasks::{ProvidedTasks, Tasks, requested, requested_ttl},
 };
 
 /// The tasks of a relay, from when there is the first.
@@ -40,9 +40,7 @@ impl RequestedTask {
         if !behind.has_task_extension() || cx.method() != method::TOOLS_CALL {
             return None;
         }
-        let task: TaskMetadata = cx.params().decode_member("task").ok()??;
-        let ttl = task.ttl.and_then(|ttl| u64::try_from(ttl).ok()).map(Duration::from_millis);
-        cx.peer().revision.has_method(method::TASKS_RESULT).then_some(Self { ttl })
+        Some(Self { ttl: requested_ttl(&requested(cx)?) })
     }
 }
 

@@ -3,7 +3,7 @@ use std::{
     future::{Future, pending, poll_fn},
     mem,
     pin::Pin,
-    sync::{Arc, Mutex, OnceLock},
+    sync::{Arc, Mutex},
     task::{Context, Poll},
 };
 
@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     Result,
-    client::{CallNotification, Forward, RawHandler, RawQuestion},
+    client::{CallNotification, Forward, RawHandler, RawQuestion, refusing},
     lock::lock,
     server::{Cx, ListKind},
 };
@@ -159,18 +159,12 @@ impl UpstreamCall {
     }
 
     pub(super) fn poll_next(&mut self, task: &mut Context<'_>) -> Poll<CallProgress> {
-        if let Some(arrived) = self.notifications.pop() {
-            if matches!(arrived, CallProgress::Task(TaskReport::Created(_))) {
-                self.creating = None;
-            }
+        if let Some(arrived) = self.pop_arrived() {
             return Poll::Ready(arrived);
         }
         // Polling it queues the notifications that have arrived.
         let result = self.result.as_mut().poll(task);
-        if let Some(arrived) = self.notifications.pop() {
-            if matches!(arrived, CallProgress::Task(TaskReport::Created(_))) {
-                self.creating = None;
-            }
+        if let Some(arrived) = self.pop_arrived() {
             if let Poll::Ready(result) = result {
                 self.is_done = true;
                 self.result = Box::pin(std::future::ready(result));
@@ -185,6 +179,15 @@ impl UpstreamCall {
             Some(Poll::Ready(Some(question))) => Poll::Ready(CallProgress::Question(*question)),
             _ => Poll::Pending,
         }
+    }
+
+    /// Returns what has arrived and was not returned yet. A task that the caller knows of is cancelled with the call.
+    fn pop_arrived(&mut self) -> Option<CallProgress> {
+        let arrived = self.notifications.pop()?;
+        if matches!(arrived, CallProgress::Task(TaskReport::Created(_))) {
+            self.creating = None;
+        }
+        Some(arrived)
     }
 
     /// Returns a question that has arrived already.
@@ -234,15 +237,6 @@ pub(super) fn sending_to(queue: mpsc::Sender<Box<OpenQuestion>>) -> RawHandler {
             answered.await.unwrap_or_else(|_| Err(over()))
         })
     })
-}
-
-/// Returns a handler that refuses all questions.
-pub(super) fn refusing() -> RawHandler {
-    static REFUSING: OnceLock<RawHandler> = OnceLock::new();
-    let refusing = || -> RawHandler {
-        Arc::new(|question| Box::pin(async move { Err(RpcError::method_not_found(&question.method)) }))
-    };
-    REFUSING.get_or_init(refusing).clone()
 }
 
 /// Sends a notification of the server behind to the client. If that server has ended its event stream early, so does this one.

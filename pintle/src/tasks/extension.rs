@@ -179,12 +179,13 @@ const UNOPENABLE: &str = "the tasks are kept in a store that outlives the proces
                           `Server::state_keys`";
 
 /// Returns what the client of a session requests of a call that is to be a task; `None` if it is not to be one.
-fn requested(cx: &Cx) -> Option<TaskMetadata> {
+pub(crate) fn requested(cx: &Cx) -> Option<TaskMetadata> {
     let task = cx.params().decode_member("task").ok()??;
     cx.peer().revision.has_method(method::TASKS_RESULT).then_some(task)
 }
 
-fn requested_ttl(task: &TaskMetadata) -> Option<Duration> {
+/// Returns the lifetime that the client of a session requests for a task.
+pub(crate) fn requested_ttl(task: &TaskMetadata) -> Option<Duration> {
     task.ttl.and_then(|ttl| u64::try_from(ttl).ok()).map(Duration::from_millis)
 }
 

@@ -58,15 +58,15 @@ pub(super) struct TaskHost {
     pub(super) is_sweeping: AtomicBool,
     pub(super) is_kept: AtomicBool,
     /// Notifies the clients that watch a task, if it is not one of the server itself.
-    tell: Option<TellingClients>,
+    tell: Option<ClientNotifier>,
 }
 
 /// A function that notifies clients of a task.
-struct TellingClients(Box<dyn Fn(Notice) + Send + Sync>);
+struct ClientNotifier(Box<dyn Fn(Notice) + Send + Sync>);
 
-impl fmt::Debug for TellingClients {
+impl fmt::Debug for ClientNotifier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("TellingClients")
+        f.write_str("ClientNotifier")
     }
 }
 
@@ -98,7 +98,7 @@ impl TaskHost {
     /// Has clients notified with this function. The tasks are not those of the server itself.
     #[cfg(feature = "client")]
     pub(super) fn telling(mut self, tell: impl Fn(Notice) + Send + Sync + 'static) -> Self {
-        self.tell = Some(TellingClients(Box::new(tell)));
+        self.tell = Some(ClientNotifier(Box::new(tell)));
         self
     }
 
@@ -337,7 +337,7 @@ impl TaskHost {
             .about_task(id)
             .visible_to(move |caller| is_visible_to(&owner, caller));
         match &self.tell {
-            Some(TellingClients(tell)) => tell(notice),
+            Some(ClientNotifier(tell)) => tell(notice),
             None => server.tell(notice),
         }
     }

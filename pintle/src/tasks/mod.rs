@@ -50,6 +50,8 @@ mod wire;
 
 #[cfg(feature = "server")]
 pub use extension::Tasks;
+#[cfg(all(feature = "server", feature = "client"))]
+pub(crate) use extension::{requested, requested_ttl};
 #[cfg(feature = "client")]
 pub use handle::{TaskHandle, TaskState};
 #[cfg(feature = "server")]

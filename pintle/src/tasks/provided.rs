@@ -4,6 +4,7 @@ use pintle_proto::server::Outcome;
 use pintle_types::{
     RawObject, RpcError,
     method::{self, tasks_extension},
+    plain_error,
 };
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -47,22 +48,10 @@ impl ProvidedTasks {
         let host = self.0.clone();
         match cx.method() {
             method::TASKS_GET => get(host, cx).await,
-            tasks_extension::TASKS_UPDATE => match params(&cx) {
-                Ok(params) => answer(update(host, cx, params).await),
-                Err(error) => Outcome::Failed(error),
-            },
-            method::TASKS_CANCEL => match params(&cx) {
-                Ok(params) => answer(cancel(host, cx, params).await),
-                Err(error) => Outcome::Failed(error),
-            },
-            method::TASKS_RESULT => match params(&cx) {
-                Ok(params) => answer(result(host, cx, params).await),
-                Err(error) => Outcome::Failed(error),
-            },
-            method::TASKS_LIST => match params(&cx) {
-                Ok(params) => answer(list(host, cx, params).await),
-                Err(error) => Outcome::Failed(error),
-            },
+            tasks_extension::TASKS_UPDATE => answer(host, cx, update).await,
+            method::TASKS_CANCEL => answer(host, cx, cancel).await,
+            method::TASKS_RESULT => answer(host, cx, result).await,
+            method::TASKS_LIST => answer(host, cx, list).await,
             method => Outcome::Failed(RpcError::method_not_found(method)),
         }
     }
@@ -75,12 +64,20 @@ impl ProvidedTasks {
     }
 }
 
-fn params<T: DeserializeOwned>(cx: &Cx) -> Result<T, RpcError> {
-    cx.params().decode().map_err(|error| RpcError::invalid_params(format!("`{}`: {error}", cx.method())))
-}
-
-fn answer(result: Result<impl Serialize, RpcError>) -> Outcome {
-    let printed = result.and_then(|result| {
+/// Runs a method with the params of a call, and returns its outcome.
+async fn answer<P: DeserializeOwned, R: Serialize, F: Future<Output = Result<R, RpcError>>>(
+    host: Arc<TaskHost>,
+    cx: Cx,
+    method: impl FnOnce(Arc<TaskHost>, Cx, P) -> F,
+) -> Outcome {
+    let params = cx.params().decode();
+    let params = params
+        .map_err(|error| RpcError::invalid_params(format!("`{}`: {}", cx.method(), plain_error(&error))));
+    let answered = match params {
+        Ok(params) => method(host, cx, params).await,
+        Err(error) => Err(error),
+    };
+    let printed = answered.and_then(|result| {
         RawObject::from_serialize(&result).map_err(|error| RpcError::internal(error.to_string()))
     });
     match printed {

@@ -32,6 +32,16 @@ pub(in crate::client) type QuestionHandler<P, R> =
 /// A handler of input requests of every kind, unparsed.
 pub(crate) type RawHandler = Arc<dyn Fn(RawQuestion) -> BoxFuture<Result<RawObject, RpcError>> + Send + Sync>;
 
+/// Returns a handler that refuses all input requests.
+#[cfg(feature = "server")]
+pub(crate) fn refusing() -> RawHandler {
+    static REFUSING: std::sync::OnceLock<RawHandler> = std::sync::OnceLock::new();
+    let refusing = || -> RawHandler {
+        Arc::new(|question| Box::pin(async move { Err(RpcError::method_not_found(&question.method)) }))
+    };
+    REFUSING.get_or_init(refusing).clone()
+}
+
 /// An input request of a server, in canonical shapes.
 #[derive(Debug)]
 #[cfg_attr(not(feature = "server"), expect(dead_code, reason = "only relays read it"))]

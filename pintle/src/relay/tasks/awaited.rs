@@ -4,17 +4,19 @@
 use std::{
     future::{Future, poll_fn},
     pin::Pin,
-    sync::Arc,
     task::Poll,
     time::Duration,
 };
 
 use http::HeaderMap;
-use pintle_types::{RawObject, RpcError, method, schema::TaskParams};
+use pintle_types::{RawObject, method, schema::TaskParams};
 use tokio::{runtime::Handle, time::timeout};
 
 use super::RESULT_TYPE;
-use crate::{Connection, Result, client::Forward};
+use crate::{
+    Connection, Result,
+    client::{Forward, refusing},
+};
 
 /// The time to cancel a task that nobody waits for.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
@@ -45,9 +47,7 @@ impl AwaitedTask {
             progress: false,
             log_level: None,
             headers: HeaderMap::new(),
-            questions: Arc::new(|question| {
-                Box::pin(async move { Err(RpcError::method_not_found(&question.method)) })
-            }),
+            questions: refusing(),
         })
     }
 }
