@@ -96,7 +96,6 @@ pub mod client;
 pub mod content;
 #[cfg(feature = "server")]
 pub mod directory;
-mod ended;
 mod error;
 #[cfg(any(feature = "client", feature = "server"))]
 mod excerpt;
@@ -120,6 +119,8 @@ pub mod proto;
 mod question_key;
 #[cfg(all(feature = "client", feature = "server"))]
 pub mod relay;
+#[cfg(any(feature = "client", feature = "server"))]
+mod runtime;
 #[cfg(feature = "validation")]
 pub mod schema;
 #[cfg(feature = "client")]
@@ -150,7 +151,6 @@ pub mod uri;
 
 #[cfg(feature = "client")]
 pub use client::{Client, Connection};
-pub use ended::Ended;
 pub use error::{Error, Result};
 #[cfg(feature = "macros")]
 pub use pintle_macros::{handlers, prompt, resource, tool};
@@ -163,3 +163,4 @@ pub use suggestion::Suggestion;
 pub use timeouts::Timeouts;
 pub use tool_query::{ToolPredicate, ToolQuery};
 pub use tool_traits::ToolTraits;
+pub use transport::ended::Ended;

@@ -35,7 +35,7 @@ struct LoginInner {
     page: SharedLoginPage,
     no_browser: bool,
     output: Output,
-    oauth: Mutex<Option<OAuth>>,
+    oauth: Mutex<Option<Arc<OAuth>>>,
     /// Held from the opening of the page until the tokens are stored.
     lock: Mutex<Option<StoreLock>>,
     state: watch::Sender<LoginState>,
@@ -104,11 +104,11 @@ impl BackgroundLogin {
             Some(login) => login.oauth(consent)?,
             None => Login::new_oauth(consent)?,
         };
-        *lock(&self.0.oauth) = Some(oauth);
+        *lock(&self.0.oauth) = Some(Arc::new(oauth));
         Ok(())
     }
 
-    fn oauth(&self) -> Result<OAuth> {
+    fn oauth(&self) -> Result<Arc<OAuth>> {
         let oauth = lock(&self.0.oauth).clone();
         oauth.ok_or_else(|| Error::Refused("there is no directory for logins".into()))
     }

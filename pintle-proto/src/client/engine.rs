@@ -153,25 +153,27 @@ impl Engine {
         if self.flights.len() >= self.limits.in_flight {
             return Err(SendError::TooMany { limit: self.limits.in_flight });
         }
-        // It is nearly always absent; no empty object is created.
-        let own = params.object_member("_meta").ok().flatten();
-        let own = own.as_ref();
         let id = self.flights.next_id();
         let (mut log, mut can) = (false, None);
+        let progress;
         let prepared = match &mut self.era {
             EraState::Opening { .. } => return Err(SendError::NotOpen),
-            EraState::Session(session) => session.prepare(id, &method, params, own, extras)?,
+            EraState::Session(session) => {
+                // It is nearly always absent; no empty object is created.
+                let own = params.object_member("_meta").ok().flatten();
+                progress = extras.wants_progress(own.as_ref());
+                session.prepare(id, &method, params, own.as_ref(), extras)?
+            }
             EraState::Stateless(stateless) => {
-                log = Stateless::wants_log(own, extras);
-                let prepared;
-                (prepared, can) = stateless.prepare(id, &method, params, own, extras)?;
+                let prepared = stateless.prepare(id, &method, params, extras)?;
+                (log, can, progress) = (prepared.log, prepared.can, prepared.progress);
                 if method == method::SUBSCRIPTIONS_LISTEN {
                     stateless.subscriptions.add(id, params.clone());
                 }
-                Some(prepared)
+                Some(prepared.params)
             }
         };
-        let progress = if extras.wants_progress(own) { Progress::Asked } else { Progress::Unasked };
+        let progress = if progress { Progress::Asked } else { Progress::Unasked };
         let id = self.flights.add(Flight { method: method.clone(), progress, log, can });
         Ok(Request::new(id.into(), method, prepared))
     }

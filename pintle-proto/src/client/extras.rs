@@ -53,6 +53,12 @@ impl Extras<'_> {
         }
     }
 
+    /// Whether members are added to `_meta`.
+    pub(super) fn adds_members(&self) -> bool {
+        self.progress
+            || [self.log_level, self.traceparent, self.tracestate, self.baggage].iter().any(Option::is_some)
+    }
+
     pub(super) fn wants_progress(&self, own: Option<&RawObject>) -> bool {
         let asks =
             |own: &RawObject| own.decode_member::<RequestId>("progressToken").is_ok_and(|it| it.is_some());

@@ -1,4 +1,4 @@
-use std::{borrow::Cow, collections::HashMap};
+use std::{borrow::Cow, collections::BTreeMap};
 
 use pintle_types::RequestId;
 
@@ -10,7 +10,7 @@ use super::capabilities::Capabilities;
 /// that has ended: nothing has to be kept for it.
 #[derive(Debug)]
 pub(super) struct Flights {
-    flights: HashMap<i64, Flight>,
+    flights: BTreeMap<i64, Flight>,
     next: i64,
     /// The number of requests that asked for log messages.
     logging: usize,
@@ -43,7 +43,7 @@ pub(super) enum FlightState {
 
 impl Flights {
     pub(super) fn new() -> Self {
-        Self { flights: HashMap::default(), next: 1, logging: 0 }
+        Self { flights: BTreeMap::new(), next: 1, logging: 0 }
     }
 
     /// Returns the id of the next request.
@@ -99,8 +99,6 @@ impl Flights {
     /// Removes all requests, and returns their ids in order.
     pub(super) fn drain(&mut self) -> Vec<RequestId> {
         self.logging = 0;
-        let mut ids: Vec<_> = self.flights.drain().map(|(id, _)| RequestId::Number(id)).collect();
-        ids.sort_unstable();
-        ids
+        std::mem::take(&mut self.flights).into_keys().map(RequestId::Number).collect()
     }
 }

@@ -32,18 +32,75 @@ pub(super) struct Stateless {
 /// The `_meta` that every request carries, serialized once.
 #[derive(Debug)]
 pub(super) struct Introduction {
-    members: RawObject,
+    meta: RequestMeta,
     info: Option<RawObject>,
     /// That of the last request with capabilities of its own: those of the next one are mostly the same.
-    foreign: Option<ForeignIntroduction>,
+    foreign: Option<Box<ForeignIntroduction>>,
 }
 
 /// The `_meta` of requests for another client.
 #[derive(Debug)]
 struct ForeignIntroduction {
     declared: RawObject,
-    members: RawObject,
+    meta: RequestMeta,
     can: Capabilities,
+}
+
+/// The `_meta` that requests carry, alone and with members of their own.
+#[derive(Debug)]
+struct RequestMeta {
+    members: RawObject,
+    /// With those of the last request that had any: those of the next one are often the same.
+    joined: Option<JoinedMeta>,
+}
+
+/// The `_meta` of a request with members of its own.
+#[derive(Debug)]
+struct JoinedMeta {
+    own: Box<str>,
+    all: RawObject,
+}
+
+impl RequestMeta {
+    /// The longest `_meta` of a request that is kept, in bytes.
+    const MAX_OWN: usize = 1024;
+
+    fn new(members: RawObject) -> Self {
+        Self { members, joined: None }
+    }
+
+    /// Returns the `_meta` of a request.
+    fn introduce(&self, id: i64, own: Option<&RawObject>, extras: &Extras<'_>) -> Cow<'_, RawObject> {
+        let mut added = String::new();
+        extras.write(id, own, &mut added);
+        if let Some(level) = extras.log_level {
+            push(&mut added, LOG_LEVEL, &Value::from(level).to_string());
+        }
+        let mut meta = Cow::Borrowed(&self.members);
+        if !added.is_empty() {
+            let added: RawObject = format!("{{{added}}}").parse().unwrap_or_default();
+            meta = Cow::Owned(meta.joined(&added, |_| true));
+        }
+        let ours = |name: &str| match name {
+            PROTOCOL_VERSION | CLIENT_CAPABILITIES | CLIENT_INFO => true,
+            LOG_LEVEL => extras.log_level.is_some(),
+            _ => extras.replaces(name),
+        };
+        match own {
+            Some(own) if !own.is_empty() => Cow::Owned(meta.joined(own, |name| !ours(name))),
+            _ => meta,
+        }
+    }
+}
+
+/// The params of a request, as they are sent.
+#[derive(Debug)]
+pub(super) struct PreparedParams {
+    pub(super) params: RawObject,
+    /// The capabilities of the client for this request, if they are not always the same.
+    pub(super) can: Option<Capabilities>,
+    pub(super) log: bool,
+    pub(super) progress: bool,
 }
 
 /// The server's description from `server/discover`.
@@ -57,7 +114,7 @@ pub(super) struct Discovery {
 
 /// Returns the params of `server/discover`.
 pub(super) fn discover(profile: &Profile, revision: Revision) -> RawObject {
-    let params = RawObject::empty().with_object("_meta", &Introduction::new(profile, revision).members);
+    let params = RawObject::empty().with_object("_meta", &Introduction::new(profile, revision).meta.members);
     // Params that cannot be lowered are sent as they are.
     shapes::lower(revision, Part::Params(method::SERVER_DISCOVER), params.clone()).unwrap_or(params)
 }
@@ -79,16 +136,18 @@ impl Introduction {
     pub(super) fn new(profile: &Profile, revision: Revision) -> Self {
         let info = profile.introduce.then(|| profile.info.clone());
         let members = introduce(revision, &profile.capabilities, info.as_ref());
-        Self { members, info, foreign: None }
+        Self { meta: RequestMeta::new(members), info, foreign: None }
     }
 
     /// Returns that of a client with these capabilities.
-    fn foreign(&mut self, revision: Revision, declared: &RawObject) -> &ForeignIntroduction {
+    fn foreign(&mut self, revision: Revision, declared: &RawObject) -> &mut ForeignIntroduction {
         let known = self.foreign.take().filter(|known| known.declared == *declared);
-        self.foreign.insert(known.unwrap_or_else(|| ForeignIntroduction {
-            declared: declared.clone(),
-            members: introduce(revision, declared, self.info.as_ref()),
-            can: Capabilities::of(declared),
+        self.foreign.insert(known.unwrap_or_else(|| {
+            Box::new(ForeignIntroduction {
+                declared: declared.clone(),
+                meta: RequestMeta::new(introduce(revision, declared, self.info.as_ref())),
+                can: Capabilities::of(declared),
+            })
         }))
     }
 }
@@ -119,55 +178,50 @@ impl Stateless {
         }
     }
 
-    /// Returns the params in the shapes of the revision, with `_meta`, and what the client can answer if that is not what it can always.
+    /// Returns the params in the shapes of the revision, with `_meta`.
     pub(super) fn prepare(
         &mut self,
         id: i64,
         method: &str,
         params: &RawObject,
-        own: Option<&RawObject>,
         extras: &Extras<'_>,
-    ) -> Result<(RawObject, Option<Capabilities>), SendError> {
-        let foreign = extras.capabilities.map(|declared| self.introduction.foreign(self.revision, declared));
-        let can = foreign.map(|foreign| foreign.can);
-        let can = can.map(|can| Capabilities { any_result_type: extras.any_result_type, ..can });
-        let introduced = params.with_object("_meta", &self.introduced(id, own, extras));
-        Ok((shapes::lower(self.revision, Part::Params(method), introduced)?, can))
-    }
-
-    /// Returns the `_meta` of a request.
-    fn introduced(&self, id: i64, own: Option<&RawObject>, extras: &Extras<'_>) -> Cow<'_, RawObject> {
-        let Introduction { members, foreign, .. } = &self.introduction;
-        let members = match (extras.capabilities, foreign) {
-            (Some(_), Some(foreign)) => &foreign.members,
-            _ => members,
+    ) -> Result<PreparedParams, SendError> {
+        let (meta, can) = match extras.capabilities {
+            Some(declared) => {
+                let foreign = self.introduction.foreign(self.revision, declared);
+                let can = Capabilities { any_result_type: extras.any_result_type, ..foreign.can };
+                (&mut foreign.meta, Some(can))
+            }
+            None => (&mut self.introduction.meta, None),
         };
-        let mut added = String::new();
-        extras.write(id, own, &mut added);
-        if let Some(level) = extras.log_level {
-            push(&mut added, LOG_LEVEL, &Value::from(level).to_string());
+        let text = params.get("_meta").filter(|_| !extras.adds_members());
+        let (log, progress, introduced);
+        if let Some(joined) = meta.joined.as_ref().filter(|joined| text == Some(&joined.own)) {
+            (log, progress) = (false, false);
+            introduced = params.with_object("_meta", &joined.all);
+        } else {
+            // It is nearly always absent; no empty object is created.
+            let own = params.object_member("_meta").ok().flatten();
+            let own = own.as_ref();
+            (log, progress) = (Self::wants_log(own, extras), extras.wants_progress(own));
+            let all = meta.introduce(id, own, extras);
+            introduced = params.with_object("_meta", &all);
+            if let (Cow::Owned(all), Some(text)) = (all, text)
+                && !log
+                && !progress
+                && text.len() <= RequestMeta::MAX_OWN
+            {
+                meta.joined = Some(JoinedMeta { own: text.into(), all });
+            }
         }
-        let mut meta = Cow::Borrowed(members);
-        if !added.is_empty() {
-            let added: RawObject = format!("{{{added}}}").parse().unwrap_or_default();
-            meta = Cow::Owned(meta.joined(&added, |_| true));
-        }
-        let ours = |name: &str| match name {
-            PROTOCOL_VERSION | CLIENT_CAPABILITIES | CLIENT_INFO => true,
-            LOG_LEVEL => extras.log_level.is_some(),
-            _ => extras.replaces(name),
-        };
-        match own {
-            Some(own) if !own.is_empty() => Cow::Owned(meta.joined(own, |name| !ours(name))),
-            _ => meta,
-        }
+        let params = shapes::lower(self.revision, Part::Params(method), introduced)?;
+        Ok(PreparedParams { params, can, log, progress })
     }
 
     /// Returns whether a request asks for log messages.
-    pub(super) fn wants_log(own: Option<&RawObject>, extras: &Extras<'_>) -> bool {
+    fn wants_log(own: Option<&RawObject>, extras: &Extras<'_>) -> bool {
         extras.log_level.is_some() || own.is_some_and(|own| own.get(LOG_LEVEL).is_some())
     }
-
     /// Reads the response to a request.
     pub(super) fn read(
         &self,
@@ -309,6 +363,59 @@ mod tests {
                 r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"progressToken":1,"tracestate":"a=\"b\"","io.modelcontextprotocol/logLevel":"debug","acme/x":[1],"traceparent":"theirs"}"#
             )
         );
+    }
+
+    #[test]
+    fn a_request_like_the_last_one_has_its_meta_and_no_other() {
+        let mut client = engine(R5, "{}");
+        let mut meta = |own: &str, extras: &Extras<'_>| {
+            let params = object(&format!(r#"{{"name":"t","_meta":{own}}}"#));
+            let request = client.request("tools/call", &params, extras).unwrap();
+            let meta = request.params.unwrap().get("_meta").unwrap().to_owned();
+            meta.split_once(r#""version":"1"}"#).unwrap().1.to_owned()
+        };
+        let (plain, traced) = (Extras::default(), Extras { traceparent: Some("t"), ..Extras::default() });
+        for _ in 0..2 {
+            for _ in 0..2 {
+                assert_eq!(meta(r#"{"a":1}"#, &plain), r#","a":1}"#);
+                assert_eq!(meta(r#"{"a":1}"#, &traced), r#","traceparent":"t","a":1}"#);
+                assert_eq!(meta(r#"{"a":2}"#, &plain), r#","a":2}"#);
+            }
+            let (sampling, none) = (object(r#"{"sampling":{}}"#), object("{}"));
+            for declared in [&sampling, &sampling, &none] {
+                let foreign = Extras { capabilities: Some(declared), ..Extras::default() };
+                assert_eq!(meta(r#"{"a":2}"#, &foreign), r#","a":2}"#);
+            }
+        }
+        // The token is that of each request.
+        let tokens = [0; 2].map(|_| meta(r#"{"progressToken":7}"#, &plain));
+        assert_ne!(tokens[0], tokens[1]);
+    }
+
+    #[test]
+    fn a_request_for_another_client_has_its_capabilities_whatever_the_last_one_had() {
+        let mut client = engine(R5, "{}");
+        for declared in [r#"{"sampling":{}}"#, r#"{"sampling":{}}"#, "{}", r#"{"sampling":{}}"#] {
+            let (params, capabilities) = (object(r#"{"_meta":{"a":1}}"#), object(declared));
+            let extras = Extras { capabilities: Some(&capabilities), ..Extras::default() };
+            let meta = client.request("tools/list", &params, &extras).unwrap().params.unwrap();
+            let meta = meta.object_member("_meta").unwrap().unwrap();
+            assert_eq!(meta.get("io.modelcontextprotocol/clientCapabilities"), Some(declared));
+            assert_eq!(meta.get("a"), Some("1"));
+        }
+    }
+
+    #[test]
+    fn a_request_that_wants_logs_wants_them_each_time() {
+        let mut client = engine(R5, "{}");
+        let params = object(r#"{"_meta":{"io.modelcontextprotocol/logLevel":"info"}}"#);
+        for _ in 0..2 {
+            client.request("tools/list", &params, &Extras::default()).unwrap();
+            let log =
+                r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}"#;
+            assert!(matches!(receive(&mut client, log), Inbound::Log(_)));
+            client.lose();
+        }
     }
 
     #[test]

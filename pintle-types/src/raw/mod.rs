@@ -173,7 +173,7 @@ impl RawObject {
     /// `value` must be JSON; it is not checked again.
     #[must_use]
     pub fn with(&self, name: &str, value: &RawValue) -> Self {
-        self.with_json(name, value.get())
+        self.with_line(name, &one_line(value.get()))
     }
 
     /// Returns the object with one more member, which is an object; one of the same name is replaced.
@@ -187,10 +187,11 @@ impl RawObject {
     /// ```
     #[must_use]
     pub fn with_object(&self, name: &str, value: &Self) -> Self {
-        self.with_json(name, &value.text)
+        self.with_line(name, &value.text)
     }
 
-    fn with_json(&self, name: &str, value: &str) -> Self {
+    /// Returns the object with one more member, whose value is JSON on one line; one of the same name is replaced.
+    fn with_line(&self, name: &str, value: &str) -> Self {
         let capacity = self.text.len() + name.len() + value.len() + 8;
         let mut writer = if self.get(name).is_none() {
             ObjectWriter::after(self, capacity)
@@ -200,7 +201,7 @@ impl RawObject {
             others.extend(self, |other| other != replaced);
             others
         };
-        writer.push(name, value);
+        writer.push_line(name, value);
         writer.finish()
     }
 

@@ -31,9 +31,14 @@ impl ObjectWriter {
 
     /// Writes a member. `value` is JSON.
     pub(super) fn push(&mut self, name: &str, value: &str) {
+        self.push_line(name, &one_line(value));
+    }
+
+    /// Writes a member. `value` is JSON on one line.
+    pub(super) fn push_line(&mut self, name: &str, value: &str) {
         let printed = printed(name);
         self.members.note(matches!(printed, Cow::Borrowed(_)));
-        self.push_printed(&printed, &one_line(value));
+        self.push_printed(&printed, value);
     }
 
     /// Copies those members of an object whose names, as printed, are wanted.

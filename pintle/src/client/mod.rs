@@ -567,7 +567,7 @@ impl Client {
             roots.register(observer);
         }
         let direct = Arc::new(DirectSend::new());
-        tokio::spawn(driver.run(direct.clone()));
+        crate::runtime::spawn(driver.run(direct.clone()));
         Ok(Connection::new(shared, commands, direct, self.arms.clone()))
     }
 }

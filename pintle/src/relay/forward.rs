@@ -17,7 +17,7 @@ use super::{
     attempts::Attempts,
     declared::DeclaredCapabilities,
     hops,
-    meta::{with_meta, without_members, without_meta},
+    meta::{with_meta, without_meta},
     own_tasks::RequestedTask,
     polled_task,
     pool::RETRY_AFTER_MS,
@@ -291,7 +291,7 @@ pub(super) fn complete(relay: &Relay, cx: &Cx, result: RawObject) -> Outcome {
         false => &["resultType", "ttlMs", "cacheScope"],
     };
     // This server adds its own name.
-    Outcome::Complete(without_members(result, foreign, &[keys::SERVER_INFO]).into())
+    Outcome::Complete(relay.inner.last_meta.without_server(result, foreign).into())
 }
 
 /// Reads the questions of an `input_required` result.

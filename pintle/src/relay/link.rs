@@ -122,7 +122,7 @@ impl RelayLink {
     pub(super) async fn forward_changes(self: &Arc<Self>, listener: LinkListener) {
         let link = Arc::downgrade(self);
         let Ok(mut changes) = self.connection.changes().await else { return };
-        let task = tokio::spawn(async move {
+        let task = crate::runtime::spawn(async move {
             while let Some(event) = changes.next().await {
                 let Some(link) = link.upgrade() else { return };
                 listener.publish(link.catalogue.note(&event));
@@ -204,7 +204,7 @@ impl RelayLink {
         }
         let Ok(runtime) = Handle::try_current() else { return self.watched.end() };
         let link = Arc::downgrade(self);
-        runtime.spawn(async move {
+        crate::runtime::spawn_on(&runtime, async move {
             loop {
                 let Some(link) = link.upgrade() else { return };
                 let Some(request) = link.watched.next() else { return };
@@ -242,7 +242,7 @@ impl RelayLink {
     pub(super) fn close(&self) {
         if let Ok(runtime) = Handle::try_current() {
             let connection = self.connection.clone();
-            runtime.spawn(async move { connection.close().await });
+            crate::runtime::spawn_on(&runtime, async move { connection.close().await });
         }
     }
 
@@ -258,7 +258,7 @@ impl RelayLink {
             return;
         }
         let (connection, usage) = (self.connection.clone(), self.usage.clone());
-        let task = tokio::spawn(async move {
+        let task = crate::runtime::spawn(async move {
             while let Some(wait) = limits.remaining(&usage) {
                 sleep(wait).await;
             }
@@ -301,7 +301,7 @@ impl RelayLink {
         let Ok(runtime) = Handle::try_current() else { return };
         self.calls.unread_cancellations.send_modify(|count| *count += 1);
         let link = self.clone();
-        runtime.spawn(async move {
+        crate::runtime::spawn_on(&runtime, async move {
             // The first may be sent before the cancellation, the second may not.
             for _ in 0..2 {
                 let _ = link.connection.ping().await;

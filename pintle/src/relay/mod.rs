@@ -55,6 +55,7 @@ use crate::{
 use attached::ListHints;
 use declared::LastDeclared;
 use link_state::{catalogue::LinkCatalogue, watched::WatchedResources, watched_tasks::SharedTaskWatches};
+use meta::LastMeta;
 use own_tasks::OwnTasks;
 use parked::ParkedCalls;
 use upstream::{LinkOptions, LinkSharing, Upstream, backend_name};
@@ -106,6 +107,7 @@ struct Inner {
     /// The lists that any connection has seen last.
     known: Arc<LinkCatalogue>,
     last_declared: LastDeclared,
+    last_meta: LastMeta,
     tasks: OwnTasks,
 }
 
@@ -157,6 +159,7 @@ impl Relay {
             hints: ListHints::default(),
             known: Arc::default(),
             last_declared: LastDeclared::default(),
+            last_meta: LastMeta::default(),
             tasks: OwnTasks::default(),
         };
         Self { inner: Arc::new(inner), options: RelayOptions::default() }

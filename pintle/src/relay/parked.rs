@@ -76,7 +76,8 @@ impl ParkedCalls {
     }
 
     fn entry(&self, id: &str, call: ParkedCall, cx: &Cx, lifetime: Duration) -> ParkedEntry {
-        let expiry = tokio::spawn(expire(Arc::downgrade(&self.0), id.into(), lifetime)).abort_handle();
+        let expiry =
+            crate::runtime::spawn(expire(Arc::downgrade(&self.0), id.into(), lifetime)).abort_handle();
         ParkedEntry { call, principal: cx.principal().map(Into::into), caller: CallerKey::of(cx), expiry }
     }
 

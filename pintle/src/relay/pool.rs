@@ -262,7 +262,7 @@ impl LinkPool {
             links.reserved.remove(&principal);
         }
         if !std::mem::replace(&mut links.sweeping, true) {
-            drop(tokio::spawn(sweep(Arc::downgrade(&self.0))));
+            drop(crate::runtime::spawn(sweep(Arc::downgrade(&self.0))));
         }
         drop(links);
         Ok(Lease::new(link, Some((self.clone(), AfterUse::Pooled))))

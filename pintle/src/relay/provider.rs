@@ -113,7 +113,8 @@ impl Provider for Relay {
             let known = self.inner.upstream.primary().catalogue.describe(target);
             return Ok(Some(known.unwrap_or_else(ProvidedEntry::unlisted)));
         }
-        match self.look_up(&cx, target).await {
+        // Boxed, because a relay that forwards all names has no use for it.
+        match Box::pin(self.look_up(&cx, target)).await {
             Ok(found) => Ok(found),
             // It is still an entry of this server: calls of it fail with the reason, and no other provider answers them.
             Err(error) => match self.last_known(&cx, target) {

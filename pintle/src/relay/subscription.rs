@@ -146,7 +146,7 @@ impl Relay {
         }
         let (relay, place) = (Arc::downgrade(&self.inner), Arc::downgrade(&slot));
         let (session, limits) = (session.clone(), self.options.links.limits);
-        let task = tokio::spawn(async move {
+        let task = crate::runtime::spawn(async move {
             let mut delay = RECONNECT_DELAY;
             loop {
                 let Some(link) = place.upgrade().and_then(|slot| slot.link.last()) else { return };
@@ -183,7 +183,7 @@ impl Relay {
             subscription.refuse(uri, error);
         }
         let relay = Arc::downgrade(&self.inner);
-        let task = tokio::spawn(async move {
+        let task = crate::runtime::spawn(async move {
             let (mut lease, mut delay) = (lease, RECONNECT_DELAY);
             loop {
                 let connection = lease.connection.clone();
@@ -219,7 +219,10 @@ impl Relay {
         if let Ok(runtime) = Handle::try_current()
             && self.inner.upstream.attached().begin()
         {
-            runtime.spawn(forward_changes(Arc::downgrade(&self.inner), self.options.links.sharing));
+            crate::runtime::spawn_on(
+                &runtime,
+                forward_changes(Arc::downgrade(&self.inner), self.options.links.sharing),
+            );
         }
     }
 }
@@ -298,7 +301,7 @@ fn send_subscriptions(inner: &Arc<Inner>) {
         && inner.watched.begin() == WatchTask::Needed
     {
         let relay = Arc::downgrade(inner);
-        runtime.spawn(async move {
+        crate::runtime::spawn_on(&runtime, async move {
             loop {
                 let Some(inner) = relay.upgrade() else { return };
                 let Ok(link) = inner.upstream.live_primary().await else { return inner.watched.end() };

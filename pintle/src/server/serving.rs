@@ -59,7 +59,7 @@ impl Serving {
         handle: ServingHandle,
     ) -> Self {
         let (sender, end) = watch::channel(None);
-        tokio::spawn(async move {
+        crate::runtime::spawn(async move {
             let end = match connection.await {
                 Ok(ended) => ConnectionEnd::Ended(ended),
                 Err(error) => ConnectionEnd::Failed(Mutex::new(Some(error))),

@@ -9,6 +9,7 @@ mod channels;
 mod child;
 mod deadline_pauses;
 mod driven;
+pub(crate) mod ended;
 mod failed;
 pub mod kit;
 mod logged;

@@ -10,6 +10,7 @@ use pintle::{
     client::http::{Auth, Challenge, Outgoing},
 };
 use pintle_oauth::client::{Registered, Secret, TokenExchange};
+#[cfg(test)]
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::time::Instant;
@@ -23,7 +24,8 @@ const MARGIN: Duration = Duration::from_secs(10);
 const LIFETIME: Duration = Duration::from_secs(300);
 
 /// The exchange of the tokens of clients for tokens of a target (RFC 8693).
-#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq)]
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct ExchangeEntry {
     /// The URL of the token endpoint.

@@ -5,21 +5,26 @@ use std::{
 };
 
 use pintle::server::{Rule, RuleDecision, RuleSet, Rules};
+#[cfg(test)]
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::{
     protection::{self, AuthEntry},
     target::TargetEntry,
     virtual_server::VirtualServerEntry,
 };
-use crate::{args::near, failure::Failure};
+use crate::{args::near, failure::Failure, output::Output};
 
+/// The JSON Schema of a file. It is not generated here, because that would make the program larger.
+const SCHEMA: &str = include_str!("../../../gateway.schema.json");
 /// The limit of bytes of a file.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// The file of a gateway.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct GatewayFile {
     /// The name of the gateway, which clients show.
@@ -61,6 +66,16 @@ impl GatewayFile {
         let text = fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
         Self::parse(&text).map_err(|reason| {
             Failure::usage(format!("`{shown}` is wrong: {reason}"), format!("pintle gateway {shown} --check"))
+        })
+    }
+
+    /// Prints the JSON Schema of the file.
+    pub(super) fn print_schema(output: &Output) -> Result<(), Failure> {
+        let schema: Value = serde_json::from_str(SCHEMA).map_err(|error| Failure::internal(&error))?;
+        output.result(&schema, |text| {
+            for line in SCHEMA.lines() {
+                text.line(line);
+            }
         })
     }
 
@@ -204,6 +219,17 @@ mod tests {
 
     const SMALL: &str = "[targets.demo]\nserver = \"demo\"\n";
     const AUTH: &str = "[auth]\nissuer = \"https://i.example\"\nurl = \"https://mcp.example\"\n";
+
+    /// `PINTLE_BLESS=1` writes it.
+    #[test]
+    fn the_schema_is_that_of_the_file() {
+        let schema = serde_json::to_string_pretty(&schemars::schema_for!(GatewayFile)).unwrap() + "\n";
+        if std::env::var_os("PINTLE_BLESS").is_some() {
+            fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/gateway.schema.json"), schema).unwrap();
+        } else {
+            assert!(SCHEMA == schema, "the file has changed: `PINTLE_BLESS=1 cargo test` writes its schema");
+        }
+    }
 
     #[test]
     fn a_small_file_is_read() {

@@ -101,13 +101,7 @@ pub(super) async fn run(args: GatewayArgs, output: &Output) -> Result<(), Failur
         return from_hosts::write(path.as_deref(), output);
     }
     let (Some(path), false) = (path, schema) else {
-        let schema = schemars::schema_for!(GatewayFile);
-        return output.result(&schema, |text| {
-            let printed = serde_json::to_string_pretty(&schema).unwrap_or_default();
-            for line in printed.lines() {
-                text.line(line);
-            }
-        });
+        return GatewayFile::print_schema(output);
     };
     if let Some(option) = listen.given().or(fleet.given()).filter(|_| http.is_none()) {
         let message = format!("`{option}` is an option of `--http`");

@@ -1,10 +1,12 @@
 use http::Uri;
 use pintle_oauth::server::{Jwt, Principal, Protected};
+#[cfg(test)]
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 /// The authorization server whose tokens clients need. Each path is a resource of its own: a token for one is not accepted at another.
-#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq)]
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct AuthEntry {
     /// The issuer of the tokens.

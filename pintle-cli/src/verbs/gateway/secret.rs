@@ -1,12 +1,14 @@
 use std::{fs, path::PathBuf};
 
+#[cfg(test)]
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::failure::Failure;
 
 /// A text, or where a secret is.
-#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq)]
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(untagged)]
 pub(super) enum SecretValue {
     /// A text that is not a secret.
@@ -15,7 +17,8 @@ pub(super) enum SecretValue {
 }
 
 /// The place of a secret.
-#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq)]
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(deny_unknown_fields, rename_all = "lowercase")]
 pub(super) enum SecretSource {
     /// The name of an environment variable.

@@ -1,6 +1,7 @@
 use std::{collections::BTreeMap, ffi::OsString, path::PathBuf};
 
 use pintle::server::{EntryEdit, ListKind, Prefix, Provider, ResultLimit, Transform};
+#[cfg(test)]
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -18,7 +19,8 @@ use crate::{
 };
 
 /// A target: exactly one of `command`, `url` and `server`.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct TargetEntry {
     /// A program and its arguments.
@@ -56,7 +58,8 @@ pub(super) struct TargetEntry {
 }
 
 /// Changes of a tool.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct ToolEntry {
     /// Another name, without the prefix.

@@ -17,6 +17,7 @@ use pintle::{
         schema::{ServerCapabilities, Tool},
     },
 };
+#[cfg(test)]
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -28,7 +29,8 @@ use super::{
 };
 
 /// A virtual server: a choice of what the gateway offers, at a path of its own.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct VirtualServerEntry {
     /// The names of its targets; all by default.

@@ -198,7 +198,7 @@ impl SessionTasks {
         });
         let expires = after(Instant::now(), ttl);
         let (running, owner, notify) = (state.clone(), Arc::downgrade(table), table.notify.clone());
-        let runner = tokio::spawn(
+        let runner = crate::runtime::spawn(
             async move {
                 let is_ended = run(&running, answer, expires).await;
                 let (task, bytes) = {

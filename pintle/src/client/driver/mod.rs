@@ -12,7 +12,7 @@ mod spans;
 mod subscriptions;
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     future::{Future, poll_fn},
     io,
     pin::{Pin, pin},
@@ -84,7 +84,7 @@ pub(super) struct Driver {
     /// The answers that run as tasks, if the client has them.
     tasks: Option<Arc<TaskTable>>,
     /// The callers by the id of their request.
-    waiting: HashMap<RequestId, Waiter>,
+    waiting: BTreeMap<RequestId, Waiter>,
     /// Running handlers of input requests.
     thinking: JoinSet<(RequestId, Result<RawObject, RpcError>)>,
     questions: HashMap<RequestId, RunningAnswer>,
@@ -164,7 +164,7 @@ impl Driver {
             layering,
             reports,
             tasks,
-            waiting: HashMap::default(),
+            waiting: BTreeMap::new(),
             thinking: JoinSet::new(),
             questions: HashMap::new(),
             cancellations: Cancellations::default(),
@@ -519,7 +519,7 @@ impl Driver {
         self.engine.lose();
         self.spans.lose();
         let notices = self.shared.noticed();
-        for (_, waiting) in self.waiting.drain() {
+        for (_, waiting) in std::mem::take(&mut self.waiting) {
             if let Waiter::Call(post) | Waiter::Subscriber(post, _) = waiting {
                 post.end(Err(CallFailure::Closed(ended.clone())), notices);
             }

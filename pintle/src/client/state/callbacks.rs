@@ -81,7 +81,7 @@ impl CallbackQueue {
             name,
             hub: hub.clone(),
         });
-        tokio::spawn(Self::run(notices.clone(), settings.clone()));
+        crate::runtime::spawn(Self::run(notices.clone(), settings.clone()));
         Some(notices)
     }
 

@@ -60,7 +60,7 @@ impl Drop for AwaitedTask {
         let Some(request) = self.request(method::TASKS_CANCEL) else { return };
         if let Ok(runtime) = Handle::try_current() {
             let connection = self.connection.clone();
-            drop(runtime.spawn(async move {
+            drop(crate::runtime::spawn_on(&runtime, async move {
                 if let Ok(Err(error)) = timeout(CANCEL_TIMEOUT, connection.forward(request, |_| {})).await {
                     tracing::debug!(%error, "a task that nobody waits for was not cancelled");
                 }
@@ -78,7 +78,7 @@ pub(in crate::relay) fn cancel_created(
     capabilities: RawObject,
 ) {
     let Ok(runtime) = Handle::try_current() else { return };
-    drop(runtime.spawn(async move {
+    drop(crate::runtime::spawn_on(&runtime, async move {
         let created = poll_fn(|context| match call.as_mut().poll(context) {
             Poll::Pending if is_created() => Poll::Ready(None),
             polled => polled.map(Result::ok),

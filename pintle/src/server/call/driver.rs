@@ -310,7 +310,7 @@ mod spawned {
             };
             let (report, end) = oneshot::channel();
             let cx = self.cx.clone();
-            let task = runtime.spawn(async move {
+            let task = crate::runtime::spawn_on(&runtime, async move {
                 let outcome = poll_fn(|task| {
                     let held = cx.own_sink().filter(|sink| !sink.may_run(task));
                     match held {

@@ -1,5 +1,5 @@
 use std::{
-    collections::HashMap,
+    collections::BTreeMap,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -25,7 +25,7 @@ pub(crate) struct CallRegistry {
 
 #[derive(Default)]
 struct OpenCalls {
-    calls: HashMap<u64, Cx>,
+    calls: BTreeMap<u64, Cx>,
     last: u64,
     /// The error that ends calls which enter from now on.
     cut: Option<RpcError>,

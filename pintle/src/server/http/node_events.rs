@@ -56,7 +56,7 @@ impl HttpShared {
                 self.change_hub.publish_all();
                 self.lose_answers();
                 let shared = Arc::downgrade(self);
-                drop(tokio::spawn(rejoin_all(shared)));
+                drop(crate::runtime::spawn(rejoin_all(shared)));
             }
         }
     }
@@ -123,7 +123,7 @@ impl HttpShared {
                 channel.follow(node);
             }
             let shared = self.clone();
-            drop(tokio::spawn(async move {
+            drop(crate::runtime::spawn(async move {
                 if let Some(channel) = channel {
                     // The reader would wait for an event that is not in the log.
                     channel.forget_if_lost().await;
@@ -139,11 +139,11 @@ impl HttpShared {
                 self.sessions.remove(id);
                 session.end(Ended::Stopped);
                 let shared = self.clone();
-                drop(tokio::spawn(async move { shared.leave_others(id).await }));
+                drop(crate::runtime::spawn(async move { shared.leave_others(id).await }));
             }
             MessageBody::Record => {
                 let settings = self.settings();
-                drop(tokio::spawn(async move {
+                drop(crate::runtime::spawn(async move {
                     if let Some(store) = &settings.store
                         && let Ok(Some(stored)) = store.get(&id.to_string(), settings.idle_session).await
                     {
@@ -173,7 +173,7 @@ impl HttpShared {
     /// Tells another process of the newest GET stream of this one.
     fn tell_of_get_stream(self: &Arc<Self>, node: NodeId, session: SessionId, order: u64) {
         let shared = self.clone();
-        drop(tokio::spawn(async move {
+        drop(crate::runtime::spawn(async move {
             let _ = shared.send_to_node(node, session, MessageBody::Listen { stream: None, order }).await;
         }));
     }

@@ -236,8 +236,8 @@ impl HttpShared {
             return;
         };
         self.link.tasks.get_or_init(|| {
-            let receiver = runtime.spawn(receive(Arc::downgrade(self), nodes.clone()));
-            let publisher = runtime.spawn(self.link.changes.clone().publish(nodes));
+            let receiver = crate::runtime::spawn_on(&runtime, receive(Arc::downgrade(self), nodes.clone()));
+            let publisher = crate::runtime::spawn_on(&runtime, self.link.changes.clone().publish(nodes));
             NodeTasks([receiver.abort_handle(), publisher.abort_handle()])
         });
     }
@@ -273,7 +273,7 @@ impl HttpShared {
         }
         let Ok(runtime) = Handle::try_current() else { return };
         let shared = self.clone();
-        runtime.spawn(async move {
+        crate::runtime::spawn_on(&runtime, async move {
             if let Err(error) = shared.send_to_others(session, body).await {
                 tracing::warn!(%error, "a message did not reach the other processes of a session");
             }
@@ -287,7 +287,7 @@ impl HttpShared {
         }
         let Ok(runtime) = Handle::try_current() else { return };
         let shared = Arc::downgrade(self);
-        runtime.spawn(async move {
+        crate::runtime::spawn_on(&runtime, async move {
             for _ in 0..ATTEMPTS {
                 let Some(shared) = shared.upgrade() else { return };
                 match shared.send_to_others(session, body.clone()).await {

@@ -103,7 +103,7 @@ impl SharedRates {
         };
         // Without a runtime there is nobody to ask.
         if let Ok(runtime) = Handle::try_current() {
-            runtime.spawn(asking);
+            crate::runtime::spawn_on(&runtime, asking);
         }
     }
 }

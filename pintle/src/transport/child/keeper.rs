@@ -49,7 +49,7 @@ pub(super) fn start(command: &ChildCommand) -> io::Result<(Stream, Kept)> {
         state: tx,
         on_exit: command.on_exit.clone(),
     };
-    tokio::spawn(keeper.keep(ordered));
+    crate::runtime::spawn(keeper.keep(ordered));
     let kept = Kept {
         id,
         group,

@@ -1,7 +1,10 @@
 //! `cargo xtask bench --bridge`: what a relayed call costs a bridge, beside other bridges and the server itself, and what the
 //! sessions of its clients take.
 
+mod cores;
 mod cpu;
+mod rows;
+mod running;
 mod sessions;
 
 use std::fs;
@@ -12,7 +15,9 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cpu::MarkedCpu;
+use cores::Cores;
+use rows::{ROWS, Row, Sides};
+use running::{Figures, Running};
 use sessions::ClientStreams;
 
 use crate::cargo::{Cargo, Failure};
@@ -49,63 +54,22 @@ const SESSIONS: [(&str, ClientStreams, &str); 3] = [
 /// How much is measured.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BridgeRun {
-    /// Calls of a row, after some to warm up.
+    /// Calls of a sample, after some to warm up.
     calls: u32,
     warm_up: u32,
+    /// The samples of a row of ours. The median counts.
+    rounds: usize,
     /// The sessions whose memory is measured.
     sessions: usize,
     /// Whether the page is to say so.
     written: bool,
 }
 
-pub(super) const ALL: BridgeRun = BridgeRun { calls: 2_000, warm_up: 200, sessions: 1_000, written: true };
+pub(super) const ALL: BridgeRun =
+    BridgeRun { calls: 4_000, warm_up: 200, rounds: 15, sessions: 1_000, written: true };
 /// Shows that every bridge works.
-pub(super) const QUICK: BridgeRun = BridgeRun { calls: 50, warm_up: 10, sessions: 20, written: false };
-
-/// The two sides of a bridge.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Sides {
-    /// No bridge: the server over HTTP.
-    None,
-    HttpToHttp,
-    /// A program, served over HTTP.
-    HttpToStdio,
-    /// A server over HTTP, as a program.
-    StdioToHttp,
-}
-
-impl Sides {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::None => "the server itself, over HTTP",
-            Self::HttpToHttp => "HTTP to HTTP",
-            Self::HttpToStdio => "HTTP to a program",
-            Self::StdioToHttp => "stdio to HTTP",
-        }
-    }
-}
-
-/// A bridge in one of its directions, and its command line: `URL`, `PORT`, `SERVER`, `TS` and `PY` are replaced.
-#[derive(Debug)]
-struct Row {
-    sides: Sides,
-    name: &'static str,
-    command: &'static str,
-}
-
-#[rustfmt::skip]
-const ROWS: &[Row] = &[
-    Row { sides: Sides::None, name: "pintle", command: "SERVER http" },
-    Row { sides: Sides::HttpToHttp, name: "pintle bridge", command: "PINTLE bridge --http 127.0.0.1:PORT URL" },
-    Row { sides: Sides::HttpToHttp, name: "FastMCP proxy", command: "FASTMCP/bin/python FASTMCP/../fastmcp_proxy.py URL PORT" },
-    Row { sides: Sides::HttpToStdio, name: "pintle bridge", command: "PINTLE bridge --http 127.0.0.1:PORT -- SERVER stdio" },
-    Row { sides: Sides::HttpToStdio, name: "supergateway", command: "node TS/supergateway/dist/index.js --outputTransport streamableHttp --stateful --port PORT --streamableHttpPath /mcp --logLevel none --stdio SERVER\u{a0}stdio" },
-    Row { sides: Sides::HttpToStdio, name: "mcp-proxy", command: "PROXY/bin/mcp-proxy --port PORT --host 127.0.0.1 -- SERVER stdio" },
-    Row { sides: Sides::StdioToHttp, name: "pintle bridge", command: "PINTLE bridge URL" },
-    Row { sides: Sides::StdioToHttp, name: "mcp-remote", command: "node TS/mcp-remote/dist/proxy.js URL --allow-http --transport http-only --silent" },
-    Row { sides: Sides::StdioToHttp, name: "mcp-proxy", command: "PROXY/bin/mcp-proxy --transport streamablehttp URL" },
-    Row { sides: Sides::StdioToHttp, name: "supergateway", command: "node TS/supergateway/dist/index.js --streamableHttp URL --outputTransport stdio --logLevel none" },
-];
+pub(super) const QUICK: BridgeRun =
+    BridgeRun { calls: 50, warm_up: 10, rounds: 1, sessions: 20, written: false };
 
 /// Measures all that can be installed, and rewrites the table in the page.
 pub(super) fn command(run: BridgeRun) -> Result<(), Failure> {
@@ -113,13 +77,15 @@ pub(super) fn command(run: BridgeRun) -> Result<(), Failure> {
     Cargo::new("build --quiet --release --package bench --bin served").run()?;
     Cargo::new("build --quiet --profile dist --package pintle-cli --bin pintle").run()?;
     let bench = BridgeBench::install(run).map_err(failure)?;
-    let mut served = Command::new(built("release", "served"));
+    let served = Cores::of_others(bench.cores).into_iter().chain([display(&built("release", "served"))]);
     let (_backend, address) =
-        Process::serve(served.arg("http"), &bench.place.join("backend.log"), START).map_err(failure)?;
+        Process::serve(command_of(served).arg("http"), &bench.place.join("backend.log"), START)
+            .map_err(failure)?;
     let url = format!("http://{}/mcp", address.trim());
+    let direct = bench.start(&ROWS[0], &url).map_err(failure)?;
     let mut measured = Vec::new();
     for row in ROWS {
-        match bench.measure(row, &url) {
+        match bench.measure(row, &url, &direct) {
             Ok(figures) => {
                 println!("    {}, {}: {figures:?}", row.sides.as_str(), row.name);
                 measured.push((row, figures));
@@ -127,6 +93,7 @@ pub(super) fn command(run: BridgeRun) -> Result<(), Failure> {
             Err(error) => println!("    {}, {} is left out: {error}", row.sides.as_str(), row.name),
         }
     }
+    drop(direct);
     let mut table = table(&measured);
     table.push_str(&format!(
         "\nMemory of `pintle bridge` with {} sessions of clients, and a list and a call made in each:\n\n",
@@ -152,19 +119,11 @@ pub(super) fn command(run: BridgeRun) -> Result<(), Failure> {
     page::rewrite("bench/README.md", "bridges", &table, REPEAT)
 }
 
-/// The figures of a row.
-#[derive(Clone, Copy, Debug)]
-struct Figures {
-    /// CPU time of the bridge for one call, in microseconds.
-    cpu: f64,
-    /// The median of the latency, in milliseconds, with one call at a time.
-    latency: f64,
-}
-
 /// The bridges that are installed.
 struct BridgeBench {
     place: PathBuf,
     run: BridgeRun,
+    cores: Option<Cores>,
 }
 
 impl BridgeBench {
@@ -184,61 +143,60 @@ impl BridgeBench {
         for error in installed.into_iter().filter_map(Result::err) {
             println!("    not installed: {error}");
         }
-        Ok(Self { place, run })
+        Ok(Self { place, run, cores: Cores::find() })
     }
 
     /// Returns the words of a command line.
     fn words(&self, row: &Row, url: &str, port: u16) -> Vec<String> {
-        let path = |path: &Path| path.to_string_lossy().into_owned();
         let replaced = |word: &str| {
             word.replace("URL", url)
                 .replace("PORT", &port.to_string())
-                .replace("SERVER", &path(&built("release", "served")))
-                .replace("PINTLE", &path(&built("dist", "pintle")))
-                .replace("FASTMCP", &path(&self.place.join("fastmcp/venv")))
-                .replace("PROXY", &path(&self.place.join("mcp-proxy/venv")))
-                .replace("TS", &path(&self.place.join("ts/node_modules")))
+                .replace("SERVER", &display(&built("release", "served")))
+                .replace("PINTLE", &display(&built("dist", "pintle")))
+                .replace("FASTMCP", &display(&self.place.join("fastmcp/venv")))
+                .replace("PROXY", &display(&self.place.join("mcp-proxy/venv")))
+                .replace("TS", &display(&self.place.join("ts/node_modules")))
                 .replace('\u{a0}', " ")
         };
         row.command.split(' ').map(replaced).collect()
     }
 
-    fn measure(&self, row: &Row, url: &str) -> io::Result<Figures> {
+    /// Starts a bridge, or the server itself.
+    fn start<'a>(&'a self, row: &Row, url: &str) -> io::Result<Running<'a>> {
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-        let words = self.words(row, url, port);
+        let words = Cores::of_measured(self.cores).into_iter().chain(self.words(row, url, port));
         let log = self.place.join("bridge.log");
         let mark = format!("{}-{port}", row.name.replace(' ', "-"));
-        let mut command = Command::new(&words[0]);
-        command.args(&words[1..]).env(MARK, &mark);
-        let (_bridge, target) = match row.sides {
-            Sides::StdioToHttp => {
-                let variable = format!("{MARK}={mark}");
-                let options = ["--env".to_owned(), variable, "--".to_owned()];
-                (None, [options.to_vec(), words].concat())
-            }
-            Sides::None => {
-                let (server, address) = Process::serve(&mut command, &log, START)?;
-                (Some(server), vec![format!("http://{}/mcp", address.trim())])
-            }
-            Sides::HttpToHttp | Sides::HttpToStdio => {
-                let bridge = Process::start(&mut command, &log)?;
-                wait_for(port)?;
-                (Some(bridge), vec![format!("http://127.0.0.1:{port}/mcp")])
-            }
-        };
-        let cpu = MarkedCpu::watch(&mark, row.sides != Sides::None);
-        // The first run warms a bridge up that goes on running. What it costs to connect, and to start one that does not, is in the others.
-        let mut spent = [0.0; 3];
-        let mut latency = 0.0;
-        let BridgeRun { calls: counted, warm_up, .. } = self.run;
-        for (calls, spent) in [warm_up, warm_up, warm_up + counted].into_iter().zip(&mut spent) {
-            let before = cpu.total();
-            latency = self.bench(calls, &target)?;
-            thread::sleep(2 * LOOK);
-            *spent = cpu.total() - before;
+        if row.sides == Sides::StdioToHttp {
+            let options = ["--env".to_owned(), format!("{MARK}={mark}"), "--".to_owned()];
+            return Ok(Running::new(self, None, options.into_iter().chain(words).collect(), &mark));
         }
-        let [_, before, all] = spent;
-        Ok(Figures { cpu: (all - before) / f64::from(counted) * 1e6, latency })
+        let mut command = command_of(words);
+        command.env(MARK, &mark);
+        if row.sides == Sides::None {
+            let (server, address) = Process::serve(&mut command, &log, START)?;
+            let target = vec![format!("http://{}/mcp", address.trim())];
+            return Ok(Running::new(self, Some(server), target, &mark).with_server());
+        }
+        let bridge = Process::start(&mut command, &log)?;
+        wait_for(port)?;
+        Ok(Running::new(self, Some(bridge), vec![format!("http://127.0.0.1:{port}/mcp")], &mark))
+    }
+
+    /// Takes samples of a bridge and of the server itself, in turn. What others need is so much more that one of them is enough.
+    fn measure(&self, row: &Row, url: &str, direct: &Running<'_>) -> io::Result<Figures> {
+        let bridge = match row.sides {
+            Sides::None => None,
+            _ => Some(self.start(row, url)?),
+        };
+        let bridge = bridge.as_ref().unwrap_or(direct);
+        bridge.warm_up()?;
+        let rounds = if row.is_ours() { self.run.rounds } else { 1 };
+        let samples = (0..rounds).map(|round| match round % 2 {
+            0 => Ok((direct.sample()?, bridge.sample()?)),
+            _ => bridge.sample().and_then(|sample| Ok((direct.sample()?, sample))),
+        });
+        Ok(Figures::of(&samples.collect::<io::Result<Vec<_>>>()?))
     }
 
     /// Opens sessions at our bridge between HTTP and HTTP, which uses an era behind it, and returns what it has resident then.
@@ -257,7 +215,8 @@ impl BridgeBench {
     fn bench(&self, calls: u32, target: &[String]) -> io::Result<f64> {
         let (report, log) = (self.place.join("report.json"), self.place.join("bench.log"));
         let _ = fs::remove_file(&report);
-        let mut bench = Command::new(built("dist", "pintle"));
+        let program = [display(&built("dist", "pintle"))];
+        let mut bench = command_of(Cores::of_others(self.cores).into_iter().chain(program));
         bench.args([
             "bench",
             "--era",
@@ -283,6 +242,17 @@ impl BridgeBench {
     }
 }
 
+fn display(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+fn command_of(words: impl IntoIterator<Item = String>) -> Command {
+    let mut words = words.into_iter();
+    let mut command = Command::new(words.next().unwrap_or_default());
+    command.args(words);
+    command
+}
+
 /// Waits until something listens on a port.
 fn wait_for(port: u16) -> io::Result<()> {
     let start = Instant::now();
@@ -303,19 +273,17 @@ fn median(report: &str) -> Option<f64> {
 
 /// Returns the goals of CPU time that are missed.
 fn missed(measured: &[(&Row, Figures)]) -> Vec<String> {
-    let cpu_of = |sides: Sides| {
-        let ours = measured.iter().find(|(row, _)| row.sides == sides && row.name.starts_with("pintle"));
-        ours.map(|(_, figures)| figures.cpu)
+    let ours = |sides: Sides| {
+        let ours = measured.iter().find(|(row, _)| row.sides == sides && row.is_ours());
+        ours.map(|(_, figures)| *figures)
     };
     let mut missed = Vec::new();
-    if let (Some(direct), Some(bridged)) = (cpu_of(Sides::None), cpu_of(Sides::HttpToHttp))
-        && bridged > MAX_RATIO * direct
-    {
-        missed.push(format!("HTTP to HTTP: {:.1} × the server itself, not {MAX_RATIO}", bridged / direct));
+    if let Some(bridged) = ours(Sides::HttpToHttp).filter(|bridged| bridged.ratio > MAX_RATIO) {
+        missed.push(format!("HTTP to HTTP: {:.2} × the server itself, not {MAX_RATIO}", bridged.ratio));
     }
-    for (row, figures) in measured.iter().filter(|(row, _)| !row.name.starts_with("pintle")) {
-        if let Some(ours) = cpu_of(row.sides).filter(|ours| figures.cpu < AHEAD * ours) {
-            let (sides, name, ahead) = (row.sides.as_str(), row.name, figures.cpu / ours);
+    for (row, figures) in measured.iter().filter(|(row, _)| !row.is_ours()) {
+        if let Some(ours) = ours(row.sides).filter(|ours| figures.cpu < AHEAD * ours.cpu) {
+            let (sides, name, ahead) = (row.sides.as_str(), row.name, figures.cpu / ours.cpu);
             missed
                 .push(format!("{sides}: {name} needs {ahead:.1} × as much as `pintle bridge`, not {AHEAD}"));
         }
@@ -324,17 +292,13 @@ fn missed(measured: &[(&Row, Figures)]) -> Vec<String> {
 }
 
 fn table(measured: &[(&Row, Figures)]) -> String {
-    let direct = measured.iter().find(|(row, _)| row.sides == Sides::None).map(|(_, figures)| *figures);
     let mut text = String::from(
         "| sides | bridge | CPU µs per call | × the server itself | median latency ms | added ms |\n|---|---|---:|---:|---:|---:|\n",
     );
-    for (row, Figures { cpu, latency }) in measured {
-        let (ratio, added) = match direct {
-            Some(direct) => (format!("{:.1}", cpu / direct.cpu), format!("{:.2}", latency - direct.latency)),
-            None => Default::default(),
-        };
+    for (row, Figures { cpu, ratio, latency, added }) in measured {
         let (sides, name) = (row.sides.as_str(), row.name);
-        text.push_str(&format!("| {sides} | {name} | {cpu:.0} | {ratio} | {latency:.2} | {added} |\n"));
+        let ratio = if *ratio < 10.0 { format!("{ratio:.2}") } else { format!("{ratio:.0}") };
+        text.push_str(&format!("| {sides} | {name} | {cpu:.0} | {ratio} | {latency:.2} | {added:.2} |\n"));
     }
     text
 }
@@ -343,25 +307,33 @@ fn table(measured: &[(&Row, Figures)]) -> String {
 mod tests {
     use super::*;
 
+    fn figures(cpu: f64, ratio: f64) -> Figures {
+        Figures { cpu, ratio, latency: 0.35, added: 0.25 }
+    }
+
     #[test]
     fn rows_are_compared_with_the_server_itself() {
-        let figures = |cpu, latency| Figures { cpu, latency };
-        let table = table(&[(&ROWS[0], figures(40.0, 0.1)), (&ROWS[1], figures(90.0, 0.35))]);
-        assert!(table.ends_with("| HTTP to HTTP | pintle bridge | 90 | 2.2 | 0.35 | 0.25 |\n"), "{table}");
+        let table = table(&[(&ROWS[1], figures(90.0, 2.254)), (&ROWS[2], figures(900.0, 22.5))]);
+        assert!(
+            table.ends_with(
+                "| HTTP to HTTP | pintle bridge | 90 | 2.25 | 0.35 | 0.25 |\n| HTTP to HTTP | FastMCP proxy | 900 | 22 | 0.35 | 0.25 |\n"
+            ),
+            "{table}"
+        );
     }
 
     #[test]
     fn a_missed_goal_is_told() {
-        let row = |at: usize, cpu| (&ROWS[at], Figures { cpu, latency: 1.0 });
-        assert_eq!(missed(&[row(0, 40.0), row(1, 90.0), row(2, 1000.0)]), [""; 0]);
-        let told = missed(&[row(0, 40.0), row(1, 120.0), row(2, 1000.0)]);
-        assert_eq!(told[0], "HTTP to HTTP: 3.0 × the server itself, not 2.5");
+        let row = |at: usize, cpu, ratio| (&ROWS[at], figures(cpu, ratio));
+        assert_eq!(missed(&[row(0, 40.0, 1.0), row(1, 90.0, 2.5), row(2, 1000.0, 25.0)]), [""; 0]);
+        let told = missed(&[row(0, 40.0, 1.0), row(1, 120.0, 3.0), row(2, 1000.0, 25.0)]);
+        assert_eq!(told[0], "HTTP to HTTP: 3.00 × the server itself, not 2.5");
         assert_eq!(told[1], "HTTP to HTTP: FastMCP proxy needs 8.3 × as much as `pintle bridge`, not 10");
     }
 
     #[test]
     fn a_command_line_has_its_paths_and_no_word_too_many() {
-        let bench = BridgeBench { place: "/place".into(), run: QUICK };
+        let bench = BridgeBench { place: "/place".into(), run: QUICK, cores: None };
         let gateway = ROWS.iter().find(|row| row.name == "supergateway").unwrap();
         let words = bench.words(gateway, "http://u/mcp", 7);
         assert_eq!(words[..2], ["node", "/place/ts/node_modules/supergateway/dist/index.js"]);

@@ -1,6 +1,7 @@
 use std::fmt;
 
 use pintle_oauth::client::Registered;
+#[cfg(test)]
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, de};
 
@@ -8,21 +9,23 @@ use super::super::secret::SecretValue;
 use crate::failure::Failure;
 
 /// The login to the server of a target: of nobody, of the user of the gateway, or of each principal for itself.
-#[derive(Clone, Copy, Debug, Default, JsonSchema, PartialEq)]
-#[schemars(untagged)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, schemars(untagged))]
 pub(in super::super) enum LoginEntry {
     #[default]
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     Nobody,
     /// Whether the user of the gateway logs in, for a gateway of one user.
-    #[schemars(with = "bool")]
+    #[cfg_attr(test, schemars(with = "bool"))]
     User,
     /// Each principal logs in with an account of its own.
-    #[schemars(with = "LoginWord")]
+    #[cfg_attr(test, schemars(with = "LoginWord"))]
     Each,
 }
 
 /// The word in place of `true`.
+#[cfg(test)]
 #[derive(JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[expect(dead_code, reason = "it is the schema of a word")]
@@ -56,7 +59,8 @@ impl<'de> Deserialize<'de> for LoginEntry {
 }
 
 /// The gateway as a client of the authorization server of a target, if it is registered there already.
-#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq)]
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(in super::super) struct LoginClientEntry {
     /// The issuer of the tokens of the target.

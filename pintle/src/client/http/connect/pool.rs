@@ -305,7 +305,7 @@ impl IdleConnections {
             inside.links.pop_front();
         }
         if !std::mem::replace(&mut inside.swept, true) {
-            tokio::spawn(sweep(Arc::downgrade(self)));
+            crate::runtime::spawn(sweep(Arc::downgrade(self)));
         }
     }
 

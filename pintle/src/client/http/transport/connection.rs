@@ -1,5 +1,5 @@
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{BTreeMap, VecDeque},
     future::Future,
     pin::Pin,
     sync::Arc,
@@ -53,7 +53,7 @@ pub(in crate::client::http) struct HttpConnection {
     listening: JoinSet<()>,
     /// Running POSTs of notifications and replies.
     telling: JoinSet<()>,
-    open: HashMap<RequestId, OpenRequest>,
+    open: BTreeMap<RequestId, OpenRequest>,
     gate: SendGate,
     /// Whether the gate was opened just now, so that the requests started by it were not polled yet.
     opened: bool,
@@ -121,7 +121,7 @@ impl HttpConnection {
             asking: asking(),
             listening: JoinSet::new(),
             telling: JoinSet::new(),
-            open: HashMap::default(),
+            open: BTreeMap::new(),
             gate: SendGate::Open,
             opened: false,
             crowded: false,

@@ -172,7 +172,7 @@ impl Drop for AbandonedTaskGuard<'_> {
         }
         let Ok(cancel) = request(method::TASKS_CANCEL, &TaskParams::new(&*self.id)) else { return };
         if let (Some(session), Ok(runtime)) = (self.cx.session(), Handle::try_current()) {
-            drop(runtime.spawn(async move {
+            drop(crate::runtime::spawn_on(&runtime, async move {
                 if let Ok(Err(error)) = timeout(CANCEL_TIMEOUT, session.forward_request(cancel)).await {
                     tracing::debug!(%error, "a task of the client that nobody waits for was not cancelled");
                 }

@@ -201,7 +201,7 @@ impl Drop for Completing {
         if let Some(completing) = self.0.take()
             && let Ok(runtime) = Handle::try_current()
         {
-            drop(runtime.spawn(completing));
+            drop(crate::runtime::spawn_on(&runtime, completing));
         }
     }
 }

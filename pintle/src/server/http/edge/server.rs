@@ -223,7 +223,9 @@ impl<S, A> HttpServer<S, A> {
         };
         let (ended, end) = watch::channel(None);
         let run = Acceptor::new(max_connections, on_accept_error).run(listener, start, stop.clone(), signal);
-        tokio::spawn(async move { ended.send_replace(Some(run.await)) });
+        crate::runtime::spawn(async move {
+            ended.send_replace(Some(run.await));
+        });
         Ok(HttpServing { address, end, handle: ServingHandle::new(stop) })
     }
 }

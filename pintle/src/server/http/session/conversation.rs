@@ -418,7 +418,7 @@ fn spawn_notification(
     };
     // The client may have disconnected, so the limit is that of a detached call.
     let limit = exchange.shared.settings().detached_call.min(MAX_DURATION);
-    exchange.wait_for(tokio::spawn(async move {
+    exchange.wait_for(crate::runtime::spawn(async move {
         let _permit = permit;
         if timeout(limit, handling).await.is_err() {
             tracing::warn!("a notification's handler took longer than {limit:?} and was ended");

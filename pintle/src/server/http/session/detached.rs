@@ -69,7 +69,7 @@ pub(in crate::server::http) fn spawn(
         ));
     }
     let limit = shared.settings().detached_call.min(MAX_DURATION);
-    drop(runtime.spawn(async move {
+    drop(crate::runtime::spawn_on(&runtime, async move {
         let _permit = permit;
         let mut work = pin!(work);
         let mut wait = limit;

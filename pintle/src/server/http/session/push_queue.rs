@@ -198,7 +198,7 @@ impl Session {
         let Some(shared) = self.kept.as_ref().and_then(|kept| kept.shared.upgrade()) else { return false };
         let Ok(runtime) = Handle::try_current() else { return false };
         let (id, line) = (self.id, line.clone());
-        runtime.spawn(async move {
+        crate::runtime::spawn_on(&runtime, async move {
             let text = String::from_utf8_lossy(&line).into_owned();
             if let Ok(true) = shared.send_to_node(remote.node, id, MessageBody::Push { line: text }).await {
                 return;

@@ -197,7 +197,7 @@ impl Session {
         };
         let (session, idle) = (self.clone(), settings.idle_session);
         // In a task, so that a client that disconnects leaves no unwritten change.
-        tokio::spawn(async move {
+        crate::runtime::spawn(async move {
             let written = session.write(&*store, idle).await;
             drop(change);
             if let Some(shared) = session.kept.as_ref().and_then(|kept| kept.shared.upgrade()) {

@@ -173,7 +173,7 @@ impl HttpShared {
             tracing::debug!("a session had to make room for another one");
             let shared = self.clone();
             // In a task, so that a client that disconnects does not leave the events of the evicted session.
-            let _ = tokio::spawn(async move { shared.expire(&evicted).await }).await;
+            let _ = crate::runtime::spawn(async move { shared.expire(&evicted).await }).await;
         }
         Ok(session)
     }
@@ -181,7 +181,7 @@ impl HttpShared {
     /// Starts the task that removes expired sessions, unless it runs.
     pub(super) fn keep_tidy(self: &Arc<Self>) {
         if !self.sessions.swept.swap(true, Ordering::AcqRel) {
-            tokio::spawn(sweep(Arc::downgrade(self)));
+            crate::runtime::spawn(sweep(Arc::downgrade(self)));
         }
     }
 

@@ -160,7 +160,7 @@ pub(in crate::server::http) async fn receive(
         exchange.forward_to(&channel, None).await;
     } else {
         // The response to the POST does not wait for the calls.
-        tokio::spawn(async move { exchange.forward_to(&channel, producer.as_ref()).await });
+        crate::runtime::spawn(async move { exchange.forward_to(&channel, producer.as_ref()).await });
     }
     accepted()
 }
