@@ -119,7 +119,7 @@ pub mod proto;
 mod question_key;
 #[cfg(all(feature = "client", feature = "server"))]
 pub mod relay;
-#[cfg(any(feature = "client", feature = "server"))]
+#[cfg(any(feature = "child", feature = "client", feature = "server"))]
 mod runtime;
 #[cfg(feature = "validation")]
 pub mod schema;

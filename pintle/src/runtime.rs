@@ -2,27 +2,22 @@
 
 use std::pin::Pin;
 
-use tokio::{runtime::Handle, task::JoinHandle};
-
-/// Spawns a task on the current runtime.
-pub(crate) fn spawn(future: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
-    spawn_erased(Box::pin(future))
-}
-
-/// Spawns a task on a runtime.
-pub(crate) fn spawn_on(
-    runtime: &Handle,
-    future: impl Future<Output = ()> + Send + 'static,
-) -> JoinHandle<()> {
-    spawn_erased_on(runtime, Box::pin(future))
-}
+use tokio::task::JoinHandle;
 
 type ErasedFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-fn spawn_erased(future: ErasedFuture) -> JoinHandle<()> {
+/// Spawns a task on the current runtime.
+pub(crate) fn spawn(future: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
+    let future: ErasedFuture = Box::pin(future);
     tokio::spawn(future)
 }
 
-fn spawn_erased_on(runtime: &Handle, future: ErasedFuture) -> JoinHandle<()> {
+/// Spawns a task on a runtime.
+#[cfg(feature = "server")]
+pub(crate) fn spawn_on(
+    runtime: &tokio::runtime::Handle,
+    future: impl Future<Output = ()> + Send + 'static,
+) -> JoinHandle<()> {
+    let future: ErasedFuture = Box::pin(future);
     runtime.spawn(future)
 }

@@ -7,6 +7,7 @@ mod budget;
 mod cargo;
 mod chaos;
 mod conformance;
+mod dist;
 mod features;
 mod fleet;
 mod fuzz;
@@ -57,6 +58,12 @@ const COMMANDS: &[Command] = &[
         usage: "",
         about: "how many crates each published crate pulls in, against its budget",
         run: budget::command,
+    },
+    Command {
+        name: "dist",
+        usage: "",
+        about: "the command as it is distributed, in `target/dist`",
+        run: dist::command,
     },
     Command {
         name: "api",

@@ -87,7 +87,8 @@ async fn attempt_forward(relay: &Relay, cx: &Cx) -> Result<Outcome, Failure> {
         (false, false) => {
             let follows = relay.follows_tasks(cx, &behind);
             drop(behind);
-            rounds::park(relay, cx, follows).await
+            // Boxed, because its future is the largest: there would be room for it in that of every call.
+            Box::pin(rounds::park(relay, cx, follows)).await
         }
     }
 }
@@ -152,7 +153,7 @@ async fn repeat(relay: &Relay, cx: &Cx, task: Option<RequestedTask>) -> Result<O
             // A client with a session has no tasks of the extension: the relay waits for this one.
             Err(Failure::Error(error)) if polled_task::is_needed(&error, &declared.capabilities) => {
                 declared = polled_task::declare(&declared.capabilities);
-                call_as(relay, cx, (cx.method(), next), &declared).await?
+                Box::pin(call_as(relay, cx, (cx.method(), next), &declared)).await?
             }
             result => result?,
         };
@@ -186,7 +187,7 @@ pub(super) async fn call_as(
     let mut call = start_as(relay, cx, request, declared, TaskUse::IfRequired).await?;
     loop {
         match call.next().await {
-            CallProgress::Notification(notification) => deliver(cx, notification).await,
+            CallProgress::Notification(notification) => Box::pin(deliver(cx, notification)).await,
             // Such a server sends no requests, and its tasks are results.
             CallProgress::Question(_) | CallProgress::Task(_) => {}
             CallProgress::Done(result) => return result.map_err(|error| failed(relay, error)),
@@ -210,7 +211,7 @@ pub(super) async fn drive(relay: &Relay, cx: &Cx, mut call: UpstreamCall) -> Res
             call.poll_next(task)
         });
         match next.await {
-            CallProgress::Notification(notification) => deliver(cx, notification).await,
+            CallProgress::Notification(notification) => Box::pin(deliver(cx, notification)).await,
             CallProgress::Task(TaskReport::Status(message)) => cx.report_status(message),
             CallProgress::Task(TaskReport::Created(_)) => {}
             CallProgress::Question(question) => questions.ask(cx, question),

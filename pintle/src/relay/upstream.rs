@@ -263,7 +263,8 @@ impl Upstream {
                         None => {
                             let principal = sharing_principal(cx, options.sharing);
                             let key = principal.map(|it| LinkKey::new(it, capabilities)).transpose()?;
-                            self.of_principal(own, key, capabilities, Exclusive::IfAsked).await?
+                            // Boxed, because its future is large, and those with a session have no use for it.
+                            Box::pin(self.of_principal(own, key, capabilities, Exclusive::IfAsked)).await?
                         }
                     };
                     (lease, options.limits)

@@ -6,7 +6,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::cargo::{Cargo, Failure};
+use crate::cargo::Failure;
+use crate::dist;
 use crate::page;
 use crate::process::Process;
 use crate::workspace::{built, target};
@@ -32,7 +33,7 @@ const HEADERS: [&str; 4] = [
 
 /// Measures, and rewrites the table in the page. Fails if the program is too large.
 pub(super) fn command() -> Result<(), Failure> {
-    Cargo::new("build --quiet --profile dist --package pintle-cli --bin pintle").run()?;
+    dist::build()?;
     let failure = |error: io::Error| Failure::new(error.to_string(), REPEAT);
     let program = built("dist", "pintle");
     let bytes = fs::metadata(&program).map_err(failure)?.len();

@@ -21,6 +21,7 @@ use running::{Figures, Running};
 use sessions::ClientStreams;
 
 use crate::cargo::{Cargo, Failure};
+use crate::dist;
 use crate::npm;
 use crate::page;
 use crate::pip;
@@ -75,7 +76,7 @@ pub(super) const QUICK: BridgeRun =
 pub(super) fn command(run: BridgeRun) -> Result<(), Failure> {
     let failure = |error: io::Error| Failure::new(error.to_string(), REPEAT);
     Cargo::new("build --quiet --release --package bench --bin served").run()?;
-    Cargo::new("build --quiet --profile dist --package pintle-cli --bin pintle").run()?;
+    dist::build()?;
     let bench = BridgeBench::install(run).map_err(failure)?;
     let served = Cores::of_others(bench.cores).into_iter().chain([display(&built("release", "served"))]);
     let (_backend, address) =
