@@ -68,9 +68,9 @@ impl Listening {
         let http = server.http().map_err(|error| Failure::internal(&error))?.guard(self.guard);
         let http = http.at(ENDPOINT).two_endpoints(SSE_STREAM, SSE_MESSAGES);
         let serving = match self.access {
-            Access::Open => reporting(http, output).serve(self.listener).map_err(failed)?,
+            Access::Open => reporting(http.into_server(), output).serve(self.listener).map_err(failed)?,
             access @ (Access::Bearer(_) | Access::Routes) => {
-                let service = BearerService::new(access, http);
+                let service = HttpServer::new(BearerService::new(access, http));
                 reporting(service, output).serve(self.listener).map_err(failed)?
             }
         };
@@ -91,7 +91,9 @@ impl Listening {
         output: &Output,
     ) -> Result<HttpServing, Failure> {
         let service = RoutedService { guard: Arc::new(self.guard), access: self.access, routes, beside };
-        reporting(service, output).serve(self.listener).map_err(|error| Failure::internal(&error))
+        reporting(HttpServer::new(service), output)
+            .serve(self.listener)
+            .map_err(|error| Failure::internal(&error))
     }
 
     /// Answers requests until the command is interrupted. Requests for other hosts, from other web pages and without the token are
@@ -102,16 +104,16 @@ impl Listening {
         Fut: Future<Output = Response<ServedBody>> + Send + 'static,
     {
         let service = HttpService::new(Arc::new(self.guard), self.access, Arc::new(answer));
-        let serving =
-            reporting(service, output).serve(self.listener).map_err(|error| Failure::internal(&error))?;
+        let serving = reporting(HttpServer::new(service), output)
+            .serve(self.listener)
+            .map_err(|error| Failure::internal(&error))?;
         serving.wait().await;
         Ok(())
     }
 }
 
-/// Returns a server for a service, which prints why it accepts no connections.
-fn reporting<S>(service: S, output: &Output) -> HttpServer<S> {
+/// Returns the server, which prints why it accepts no connections.
+fn reporting<S>(server: HttpServer<S>, output: &Output) -> HttpServer<S> {
     let output = output.clone();
-    HttpServer::new(service)
-        .on_accept_error(move |error| output.note(format!("no connection is accepted: {error}")))
+    server.on_accept_error(move |error| output.note(format!("no connection is accepted: {error}")))
 }

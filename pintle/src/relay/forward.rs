@@ -145,15 +145,15 @@ async fn repeat(relay: &Relay, cx: &Cx, task: Option<RequestedTask>) -> Result<O
             declared = polled_task::declare(&declared.capabilities);
         }
     }
-    let limit = cx.snapshot().service.bounds().rounds;
-    let mut rounds = Rounds::new(params.clone(), limit);
+    // Most calls have one round.
+    let mut rounds: Option<Rounds> = None;
     let mut next = params;
     loop {
-        let result = match call_as(relay, cx, (cx.method(), next.clone()), &declared).await {
+        let result = match call_as(relay, cx, (cx.method(), &next), &declared).await {
             // A client with a session has no tasks of the extension: the relay waits for this one.
             Err(Failure::Error(error)) if polled_task::is_needed(&error, &declared.capabilities) => {
                 declared = polled_task::declare(&declared.capabilities);
-                Box::pin(call_as(relay, cx, (cx.method(), next), &declared)).await?
+                Box::pin(call_as(relay, cx, (cx.method(), &next), &declared)).await?
             }
             result => result?,
         };
@@ -166,6 +166,8 @@ async fn repeat(relay: &Relay, cx: &Cx, task: Option<RequestedTask>) -> Result<O
         }
         let asked = read_questions(relay, &result)?;
         let answers = ask_all(cx, &asked).await?;
+        let limit = || cx.snapshot().service.bounds().rounds;
+        let rounds = rounds.get_or_insert_with(|| Rounds::new(next.clone(), limit()));
         let round = rounds.next(&asked, answers).map_err(|error| RpcError::internal(error.to_string()))?;
         sleep(Duration::from_millis(round.wait_ms)).await;
         next = round.params;
@@ -174,14 +176,14 @@ async fn repeat(relay: &Relay, cx: &Cx, task: Option<RequestedTask>) -> Result<O
 
 /// Sends a round to a server without sessions.
 async fn call(relay: &Relay, cx: &Cx, params: RawObject) -> Result<RawObject, Failure> {
-    call_as(relay, cx, (cx.method(), params), &upstream_capabilities(relay, cx)).await
+    call_as(relay, cx, (cx.method(), &params), &upstream_capabilities(relay, cx)).await
 }
 
 /// Sends a request to a server without sessions, for a client with these capabilities.
 pub(super) async fn call_as(
     relay: &Relay,
     cx: &Cx,
-    request: (&str, RawObject),
+    request: (&str, &RawObject),
     declared: &DeclaredCapabilities,
 ) -> Result<RawObject, Failure> {
     let mut call = start_as(relay, cx, request, declared, TaskUse::IfRequired).await?;
@@ -228,18 +230,18 @@ pub(super) async fn start(
     params: RawObject,
     tasks: TaskUse,
 ) -> Result<UpstreamCall, RpcError> {
-    start_as(relay, cx, (cx.method(), params), &upstream_capabilities(relay, cx), tasks).await
+    start_as(relay, cx, (cx.method(), &params), &upstream_capabilities(relay, cx), tasks).await
 }
 
 /// Sends a request over the connection of a call, for a client with these capabilities.
 async fn start_as(
     relay: &Relay,
     cx: &Cx,
-    (method, params): (&str, RawObject),
+    (method, params): (&str, &RawObject),
     declared: &DeclaredCapabilities,
     tasks: TaskUse,
 ) -> Result<UpstreamCall, RpcError> {
-    let params = hops::pass(relay, cx, &params)?;
+    let params = hops::pass(relay, cx, params)?;
     let link = relay.inner.upstream.lease(cx, &declared.capabilities, relay.options.links).await?;
     link.settle().await;
     let logs = link.want_logs(cx.peer().log_level).await;

@@ -76,10 +76,10 @@ pub(super) async fn result(
                 .map_err(unreadable)?;
             let update = RawObject::from_serialize(&json!({ "taskId": task.id, "inputResponses": answers }));
             let update = update.map_err(unreadable)?;
-            call_as(relay, cx, (tasks_extension::TASKS_UPDATE, update), &declared).await?;
+            call_as(relay, cx, (tasks_extension::TASKS_UPDATE, &update), &declared).await?;
         }
         let get = params(&task.id).map_err(unreadable)?;
-        printed = call_as(relay, cx, (method::TASKS_GET, get), &declared).await?;
+        printed = call_as(relay, cx, (method::TASKS_GET, &get), &declared).await?;
         state = printed.decode().map_err(unreadable)?;
     }
 }

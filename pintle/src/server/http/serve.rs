@@ -57,7 +57,25 @@ impl Http {
     /// Returns an error if the listener has no local address.
     pub fn serve(self, listener: TcpListener) -> io::Result<HttpServing> {
         let signal = self.prepare(&listener)?;
-        HttpServer::with_own_service(self).shutdown_signal(signal).serve(listener)
+        self.into_server().shutdown_signal(signal).serve(listener)
+    }
+
+    /// Converts this service into a server for it alone, with limits on connections that can be set. It spares what
+    /// [`HttpServer::new`] does for layers around a service.
+    ///
+    /// ```
+    /// use pintle::{Server, server::tool};
+    /// use tokio::net::TcpListener;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> pintle::Result<()> {
+    /// let http = Server::new("greeter", "1.0.0").tool(tool("greet", || async { "Hello!" })).http()?.at("/mcp");
+    /// let serving = http.into_server().max_connections(100).serve(TcpListener::bind("127.0.0.1:0").await?)?;
+    /// println!("http://{}/mcp", serving.address());
+    /// # Ok(()) }
+    /// ```
+    pub fn into_server(self) -> HttpServer<Self> {
+        HttpServer::with_own_service(self)
     }
 
     /// Serves the connections of a listener with a `tower` layer around this service, for example for authentication.
