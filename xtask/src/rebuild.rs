@@ -205,7 +205,8 @@ fn spent_by_children(stat: &str) -> Option<f64> {
     Some((user + system) / 100.0)
 }
 
-fn median(values: &mut [f64]) -> f64 {
+/// Returns the middle one of some values, or NaN if there are none.
+pub(crate) fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }

@@ -20,6 +20,7 @@ mod opening;
 mod profile;
 mod reading;
 mod receive;
+mod request_meta;
 mod retry;
 mod send_error;
 mod session;

@@ -6,14 +6,14 @@ use pintle_types::keys::{
     CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION, SERVER_INFO, SUBSCRIPTION_ID,
 };
 use pintle_types::{Notification, RawObject, RequestId, RpcError, method};
-use serde_json::Value;
 
 use super::{
     capabilities::Capabilities,
-    extras::{Extras, push},
+    extras::Extras,
     inbound::{End, Ignored, Inbound},
     profile::Profile,
     reading::{Reading, RequestOutcome},
+    request_meta::RequestMeta,
     send_error::SendError,
     shapes,
     subscriptions::Subscriptions,
@@ -46,58 +46,11 @@ struct ForeignIntroduction {
     can: Capabilities,
 }
 
-/// The `_meta` that requests carry, alone and with members of their own.
-#[derive(Debug)]
-struct RequestMeta {
-    members: RawObject,
-    /// With those of the last request that had any: those of the next one are often the same.
-    joined: Option<JoinedMeta>,
-}
-
-/// The `_meta` of a request with members of its own.
-#[derive(Debug)]
-struct JoinedMeta {
-    own: Box<str>,
-    all: RawObject,
-}
-
-impl RequestMeta {
-    /// The longest `_meta` of a request that is kept, in bytes.
-    const MAX_OWN: usize = 1024;
-
-    fn new(members: RawObject) -> Self {
-        Self { members, joined: None }
-    }
-
-    /// Returns the `_meta` of a request.
-    fn introduce(&self, id: i64, own: Option<&RawObject>, extras: &Extras<'_>) -> Cow<'_, RawObject> {
-        let mut added = String::new();
-        extras.write(id, own, &mut added);
-        if let Some(level) = extras.log_level {
-            push(&mut added, LOG_LEVEL, &Value::from(level).to_string());
-        }
-        let mut meta = Cow::Borrowed(&self.members);
-        if !added.is_empty() {
-            let added: RawObject = format!("{{{added}}}").parse().unwrap_or_default();
-            meta = Cow::Owned(meta.joined(&added, |_| true));
-        }
-        let ours = |name: &str| match name {
-            PROTOCOL_VERSION | CLIENT_CAPABILITIES | CLIENT_INFO => true,
-            LOG_LEVEL => extras.log_level.is_some(),
-            _ => extras.replaces(name),
-        };
-        match own {
-            Some(own) if !own.is_empty() => Cow::Owned(meta.joined(own, |name| !ours(name))),
-            _ => meta,
-        }
-    }
-}
-
 /// The params of a request, as they are sent.
 #[derive(Debug)]
 pub(super) struct PreparedParams {
     pub(super) params: RawObject,
-    /// The capabilities of the client for this request, if they are not always the same.
+    /// The capabilities that were declared for this request alone.
     pub(super) can: Option<Capabilities>,
     pub(super) log: bool,
     pub(super) progress: bool,
@@ -196,9 +149,9 @@ impl Stateless {
         };
         let text = params.get("_meta").filter(|_| !extras.adds_members());
         let (log, progress, introduced);
-        if let Some(joined) = meta.joined.as_ref().filter(|joined| text == Some(&joined.own)) {
+        if let Some(known) = text.and_then(|text| meta.known(text)) {
             (log, progress) = (false, false);
-            introduced = params.with_object("_meta", &joined.all);
+            introduced = params.with_object("_meta", known);
         } else {
             // It is nearly always absent; no empty object is created.
             let own = params.object_member("_meta").ok().flatten();
@@ -206,12 +159,8 @@ impl Stateless {
             (log, progress) = (Self::wants_log(own, extras), extras.wants_progress(own));
             let all = meta.introduce(id, own, extras);
             introduced = params.with_object("_meta", &all);
-            if let (Cow::Owned(all), Some(text)) = (all, text)
-                && !log
-                && !progress
-                && text.len() <= RequestMeta::MAX_OWN
-            {
-                meta.joined = Some(JoinedMeta { own: text.into(), all });
+            if let (Cow::Owned(all), Some(text), false, false) = (all, text, log, progress) {
+                meta.keep(text, all);
             }
         }
         let params = shapes::lower(self.revision, Part::Params(method), introduced)?;
@@ -222,6 +171,7 @@ impl Stateless {
     fn wants_log(own: Option<&RawObject>, extras: &Extras<'_>) -> bool {
         extras.log_level.is_some() || own.is_some_and(|own| own.get(LOG_LEVEL).is_some())
     }
+
     /// Reads the response to a request.
     pub(super) fn read(
         &self,

@@ -8,19 +8,19 @@ use serde_json::value::to_raw_value;
 
 use crate::lock::lock;
 
-/// The metadata of the last result: that of the next one is mostly the same.
+/// The metadata of the last result of the server behind: that of the next one is mostly the same.
 #[derive(Debug, Default)]
-pub(super) struct LastMeta(Mutex<Option<Arc<OfServer>>>);
+pub(super) struct LastMeta(Mutex<Option<Arc<ResultMeta>>>);
 
 /// The metadata of a result of the server behind.
 #[derive(Debug)]
-struct OfServer {
+struct ResultMeta {
     text: Box<str>,
     /// The members besides the name of the server, if there are any.
     kept: Option<RawObject>,
 }
 
-impl OfServer {
+impl ResultMeta {
     /// Returns `None` if the metadata does not name the server.
     fn read(result: &RawObject, text: &str) -> Option<Self> {
         let meta = result.object_member("_meta").ok().flatten()?;
@@ -46,13 +46,13 @@ impl LastMeta {
         }
     }
 
-    fn of(&self, result: &RawObject, text: &str) -> Option<Arc<OfServer>> {
+    fn of(&self, result: &RawObject, text: &str) -> Option<Arc<ResultMeta>> {
         if let Some(last) = &*lock(&self.0)
             && *last.text == *text
         {
             return Some(last.clone());
         }
-        let read = Arc::new(OfServer::read(result, text)?);
+        let read = Arc::new(ResultMeta::read(result, text)?);
         if text.len() <= Self::MAX {
             *lock(&self.0) = Some(read.clone());
         }

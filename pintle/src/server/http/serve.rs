@@ -60,8 +60,10 @@ impl Http {
         self.into_server().shutdown_signal(signal).serve(listener)
     }
 
-    /// Converts this service into a server for it alone, with limits on connections that can be set. It spares what
-    /// [`HttpServer::new`] does for layers around a service.
+    /// Converts this service into a server for it alone, with limits on connections that can be set. Requests cost less than with
+    /// [`HttpServer::new`], which puts the client's address into their extensions for layers around a service.
+    ///
+    /// As with `HttpServer::new`, a shutdown closes the service only if both [have one signal](Self::close_on).
     ///
     /// ```
     /// use pintle::{Server, server::tool};

@@ -6,6 +6,7 @@ use std::thread;
 use super::cpu::MarkedCpu;
 use super::{BridgeBench, LOOK};
 use crate::process::Process;
+use crate::rebuild::median;
 
 /// A bridge, or the server itself, that runs while this is kept. One over stdio is started anew for each sample.
 pub(super) struct Running<'a> {
@@ -80,7 +81,8 @@ impl<'a> Running<'a> {
 impl Figures {
     /// Returns the medians of rounds, each a sample of the server itself and one of the bridge.
     pub(super) fn of(rounds: &[(Sample, Sample)]) -> Self {
-        let median_of = |figure: fn(&(Sample, Sample)) -> f64| median(rounds.iter().map(figure).collect());
+        let median_of =
+            |figure: fn(&(Sample, Sample)) -> f64| median(&mut rounds.iter().map(figure).collect::<Vec<_>>());
         Self {
             cpu: median_of(|(_, bridge)| bridge.cpu),
             ratio: median_of(|(direct, bridge)| bridge.cpu / direct.cpu),
@@ -88,11 +90,6 @@ impl Figures {
             added: median_of(|(direct, bridge)| bridge.latency - direct.latency),
         }
     }
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or_default()
 }
 
 #[cfg(test)]
