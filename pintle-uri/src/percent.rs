@@ -128,7 +128,7 @@ pub(super) fn character(text: &str, i: usize, set: Set) -> Option<usize> {
     str::from_utf8(&utf8[..width]).is_ok().then_some(3 * width)
 }
 
-fn push(out: &mut String, byte: u8) {
+pub(super) fn push(out: &mut String, byte: u8) {
     out.push_str(percent_encoding::percent_encode_byte(byte));
 }
 

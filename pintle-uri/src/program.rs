@@ -4,6 +4,7 @@
 //! at most (steps × bytes of the URI) steps.
 
 use super::{
+    canonical::Uri,
     error::TemplateError,
     parse::{Expression, Operator, Part, Variable},
     percent::{Set, character, normalise},
@@ -108,10 +109,12 @@ impl Program {
         }
     }
 
-    /// Matches a normalised URI and returns the start and end of each capture.
-    pub(super) fn run(&self, uri: &str, mode: Mode) -> Option<Vec<Option<(usize, usize)>>> {
+    /// Matches a normalised URI and returns the start and end of each capture. Each step is taken from `left`.
+    pub(super) fn run(&self, uri: &str, mode: Mode, left: &mut usize) -> Option<Vec<Option<(usize, usize)>>> {
         let width = uri.len() + 1;
-        let mut visited = vec![0_u64; (self.steps.len() * width).div_ceil(64)];
+        let words = (self.steps.len() * width).div_ceil(64);
+        *left = left.checked_sub(words)?;
+        let mut visited = vec![0_u64; words];
         let mut saved = vec![None; self.captures.len() * 2];
         let mut jobs = vec![Job::Try { step: 0, at: 0 }];
         while let Some(next) = jobs.pop() {
@@ -128,6 +131,7 @@ impl Program {
                     break;
                 }
                 visited[bit / 64] |= 1 << (bit % 64);
+                *left = left.checked_sub(1)?;
                 match &self.steps[step] {
                     Step::Literal { text, any_case } => {
                         if !starts_with(uri, at, text, *any_case) {
@@ -275,7 +279,10 @@ struct Compiler {
 
 impl Compiler {
     fn literal(&mut self, text: &str, authority: &mut Authority) {
-        let text = normalise(text).unwrap_or_else(|| text.to_owned());
+        let text = match authority {
+            Authority::Before => Uri::of(text).as_str().to_owned(),
+            _ => normalise(text).unwrap_or_else(|| text.to_owned()),
+        };
         let end = authority.caseless(&text);
         for (piece, any_case) in [(&text[..end], true), (&text[end..], false)] {
             if !piece.is_empty() {

@@ -1,6 +1,7 @@
 use std::{cmp::Reverse, fmt, str::FromStr};
 
 use super::{
+    canonical::{Uri, UriFault, UriLimits, scheme_end},
     error::TemplateError,
     expand::{Values, expand_parts},
     parse::{Operator, Part, Variable, parse},
@@ -9,9 +10,6 @@ use super::{
     traversal::escapes,
     vars::{Found, Vars},
 };
-
-/// The limit of a URI in bytes, as sent and as normalised. A longer one never matches.
-const MAX_URI: usize = 8 * 1024;
 
 /// The limit of a template in bytes.
 const MAX_TEMPLATE: usize = 2 * 1024;
@@ -109,6 +107,19 @@ impl Template {
         &self.text
     }
 
+    /// Returns the literal that the template begins with. It may be empty.
+    pub fn prefix(&self) -> &str {
+        match self.parts.first() {
+            Some(Part::Literal(text)) => text,
+            _ => "",
+        }
+    }
+
+    /// Returns whether the template begins with a literal scheme, such as `note:`.
+    pub fn has_scheme(&self) -> bool {
+        scheme_end(self.prefix()) > 0
+    }
+
     /// Returns the names of the variables, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.variables.iter().map(|(_, variable)| variable.name.as_str())
@@ -116,14 +127,22 @@ impl Template {
 
     /// Matches a URI and returns its variables, or `None` if it does not match.
     pub fn matches(&self, uri: &str) -> Option<Vars> {
-        if uri.len() > MAX_URI {
+        let uri = Uri::read(uri, UriLimits::READ).ok()?;
+        self.matches_within(&uri, &mut { usize::MAX })
+    }
+
+    /// Matches a URI, and takes each step from `left`; if there are none left, it does not match.
+    pub(super) fn matches_within(&self, uri: &Uri, left: &mut usize) -> Option<Vars> {
+        // A `%` that encodes nothing is part of no value.
+        if uri.fault() == Some(UriFault::Percent) || uri.as_str().len() > UriLimits::READ.bytes {
             return None;
         }
-        let uri = normalise(uri).filter(|uri| uri.len() <= MAX_URI)?;
-        if !self.program.may_match(&uri) {
+        let uri = uri.as_str();
+        if !self.program.may_match(uri) {
+            *left = left.checked_sub(1)?;
             return None;
         }
-        let run = |mode| self.program.run(&uri, mode);
+        let mut run = |mode| self.program.run(uri, mode, left);
         let spans = run(Mode::Strict).or_else(|| run(Mode::Lenient))?;
 
         let mut found: Vec<Option<Found>> = vec![None; self.variables.len()];
@@ -174,12 +193,15 @@ impl Template {
     /// ```
     ///
     /// Templates with more bytes of literals come first, then those with fewer variables.
-    pub fn rank(&self) -> impl Ord + Copy + fmt::Debug + use<> {
+    pub fn rank(&self) -> TemplateRank {
         let literal = |part: &Part| match part {
             Part::Literal(text) => normalise(text).map_or(0, |text| text.len()),
             Part::Expression(_) => 0,
         };
-        Rank { literals: Reverse(self.parts.iter().map(literal).sum()), variables: self.variables.len() }
+        TemplateRank {
+            literals: Reverse(self.parts.iter().map(literal).sum()),
+            variables: self.variables.len(),
+        }
     }
 
     /// Records a `name=value` pair. `None` if the variable has a value already.
@@ -223,9 +245,9 @@ impl fmt::Display for Template {
     }
 }
 
-/// The specificity of a template. The lowest rank is the most specific.
+/// The specificity of a template: see [`Template::rank`]. The lowest rank is the most specific.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-struct Rank {
+pub struct TemplateRank {
     literals: Reverse<usize>,
     variables: usize,
 }
@@ -239,6 +261,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    const MAX_URI: usize = UriLimits::READ.bytes;
 
     fn found(template: &str, uri: &str) -> Option<String> {
         let vars =
@@ -280,6 +304,7 @@ mod tests {
             ("urn:Note:{x}", "URN:Note:1", Some("x=1")),
             ("urn:Note:{x}", "urn:note:1", None),
             ("NOTE://{title}", "note://Milk", Some("title=Milk")),
+            ("file:/srv/{name}", "file://localhost/srv/a", Some("name=a")),
             // Several variables.
             ("a://{x}/{y}", "a://1/2", Some("x=1 y=2")),
             ("a://{x}-{y}", "a://1-2-3", Some("x=1-2 y=3")),

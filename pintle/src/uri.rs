@@ -9,8 +9,8 @@
 use std::path::Path;
 
 pub use pintle_uri::{
-    DecodeError, FileUriError, Template, TemplateError, Value, Values, Vars, expand, path_from_uri,
-    uri_from_path,
+    DecodeError, FileUriError, Template, TemplateError, TemplateIndex, TemplateMatch, TemplateRank, Uri,
+    UriFault, UriLimits, UriPattern, UriTooLong, Value, Values, Vars, expand, path_from_uri, uri_from_path,
 };
 
 use crate::types::schema::Root;
