@@ -6,13 +6,26 @@ pub(crate) async fn interrupted() {
     {
         use tokio::signal::unix::{SignalKind, signal};
 
-        if let (Ok(mut terminate), Ok(mut hangup)) =
-            (signal(SignalKind::terminate()), signal(SignalKind::hangup()))
-        {
+        if let Ok(mut hangup) = signal(SignalKind::hangup()) {
+            return tokio::select! {
+                () = terminated() => {}
+                _ = hangup.recv() => {}
+            };
+        }
+    }
+    terminated().await;
+}
+
+/// Waits for Ctrl-C or `SIGTERM`, for a command to which `SIGHUP` is something else.
+pub(crate) async fn terminated() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+
+        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
             return tokio::select! {
                 _ = tokio::signal::ctrl_c() => {}
                 _ = terminate.recv() => {}
-                _ = hangup.recv() => {}
             };
         }
     }

@@ -9,7 +9,7 @@ use pintle::{
     Error, Result,
     client::http::{Auth, Challenge, Outgoing, OwnedChallenge},
 };
-use pintle_oauth::client::{Consent, Listening, Loopback, OAuth, StoreLock, Visit};
+use pintle_oauth::client::{Consent, Listening, Loopback, OAuth, Reach, StoreLock, Visit};
 use tokio::{sync::watch, time::sleep};
 
 use super::{
@@ -32,6 +32,8 @@ pub(crate) struct BackgroundLogin(Arc<LoginInner>);
 struct LoginInner {
     /// The URL of the server, as logins have it.
     server: String,
+    /// The networks that the login may reach, if its name does not decide it.
+    reach: Option<Reach>,
     page: SharedLoginPage,
     no_browser: bool,
     output: Output,
@@ -52,10 +54,16 @@ struct LoginState {
 
 impl BackgroundLogin {
     /// Creates the authorization for the server at a URL without secrets.
-    pub(crate) fn new(server: String, no_browser: bool, output: &Output) -> Result<Self, Failure> {
+    pub(crate) fn new(
+        server: String,
+        reach: Option<Reach>,
+        no_browser: bool,
+        output: &Output,
+    ) -> Result<Self, Failure> {
         let page = SharedLoginPage::of(&server)?;
         let login = Self(Arc::new(LoginInner {
             server,
+            reach,
             page,
             no_browser,
             output: output.clone(),
@@ -103,6 +111,10 @@ impl BackgroundLogin {
         let oauth = match Logins::load().find(&self.0.server) {
             Some(login) => login.oauth(consent)?,
             None => Login::new_oauth(consent)?,
+        };
+        let oauth = match self.0.reach {
+            Some(reach) => oauth.reach(reach),
+            None => oauth,
         };
         *lock(&self.0.oauth) = Some(Arc::new(oauth));
         Ok(())

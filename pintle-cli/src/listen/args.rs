@@ -55,7 +55,8 @@ impl ListenArgs {
         let failed = |error| Failure::usage(format!("cannot listen at `{address}`: {error}"), next.clone());
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let bound = listener.local_addr().map_err(failed)?;
-        let is_local = bound.ip().is_loopback();
+        // `[::ffff:127.0.0.1]` is reached by this machine alone, too.
+        let is_local = bound.ip().to_canonical().is_loopback();
         let (own, guard) = self.admitted(is_local, address, verb)?;
         let access = access.unwrap_or(own);
         Ok(Listening { listener, guard, access, address: bound.to_string(), is_local })

@@ -320,6 +320,11 @@ impl Output {
         }
     }
 
+    /// Prints a warning to standard error, whatever the options are.
+    pub(crate) fn warning(&self, warning: impl Into<Text>) {
+        self.print_error(warning.into());
+    }
+
     /// Prints a question to standard error, whatever the options are. The line is not ended.
     pub(crate) fn question(&self, question: &Text) {
         // Where nobody reads, there is nobody to tell.

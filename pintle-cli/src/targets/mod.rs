@@ -14,6 +14,7 @@ mod reference;
 mod relayed;
 mod resolve;
 mod resolved;
+pub(crate) mod secrets;
 mod summary;
 
 use std::{ffi::OsString, fmt};

@@ -1,8 +1,9 @@
 use std::{future::ready, io};
 
 use pintle::{Client, client::http::Auth, relay::Relay};
+use pintle_host::config::{EntryTransport, Template};
 
-use super::{Endpoint, ProgramStarts, ResolvedTarget};
+use super::{Endpoint, ProgramStarts, ResolvedTarget, Target, secrets};
 use crate::{
     auth::{BackgroundLogin, Logins},
     failure::Failure,
@@ -55,26 +56,45 @@ impl Endpoint {
     ) -> Result<Option<BackgroundLogin>, Failure> {
         match target {
             ResolvedTarget::Url(url) if !self.has_token() && !self.has_configured_token() => {
-                BackgroundLogin::new(url.plain(), no_browser, output).map(Some)
+                BackgroundLogin::new(url.plain(), self.reach(url), no_browser, output).map(Some)
             }
             _ => Ok(None),
         }
     }
 
-    /// Returns what gives clients of a bridge the rights of its owner at the target, if anything does.
-    pub(crate) fn owner_rights(&self, target: &ResolvedTarget) -> Option<&'static str> {
+    /// Returns whether the user has logged in to the server, as `pintle login` does.
+    pub(crate) fn has_login(&self, target: &ResolvedTarget) -> bool {
+        matches!(target, ResolvedTarget::Url(url) if Logins::load().find(&url.plain()).is_some())
+    }
+
+    /// Refuses to serve a target to everybody who can connect, if that would give them the rights of its owner there.
+    pub(crate) fn not_for_everybody(&self, name: &str, uses_login: bool, verb: &str) -> Result<(), Failure> {
         let options = &self.options;
-        let is_login = || match target {
-            ResolvedTarget::Url(url) => Logins::load().find(&url.plain()).is_some(),
-            _ => false,
+        let rights = match () {
+            () if options.token_env.is_some() => "the token of `--token-env`",
+            () if !options.headers.is_empty() => "its headers",
+            () if !options.env.is_empty() => "its variables",
+            () if self.has_configured_secrets() => "the headers or variables of its configuration",
+            () if self.has_written_secret() => "the secret in its URL or its words",
+            () if uses_login => "your login",
+            () => return Ok(()),
         };
-        match () {
-            () if options.token_env.is_some() => Some("the token of `--token-env`"),
-            () if !options.headers.is_empty() => Some("the headers of `--header`"),
-            () if !options.env.is_empty() => Some("the variables of `--env`"),
-            () if self.has_configured_secrets() => Some("the headers or variables of its configuration"),
-            () if is_login() => Some("your login"),
-            () => None,
+        let message = format!("anybody could use `{name}` with {rights}: leave out `--insecure-no-auth`");
+        Err(Failure::usage(message, format!("pintle {verb} --help")))
+    }
+
+    /// Returns whether the URL or the words of the target have what looks like a secret.
+    fn has_written_secret(&self) -> bool {
+        let words = |words: &mut dyn Iterator<Item = &str>| secrets::in_words(words).is_some();
+        match &self.target {
+            Target::Demo => false,
+            Target::Url(url) => secrets::in_url(url).is_some(),
+            Target::Program { args, .. } => words(&mut args.iter().filter_map(|word| word.to_str())),
+            Target::Configured(server) => match &server.entry.transport {
+                EntryTransport::Remote(remote) => secrets::in_url(remote.url.as_written()).is_some(),
+                EntryTransport::Stdio(stdio) => words(&mut stdio.args.iter().map(Template::as_written)),
+                _ => true,
+            },
         }
     }
 }

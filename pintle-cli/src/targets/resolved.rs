@@ -63,14 +63,16 @@ impl Endpoint {
                 remote.http().map_err(|error| Failure::usage(error.to_string(), self.line("info", &[])))?
             }
         };
-        let http = match self.is_guarded {
-            true => {
-                let reach = Reach::as_written(&url.plain());
-                http.only(move |address| reach.allows(address))
-            }
-            false => http,
+        let http = match self.reach(url) {
+            Some(reach) => http.only(move |address| reach.allows(address)),
+            None => http,
         };
         self.with_headers(http)
+    }
+
+    /// Returns the networks that requests to a URL may reach, if they are limited.
+    pub(super) fn reach(&self, url: &ResolvedUrl) -> Option<Reach> {
+        self.is_guarded.then(|| Reach::as_written(&url.plain()))
     }
 }
 

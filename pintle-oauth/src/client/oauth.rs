@@ -20,6 +20,7 @@ use super::{
 };
 use crate::shared::{
     clock::now,
+    reach::Reach,
     registered::Registered,
     scope::Scopes,
     web::{Network, Web},
@@ -108,8 +109,24 @@ impl OAuth {
             store: Arc::new(Memory::new()),
             web: Arc::new(Network::new()),
             dpop: false,
+            reach: None,
         };
         Self { settings, authorization: Arc::default() }
+    }
+
+    /// Sends the requests of the login to these networks only. Without this, they are those that the name of the server resolves to when the
+    /// login begins, which is not enough where somebody else chooses that name: it may lead to another address a moment later.
+    ///
+    /// ```
+    /// # use pintle_oauth::client::{Loopback, OAuth};
+    /// use pintle_oauth::client::Reach;
+    ///
+    /// let url = "https://mcp.example.com/mcp";
+    /// let oauth = OAuth::login("My gateway", Loopback::browser()).reach(Reach::as_written(url));
+    /// ```
+    pub fn reach(mut self, reach: Reach) -> Self {
+        self.settings.reach = Some(reach);
+        self
     }
 
     /// Uses a client that is registered already.

@@ -185,7 +185,8 @@ fn is_usual(host: &[u8]) -> bool {
 }
 
 fn is_loopback(host: &str) -> bool {
-    host.eq_ignore_ascii_case("localhost") || host == "[::1]" || is_loopback_v4(host)
+    let mapped = host.strip_prefix("[::ffff:").and_then(|rest| rest.strip_suffix(']'));
+    host.eq_ignore_ascii_case("localhost") || host == "[::1]" || is_loopback_v4(mapped.unwrap_or(host))
 }
 
 fn is_loopback_v4(host: &str) -> bool {
@@ -239,6 +240,9 @@ mod tests {
             ("127.255.3.9:80", 200),
             ("[::1]", 200),
             ("[::1]:8080", 200),
+            ("[::ffff:127.0.0.1]:8080", 200),
+            ("[::ffff:10.0.0.1]", 403),
+            ("[::ffff:127.0.0.1", 403),
             ("evil.example.com", 403),
             ("evil.example.com:3000", 403),
             ("localhost.evil.com", 403),

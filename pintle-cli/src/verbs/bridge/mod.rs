@@ -60,10 +60,8 @@ pub(super) async fn run(args: BridgeArgs, output: &Output) -> Result<(), Failure
         raise_open_files();
     }
     let is_public = listening.as_ref().is_some_and(Listening::is_open_to_all);
-    if is_public && let Some(rights) = endpoint.owner_rights(&target) {
-        let message =
-            format!("anybody could use `{}` with {rights}: leave out `--insecure-no-auth`", endpoint.label());
-        return Err(Failure::usage(message, "pintle bridge --help"));
+    if is_public {
+        endpoint.not_for_everybody(&endpoint.label(), endpoint.has_login(&target), "bridge")?;
     }
     // Nobody logs in for everybody.
     let login = match is_public {

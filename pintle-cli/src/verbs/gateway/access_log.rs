@@ -12,15 +12,15 @@ use pintle::server::{Cx, Next, Outcome, Principal, Target};
 use serde::Serialize;
 use tokio::time::Instant;
 
-use super::{backend::AnsweredBy, json_log::JsonLog};
+use super::{
+    backend::AnsweredBy,
+    json_log::{JsonLog, cut, logged},
+};
 use crate::listen::RequestMark;
 
-/// The limit of characters of a name in the log.
-const MAX_NAME: usize = 200;
-
 /// A log of every request. It has no arguments and no results, and of URIs no query.
-#[derive(Clone, Debug)]
-pub(super) struct AccessLog(Arc<JsonLog>);
+#[derive(Clone)]
+pub(super) struct AccessLog(JsonLog);
 
 /// A line of the log.
 #[derive(Debug, Serialize)]
@@ -28,10 +28,10 @@ pub(super) struct AccessLog(Arc<JsonLog>);
 struct AccessRecord<'a> {
     /// The milliseconds since 1970, at the end of the request.
     time_ms: u64,
-    principal: &'a str,
-    path: &'a str,
+    principal: Cow<'a, str>,
+    path: Cow<'a, str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    method: Option<&'a str>,
+    method: Option<Cow<'a, str>>,
     /// The name or URI.
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<Cow<'a, str>>,
@@ -47,7 +47,12 @@ struct AccessRecord<'a> {
 
 impl AccessLog {
     pub(super) fn new(log: JsonLog) -> Self {
-        Self(Arc::new(log))
+        Self(log)
+    }
+
+    /// Returns the file.
+    pub(super) fn file(&self) -> &JsonLog {
+        &self.0
     }
 
     /// Handles a request to a path, and logs it.
@@ -79,8 +84,8 @@ impl AccessLog {
     pub(super) fn refused(&self, path: &str, status: StatusCode, start: Instant) {
         self.0.write(&AccessRecord {
             time_ms: now(),
-            principal: "@anonymous",
-            path: cut(path.split('?').next().unwrap_or_default()),
+            principal: "@anonymous".into(),
+            path: logged(path),
             method: None,
             name: None,
             backend: None,
@@ -110,13 +115,13 @@ impl LoggedRequest {
         self.log.0.write(&AccessRecord {
             time_ms: now(),
             principal: match self.cx.identity() {
-                Principal::Local => "@local",
-                Principal::Anonymous => "@anonymous",
-                Principal::Named(name) => name,
+                Principal::Local => "@local".into(),
+                Principal::Anonymous => "@anonymous".into(),
+                Principal::Named(name) => cut(name),
             },
-            path: &self.path,
-            method: Some(self.cx.method()),
-            name: target.as_ref().and_then(logged_name).map(Into::into),
+            path: Cow::Borrowed(&self.path),
+            method: Some(logged(self.cx.method())),
+            name: target.as_ref().and_then(logged_name),
             backend: self.answered_by.get(),
             status,
             code,
@@ -148,16 +153,12 @@ fn status_of(outcome: &Outcome) -> (&'static str, Option<i64>) {
 }
 
 /// Returns the name of a target in the log; `None` if it has to stay secret.
-fn logged_name<'a>(target: &'a Target<'_>) -> Option<&'a str> {
+fn logged_name<'a>(target: &'a Target<'_>) -> Option<Cow<'a, str>> {
     match target {
         // Who knows the id of a task may be allowed to use it.
         Target::Task(_) => None,
-        target => Some(cut(target.name().split('?').next().unwrap_or_default())),
+        target => Some(logged(target.name())),
     }
-}
-
-fn cut(text: &str) -> &str {
-    text.char_indices().nth(MAX_NAME).map_or(text, |(end, _)| &text[..end])
 }
 
 fn millis(start: Instant) -> u64 {
@@ -174,17 +175,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn neither_the_id_of_a_task_nor_a_query_is_logged_and_names_are_cut() {
-        let long = "ä".repeat(MAX_NAME + 1);
+    fn neither_the_id_of_a_task_nor_a_query_is_logged() {
         for (target, logged) in [
             (Target::Tool("git_push".into()), Some("git_push")),
             (Target::Prompt("review".into()), Some("review")),
             (Target::Resource("note://1?key=s3cret".into()), Some("note://1")),
             (Target::Template("note://{id}{?key}".into()), Some("note://{id}{")),
             (Target::Task("s3cret".into()), None),
-            (Target::Tool(long.as_str().into()), Some(&long[..2 * MAX_NAME])),
         ] {
-            assert_eq!(logged_name(&target), logged, "{target:?}");
+            assert_eq!(logged_name(&target).as_deref(), logged, "{target:?}");
         }
     }
 }

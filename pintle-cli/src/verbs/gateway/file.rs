@@ -33,6 +33,8 @@ pub(super) struct GatewayFile {
     pub(super) instructions: Option<String>,
     /// A file to which every decision about a completion, read, call or subscription is appended, as a line of JSON.
     pub(super) audit: Option<PathBuf>,
+    /// Whether completions, reads, calls and subscriptions are refused while `audit` cannot be written.
+    pub(super) audit_required: bool,
     /// A file to which every request is appended, as a line of JSON.
     pub(super) access_log: Option<PathBuf>,
     /// The URL of the gateway without a path, as users open its login pages: that of `auth`, or the address that it listens at on this
@@ -145,6 +147,10 @@ impl GatewayFile {
         }
         if let Some(url) = self.url.as_deref().filter(|url| !protection::is_gateway_url(url)) {
             return fault("url".to_owned(), protection::not_a_gateway_url(url));
+        }
+        if self.audit_required && self.audit.is_none() {
+            let message = "`audit_required` needs a log: write `audit = \"PATH\"`";
+            return fault("audit_required".to_owned(), message.to_owned());
         }
         if let Some(message) = self.auth.as_ref().and_then(AuthEntry::fault) {
             return fault("auth".to_owned(), format!("auth: {message}"));
@@ -267,6 +273,32 @@ mod tests {
                 secret,
                 "line 1: target `a`: `Authorization` looks like a secret, which does not belong into this file",
             ),
+            (
+                "[targets.a]\nurl = \"https://user:hunter2@a.example/mcp\"\n",
+                "line 1: target `a`: the user or password of its URL looks like a secret",
+            ),
+            (
+                "[targets.a]\nurl = \"https://a.example/mcp?api_key=hunter2\"\n",
+                "the query of its URL looks like",
+            ),
+            (
+                "[targets.a]\ncommand = [\"x\", \"--token\", \"hunter2\"]\n",
+                "`--token` of its command looks like",
+            ),
+            (
+                "[targets.a]\nurl = \"https://a\"\nheaders = { X-Auth = \"hunter2\" }\n",
+                "`X-Auth` looks like a secret",
+            ),
+            (
+                "[targets.a]\ncommand = [\"x\"]\nenv = { GITHUB_PAT = \"x\" }\n",
+                "`GITHUB_PAT` looks like a secret",
+            ),
+            ("[targets.a]\ncommand = [\"x\"]\nenv = { PGPASS = \"x\" }\n", "`PGPASS` looks like a secret"),
+            (
+                "[targets.a]\ncommand = [\"x\"]\nenv = { WHO = \"9f86d081884c7d659a2feaa0\" }\n",
+                "`WHO` looks like a secret",
+            ),
+            (&format!("audit_required = true\n{SMALL}"), "line 1: `audit_required` needs a log"),
             (
                 "[targets.a]\nserver = \"demo\"\nprefix = \"b\"\n[targets.b]\nserver = \"demo\"\n",
                 "line 4: `a` and `b` have the same prefix `b`",

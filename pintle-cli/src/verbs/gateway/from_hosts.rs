@@ -3,11 +3,11 @@ use std::{collections::BTreeSet, fmt::Write as _, fs::OpenOptions, io::Write as 
 use pintle_host::config::{EntryTransport, RemoteEntry, ServerEntry, StdioEntry, Template};
 use serde_json::json;
 
-use super::{file::GatewayFile, secret::is_secret};
+use super::file::GatewayFile;
 use crate::{
     failure::Failure,
     output::Output,
-    targets::{Inventory, ListedServer, directories, inventory},
+    targets::{Inventory, ListedServer, directories, inventory, secrets},
 };
 
 /// Writes a file with the servers that hosts on this machine have configured, or prints it.
@@ -123,7 +123,7 @@ fn of_program(stdio: &StdioEntry) -> Option<String> {
     for word in &stdio.args {
         words.push(plain(word)?);
     }
-    if words.iter().any(|word| is_secret(word) || may_be_token(word)) {
+    if secrets::in_words(words.iter().skip(1).copied()).is_some() {
         return None;
     }
     let words: Vec<_> = words.into_iter().map(quoted).collect();
@@ -142,7 +142,7 @@ fn of_program(stdio: &StdioEntry) -> Option<String> {
 
 fn of_url(remote: &RemoteEntry, name: &str) -> Option<String> {
     let url = plain(&remote.url)?;
-    if url.contains(['?', '@', '#']) {
+    if url.contains(['?', '@', '#']) || secrets::in_url(url).is_some() {
         return None;
     }
     let mut text = format!("url = {}\n", quoted(url));
@@ -176,16 +176,6 @@ fn variable_of(template: &Template) -> Option<&str> {
     let name = text.strip_prefix("${")?.strip_suffix('}')?;
     let name = name.strip_prefix("env:").unwrap_or(name);
     name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_').then_some(name)
-}
-
-/// Returns whether a word looks like a token: long, and of letters and digits that are no words.
-fn may_be_token(word: &str) -> bool {
-    let word = word.rsplit('=').next().unwrap_or(word);
-    let is_dense = word.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'));
-    word.len() >= 20
-        && is_dense
-        && word.chars().any(|c| c.is_ascii_digit())
-        && word.chars().any(char::is_alphabetic)
 }
 
 /// Returns a text as a string of TOML, which JSON's strings are too.

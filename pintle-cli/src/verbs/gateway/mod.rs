@@ -40,7 +40,7 @@ use crate::{
     failure::{Exit, Failure},
     listen::{Beside, BrowserPage, ENDPOINT, ListenArgs, Page, PathProtection, Routes},
     output::Output,
-    signals::interrupted,
+    signals::terminated,
 };
 
 /// The time that running calls have to complete when the gateway is ended.
@@ -142,7 +142,7 @@ pub(super) async fn run(args: GatewayArgs, output: &Output) -> Result<(), Failur
             })
         }
         (None, Some(address)) => {
-            let mut stop = pin!(interrupted());
+            let mut stop = pin!(terminated());
             let serving = GatewayServing::start(&file, &address, &listen, &fleet, output);
             let serving = tokio::select! {
                 biased;
@@ -157,7 +157,7 @@ pub(super) async fn run(args: GatewayArgs, output: &Output) -> Result<(), Failur
             // The second time, calls are not waited for.
             tokio::select! {
                 biased;
-                () = interrupted() => Err(Failure::silent(Exit::Interrupted)),
+                () = terminated() => Err(Failure::silent(Exit::Interrupted)),
                 () = serving.drain(output) => Ok(()),
             }
         }
@@ -201,10 +201,14 @@ impl GatewayServing {
                 (listen.listen_for_routes(address, "gateway").await?, Some(of_path))
             }
         };
-        let users = match listening.is_open_to_local() {
-            true => GatewayUsers::Machine,
-            false => GatewayUsers::Many,
+        let users = match () {
+            () if listening.is_open_to_local() => GatewayUsers::Machine,
+            () if listening.is_open_to_all() => GatewayUsers::Everybody,
+            () => GatewayUsers::Many,
         };
+        if users == GatewayUsers::Everybody {
+            file.targets.iter().try_for_each(|(name, target)| target.not_for_everybody(name))?;
+        }
         let url = file.gateway_url().map(str::to_owned).or_else(|| listening.local_url());
         let nodes = match &fleet {
             Some(fleet) => Some(fleet.login_nodes().await?),

@@ -3,6 +3,7 @@ use pintle_oauth::server::{Jwt, Principal, Protected};
 #[cfg(test)]
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::Value;
 
 /// The authorization server whose tokens clients need. Each path is a resource of its own: a token for one is not accepted at another.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
@@ -18,7 +19,7 @@ pub(super) struct AuthEntry {
     scopes: Vec<String>,
     /// Where the keys of the issuer are, if its metadata does not say it.
     jwks_url: Option<String>,
-    /// The claim that is the name of a principal in rules and logs: `sub` by default.
+    /// The claim that is the name of a principal in rules and logs: `sub` by default. `email` needs `email_verified` in the token.
     principal: Option<String>,
 }
 
@@ -96,6 +97,8 @@ pub(super) fn not_a_gateway_url(url: &str) -> String {
 fn name(principal: &Principal, claim: Option<&str>) -> Option<String> {
     let name = match claim {
         None => principal.subject(),
+        // Users of some issuers set it themselves.
+        Some("email") if principal.claim("email_verified") != Some(&Value::Bool(true)) => return None,
         Some(claim) => principal.claim(claim)?.as_str()?,
     };
     (!name.is_empty() && !name.starts_with('@')).then(|| name.to_owned())
@@ -103,6 +106,8 @@ fn name(principal: &Principal, claim: Option<&str>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -110,8 +115,14 @@ mod tests {
         let ann = Principal::new("https://login.example", "ann");
         assert_eq!(name(&ann, None).as_deref(), Some("ann"));
         assert_eq!(name(&ann, Some("email")), None, "it has no such claim");
-        let claims = serde_json::json!({"email": "ann@example.com", "roles": ["a"]});
-        let ann = ann.claims(serde_json::from_value(claims).unwrap());
+        let with = |verified: Value| {
+            let claims = json!({"email": "ann@example.com", "email_verified": verified, "roles": ["a"]});
+            ann.clone().claims(serde_json::from_value(claims).unwrap())
+        };
+        for unverified in [json!(false), json!("true"), json!(1), Value::Null] {
+            assert_eq!(name(&with(unverified), Some("email")), None);
+        }
+        let ann = with(json!(true));
         assert_eq!(name(&ann, Some("email")).as_deref(), Some("ann@example.com"));
         assert_eq!(name(&ann, Some("roles")), None);
         for odd in ["@local", "@anonymous", ""] {

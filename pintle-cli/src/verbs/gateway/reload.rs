@@ -1,5 +1,7 @@
 use std::{convert::Infallible, path::Path, time::Duration};
 
+use pintle::server::{RuleDecision, RuleSet};
+
 use super::{file::GatewayFile, running::Gateway};
 use crate::{
     failure::Failure,
@@ -19,10 +21,18 @@ impl Gateway {
         mut current: GatewayFile,
         routes: Option<&Routes>,
     ) -> Infallible {
-        let mut reported = None;
+        let (mut reported, mut hangups) = (None, Hangups::new());
         loop {
-            tokio::time::sleep(INTERVAL).await;
-            match settled(&current, || GatewayFile::read(path)).await {
+            tokio::select! {
+                () = tokio::time::sleep(INTERVAL) => {}
+                () = hangups.next() => {
+                    self.reopen_logs();
+                    self.output.note("the logs are opened again");
+                    continue;
+                }
+            }
+            let read = || GatewayFile::read(path).and_then(|next| keeps_rules(&current, next));
+            match settled(&current, read).await {
                 Ok(None) => {}
                 Ok(Some(next)) => {
                     self.apply(&current, &next, routes).await;
@@ -105,6 +115,50 @@ impl Gateway {
     }
 }
 
+/// Refuses a file without rules where there were some, unless everything is refused then: its writer may not be done.
+fn keeps_rules(current: &GatewayFile, next: GatewayFile) -> Result<GatewayFile, Failure> {
+    let lost = |before: &RuleSet, after: &RuleSet| {
+        !before.rules.is_empty() && after.rules.is_empty() && after.default == Some(RuleDecision::Allow)
+    };
+    let of_server = next.servers.iter().find(|(name, next)| {
+        current.servers.get(*name).is_some_and(|current| lost(&current.rule_set(), &next.rule_set()))
+    });
+    let whose = match of_server {
+        _ if lost(&current.rule_set(), &next.rule_set()) => "the file".to_owned(),
+        Some((name, _)) => format!("`servers.{name}`"),
+        None => return Ok(next),
+    };
+    let message = format!(
+        "{whose} has no rules any more, so that everything would be allowed: write a rule with `decision = \"allow\"` if that is meant"
+    );
+    Err(Failure::usage(message, "pintle gateway --help"))
+}
+
+/// The signals to open logs again: `SIGHUP`.
+struct Hangups {
+    #[cfg(unix)]
+    signals: Option<tokio::signal::unix::Signal>,
+}
+
+impl Hangups {
+    fn new() -> Self {
+        Self {
+            #[cfg(unix)]
+            signals: tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup()).ok(),
+        }
+    }
+
+    async fn next(&mut self) {
+        #[cfg(unix)]
+        if let Some(signals) = &mut self.signals
+            && signals.recv().await.is_some()
+        {
+            return;
+        }
+        std::future::pending().await
+    }
+}
+
 /// Returns what is read, if it is not the current value and is the same a moment later: whoever writes a file may not be done, and its
 /// beginning may have no rules.
 async fn settled<T: PartialEq, E>(
@@ -125,6 +179,7 @@ fn changed_at_start(current: &GatewayFile, next: &GatewayFile) -> Vec<&'static s
         ("name", current.name != next.name),
         ("instructions", current.instructions != next.instructions),
         ("audit", current.audit != next.audit),
+        ("audit_required", current.audit_required != next.audit_required),
         ("url", current.url != next.url),
         ("access_log", current.access_log != next.access_log),
         ("auth", current.auth != next.auth),
@@ -186,6 +241,28 @@ mod tests {
         assert_eq!(looks(&[Ok("ne"), Ok("new")]).await, Ok(None));
         assert_eq!(looks(&[Ok("ne"), Err("wrong")]).await, Err("wrong"));
         assert_eq!(looks(&[Err("wrong")]).await, Err("wrong"));
+    }
+
+    #[test]
+    fn a_file_that_lost_its_rules_is_refused() {
+        let file = |top: &str, end: &str| {
+            GatewayFile::parse(&format!("{top}\n[targets.a]\nserver = \"demo\"\n{end}")).unwrap()
+        };
+        let rule = "[[rules]]\ndecision = \"deny\"\n";
+        let server = "[servers.b]\n[[servers.b.rules]]\ndecision = \"deny\"\n";
+        for (before, after, refused) in [
+            (file("", rule), file("", ""), Some("the file has no rules")),
+            (file("default = \"allow\"", rule), file("default = \"allow\"", ""), Some("the file")),
+            (file("", server), file("", "[servers.b]\n"), Some("`servers.b` has no rules")),
+            (file("", rule), file("default = \"hide\"", ""), None),
+            (file("", rule), file("", "[[rules]]\ndecision = \"allow\"\n"), None),
+            (file("", server), file("", ""), None),
+            (file("", ""), file("", ""), None),
+        ] {
+            let message = keeps_rules(&before, after).err().map(|failure| failure.message);
+            assert_eq!(message.is_some(), refused.is_some(), "{message:?}");
+            assert!(message.unwrap_or_default().contains(refused.unwrap_or_default()));
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 use std::{
     collections::BTreeMap,
+    path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -16,7 +17,7 @@ use super::{
     backend::Backend,
     file::GatewayFile,
     fleet::GatewayFleet,
-    json_log::JsonLog,
+    json_log::{JsonLog, cut, logged},
     login::{LoginPages, ask_to_log_in},
     status::Counters,
     target::TargetEntry,
@@ -44,6 +45,8 @@ pub(super) enum GatewayUsers {
     Machine,
     /// Clients of different principals.
     Many,
+    /// Whoever can connect, from any machine and without a token.
+    Everybody,
 }
 
 /// The backends of a file, and its rules.
@@ -58,6 +61,7 @@ pub(super) struct Gateway {
     pub(super) gates: VirtualServerGates,
     virtual_servers: Mutex<BTreeMap<String, Arc<VirtualServer>>>,
     counters: Arc<Counters>,
+    audit_log: Option<JsonLog>,
     pub(super) access_log: Option<AccessLog>,
     users: GatewayUsers,
     /// The pages of logins, if its users can open them.
@@ -71,26 +75,31 @@ pub(super) struct Gateway {
 impl Gateway {
     pub(super) fn new(file: &GatewayFile, users: GatewayUsers, output: &Output) -> Result<Self, Failure> {
         let counters = Arc::new(Counters::default());
-        let log = file.audit.as_deref().map(JsonLog::open).transpose()?;
-        let access_log = file.access_log.as_deref().map(JsonLog::open).transpose()?.map(AccessLog::new);
-        let counted = counters.clone();
+        let open =
+            |path: &Option<PathBuf>| path.as_deref().map(|path| JsonLog::open(path, output)).transpose();
+        let (log, access_log) = (open(&file.audit)?, open(&file.access_log)?.map(AccessLog::new));
+        let (counted, written) = (counters.clone(), log.clone());
         let audit = Arc::new(move |record: &AuditRecord<'_>| {
             counted.count(record.decision);
-            if let Some(log) = &log {
-                log.write(record);
+            if let Some(log) = &written {
+                let (principal, name) = (cut(record.principal), logged(record.name));
+                let mut record = record.clone();
+                (record.principal, record.name) = (&principal, &name);
+                log.write(&record);
             }
         });
+        let required_log = log.clone().filter(|_| file.audit_required);
         let reported = audit.clone();
         let rules = Rules::audited(file.rule_set(), move |record: &AuditRecord<'_>| reported(record));
         let rules = rules.map_err(|error| wrong(&error))?;
-        let gates = VirtualServerGates { rules, audit, fleet: None };
+        let gates = VirtualServerGates { rules, audit, required_log, fleet: None };
         let backends: Vec<_> = file
             .targets
             .iter()
             .map(|(name, target)| Arc::new(Backend::new(name, target.prefix_text(name))))
             .collect();
         let name = file.name.clone().unwrap_or_else(|| "pintle-gateway".to_owned());
-        let server = base(&name, file.instructions.as_deref()).gate(gates.rules.clone());
+        let server = gates.guard(base(&name, file.instructions.as_deref()));
         let server = backends.iter().fold(server, |server, backend| server.provider(backend.clone()));
         let gateway = Self {
             name,
@@ -101,6 +110,7 @@ impl Gateway {
             gates,
             virtual_servers: Mutex::default(),
             counters,
+            audit_log: log,
             access_log,
             users,
             pages: None,
@@ -147,7 +157,7 @@ impl Gateway {
     /// Returns a server with one backend, whose names are the same as in that with all of them.
     pub(super) fn target_server(&self, backend: &Arc<Backend>) -> (String, Server) {
         let path = format!("{ENDPOINT}/{}", backend.name());
-        let server = base(&self.name, self.instructions.as_deref()).gate(self.gates.rules.clone());
+        let server = self.gates.guard(base(&self.name, self.instructions.as_deref()));
         let server = self.logged(&path, server.provider(backend.clone()));
         (path, server)
     }
@@ -259,6 +269,20 @@ impl Gateway {
         for starts in programs {
             starts.all_gone().await;
         }
+        for (_, log) in self.logs() {
+            log.flush().await;
+        }
+    }
+
+    /// Returns the files that are written, by their options.
+    fn logs(&self) -> impl Iterator<Item = (&'static str, &JsonLog)> {
+        let access_log = self.access_log.as_ref().map(|log| ("access_log", log.file()));
+        self.audit_log.iter().map(|log| ("audit", log)).chain(access_log)
+    }
+
+    /// Opens the files that are written again: they may have been renamed.
+    pub(super) fn reopen_logs(&self) {
+        self.logs().for_each(|(_, log)| log.reopen());
     }
 
     /// Returns the pages beside the servers.
@@ -276,7 +300,7 @@ impl Gateway {
                     false => text(StatusCode::SERVICE_UNAVAILABLE, names),
                 }
             }
-            "/metrics" => text(StatusCode::OK, self.counters.metrics(&self.backends())),
+            "/metrics" => text(StatusCode::OK, self.counters.metrics(&self.backends(), self.logs())),
             _ => return None,
         })
     }

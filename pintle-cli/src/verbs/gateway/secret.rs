@@ -55,11 +55,3 @@ impl SecretValue {
         })
     }
 }
-
-/// Returns whether a header or variable of this name is probably a secret.
-pub(super) fn is_secret(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    ["authorization", "cookie", "token", "secret", "password", "passwd", "api-key", "api_key", "apikey"]
-        .iter()
-        .any(|word| name.contains(word))
-}

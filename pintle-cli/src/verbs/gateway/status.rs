@@ -6,7 +6,7 @@ use std::{
     },
 };
 
-use super::backend::Backend;
+use super::{backend::Backend, json_log::JsonLog};
 
 /// The decisions that are counted.
 const DECISIONS: [&str; 5] = ["allow", "confirm", "limit", "deny", "hide"];
@@ -24,7 +24,11 @@ impl Counters {
     }
 
     /// Returns the counters in the text format of Prometheus.
-    pub(super) fn metrics(&self, backends: &[Arc<Backend>]) -> String {
+    pub(super) fn metrics<'a>(
+        &self,
+        backends: &[Arc<Backend>],
+        logs: impl Iterator<Item = (&'static str, &'a JsonLog)>,
+    ) -> String {
         let mut text = String::from("# TYPE pintle_gateway_decisions_total counter\n");
         for (name, counter) in DECISIONS.iter().zip(&self.0) {
             let count = counter.load(Ordering::Relaxed);
@@ -34,6 +38,12 @@ impl Counters {
         for backend in backends.iter().filter(|backend| !backend.is_removed()) {
             let up = u8::from(backend.is_up());
             let _ = writeln!(text, "pintle_gateway_backend_up{{backend=\"{}\"}} {up}", backend.name());
+        }
+        text += "# TYPE pintle_gateway_log_failing gauge\n# TYPE pintle_gateway_log_lost_total counter\n";
+        for (name, log) in logs {
+            let (failing, lost) = (u8::from(log.is_failing()), log.lost());
+            let _ = writeln!(text, "pintle_gateway_log_failing{{log=\"{name}\"}} {failing}");
+            let _ = writeln!(text, "pintle_gateway_log_lost_total{{log=\"{name}\"}} {lost}");
         }
         text
     }

@@ -1,6 +1,7 @@
 use std::{collections::BTreeMap, ffi::OsString, path::PathBuf};
 
 use pintle::server::{EntryEdit, ListKind, Prefix, Provider, ResultLimit, Transform};
+use pintle_oauth::client::Reach;
 #[cfg(test)]
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -10,12 +11,12 @@ use super::{
     exchange::ExchangeEntry,
     login::{LoginClientEntry, LoginEntry},
     names,
-    secret::{SecretValue, is_secret},
+    secret::SecretValue,
 };
 use crate::{
     args::{ConnectArgs, TargetArgs},
     failure::Failure,
-    targets::Endpoint,
+    targets::{Endpoint, secrets},
 };
 
 /// A target: exactly one of `command`, `url` and `server`.
@@ -107,14 +108,35 @@ impl TargetEntry {
                 return fault;
             }
         }
+        self.written_secret()
+    }
+
+    /// Returns what looks like a secret in the entry, and where it belongs.
+    fn written_secret(&self) -> Option<String> {
+        let not_here = "looks like a secret, which does not belong into this file";
         for (name, value) in self.headers.iter().chain(&self.env) {
-            if is_secret(name) && matches!(value, SecretValue::Text(_)) {
+            if let SecretValue::Text(value) = value
+                && (secrets::is_secret(name) || secrets::has_secret(value))
+            {
                 return Some(format!(
-                    "`{name}` looks like a secret, which does not belong into this file: write `{name} = {{ env = \"VARIABLE\" }}` or `{{ file = \"PATH\" }}`"
+                    "`{name}` {not_here}: write `{name} = {{ env = \"VARIABLE\" }}` or `{{ file = \"PATH\" }}`"
                 ));
             }
         }
-        None
+        if let Some(part) = self.url.as_deref().and_then(secrets::in_url) {
+            return Some(format!(
+                "{part} of its URL {not_here}: send it in `headers`, or configure the server in a host and write `server = \"NAME\"`"
+            ));
+        }
+        let word = secrets::in_words(self.command.iter().skip(1).map(String::as_str))?;
+        Some(format!(
+            "{word} of its command {not_here}: write `env = {{ NAME = {{ env = \"VARIABLE\" }} }}`, and have the program read it there"
+        ))
+    }
+
+    /// Refuses to serve the target of this name to everybody who can connect, if that would give them the rights of its owner there.
+    pub(super) fn not_for_everybody(&self, name: &str) -> Result<(), Failure> {
+        self.endpoint()?.not_for_everybody(name, self.has_login(), "gateway")
     }
 
     /// Returns the endpoint, with the secrets that it needs.
@@ -145,6 +167,11 @@ impl TargetEntry {
     /// Returns whether the user of the gateway logs in to the server.
     pub(super) fn has_login(&self) -> bool {
         self.login == LoginEntry::User
+    }
+
+    /// Returns the networks that logins may reach, if they are limited.
+    pub(super) fn reach(&self) -> Option<Reach> {
+        self.url.as_deref().filter(|_| !self.allow_private).map(Reach::as_written)
     }
 
     /// Returns the URL that each principal logs in for, and the client that is registered for it.

@@ -68,9 +68,12 @@ impl TargetOpening {
 
     async fn open(&self, login: &mut Option<BackgroundLogin>) -> Result<ConnectedTarget, Failure> {
         let Self { target, starts, users, output, .. } = self;
+        if *users == GatewayUsers::Everybody {
+            target.not_for_everybody(self.backend.name())?;
+        }
         let endpoint = target.endpoint()?;
         let resolved = endpoint.resolved(output).await?;
-        if target.has_login() && *users == GatewayUsers::Many {
+        if target.has_login() && !matches!(users, GatewayUsers::Local | GatewayUsers::Machine) {
             let message = "`login` is for a gateway of one user, on standard streams or on this machine without tokens: clients would \
                            share the rights of whoever logs in";
             return Err(Failure::usage(message, "pintle gateway --help"));
@@ -156,6 +159,7 @@ impl TargetOpening {
             pages,
             name: self.backend.name().to_owned(),
             server: url.to_owned(),
+            reach: self.target.reach(),
             issuer: self.issuer.clone(),
             client: client.map(LoginClientEntry::registered).transpose()?,
         })

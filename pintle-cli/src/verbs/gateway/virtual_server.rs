@@ -8,9 +8,10 @@ use pintle::{
     Server,
     proto::Peer,
     server::{
-        AuditRecord, CacheHint, ConnectionEvent, Cx, ListKind, Outcome, PageRequest, ProvidedEntry, Provider,
-        ProviderChanges, ProviderPage, ProviderSubscription, RequestError, ResultLimit, Rule, RuleDecision,
-        RuleSet, Rules, Scope, SessionHandle, Target, Transform,
+        Access, AuditRecord, CacheHint, ConnectionEvent, Cx, Decision, GateRequest, ListKind, Outcome,
+        PageRequest, ProvidedEntry, Provider, ProviderChanges, ProviderPage, ProviderSubscription,
+        RequestError, ResultLimit, Rule, RuleDecision, RuleSet, Rules, Scope, SessionHandle, Target,
+        Transform,
     },
     types::{
         Notification, RpcError,
@@ -25,8 +26,12 @@ use super::{
     backend::Backend,
     file::rule_set,
     fleet::GatewayFleet,
+    json_log::JsonLog,
     target::{TargetEntry, ToolEntry},
 };
+
+/// The error of a request that could not be written down.
+const UNAUDITED: &str = "the audit log of the gateway cannot be written, and nothing is done without it: call again later, or tell who runs the gateway";
 
 /// A virtual server: a choice of what the gateway offers, at a path of its own.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
@@ -65,7 +70,7 @@ impl VirtualServerEntry {
         fault.or_else(|| Rules::new(self.rule_set()).err().map(|error| error.to_string()))
     }
 
-    fn rule_set(&self) -> RuleSet {
+    pub(super) fn rule_set(&self) -> RuleSet {
         rule_set(&self.rules, self.default)
     }
 
@@ -96,10 +101,23 @@ impl VirtualServerEntry {
 pub(super) struct VirtualServerGates {
     pub(super) rules: Rules,
     pub(super) audit: Arc<dyn Fn(&AuditRecord<'_>) + Send + Sync>,
+    /// The audit log, if nothing may be used while it cannot be written.
+    pub(super) required_log: Option<JsonLog>,
     pub(super) fleet: Option<GatewayFleet>,
 }
 
 impl VirtualServerGates {
+    /// Has the rules of the gateway judge what a server does.
+    pub(super) fn guard(&self, server: Server) -> Server {
+        let server = server.gate(self.rules.clone());
+        let Some(log) = self.required_log.clone() else { return server };
+        server.gate(move |request: &GateRequest<'_>| match request.access {
+            Access::List => Decision::Allow,
+            _ if log.is_failing() => Decision::Deny(UNAUDITED.to_owned()),
+            _ => Decision::Allow,
+        })
+    }
+
     /// Returns the rules of an entry, in addition to those of the gateway.
     fn own_rules(&self, name: &str, entry: &VirtualServerEntry) -> pintle::Result<Rules> {
         let audit = self.audit.clone();
@@ -143,7 +161,7 @@ impl VirtualServer {
         backends: &[Arc<Backend>],
     ) -> pintle::Result<Self> {
         let rules = gates.own_rules(name, entry)?;
-        let choice = OfferedChoice::new(name, entry, [&gates.rules, &rules], backends)?;
+        let choice = OfferedChoice::new(name, entry, (&gates, &rules), backends)?;
         let current = RwLock::new(Arc::new(choice));
         Ok(Self { name: name.to_owned(), gates, rules, current, attached: Mutex::default() })
     }
@@ -162,8 +180,8 @@ impl VirtualServer {
         if is_same {
             return Ok(());
         }
-        let rules = [&self.gates.rules, &self.rules];
-        let choice = Arc::new(OfferedChoice::new(&self.name, entry, rules, backends)?);
+        let gates = (&self.gates, &self.rules);
+        let choice = Arc::new(OfferedChoice::new(&self.name, entry, gates, backends)?);
         self.rules.replace(entry.rule_set())?;
         let attached = {
             let mut attached = self.attached.lock().unwrap_or_else(PoisonError::into_inner);
@@ -192,11 +210,10 @@ impl OfferedChoice {
     fn new(
         name: &str,
         entry: &VirtualServerEntry,
-        rules: [&Rules; 2],
+        (gates, rules): (&VirtualServerGates, &Rules),
         backends: &[Arc<Backend>],
     ) -> pintle::Result<Self> {
-        let server = Server::new(name, env!("CARGO_PKG_VERSION"));
-        let server = rules.into_iter().fold(server, |server, rules| server.gate(rules.clone()));
+        let server = gates.guard(Server::new(name, env!("CARGO_PKG_VERSION"))).gate(rules.clone());
         let backends = chosen(entry, backends);
         let server = backends.iter().fold(server, |server, backend| server.provider(backend.clone()));
         let provider = entry.transform(server);

@@ -73,9 +73,11 @@ fn the_rights_of_the_owner_are_not_for_everybody() {
     for (target, rights) in [
         (&[url][..], "your login"),
         (&["http://127.0.0.1:1/mcp", "--token-env", "HOME"], "the token of `--token-env`"),
-        (&["http://127.0.0.1:1/mcp", "--header", "X-Key: s3cret"], "the headers of `--header`"),
-        (&["--env", "KEY=s3cret", "--", program, "demo"], "the variables of `--env`"),
+        (&["http://127.0.0.1:1/mcp", "--header", "X-Key: s3cret"], "its headers"),
+        (&["--env", "KEY=s3cret", "--", program, "demo"], "its variables"),
         (&["secret"], "the headers or variables of its configuration"),
+        (&["http://127.0.0.1:1/mcp?token=s3cret"], "the secret in its URL or its words"),
+        (&["--", program, "--token", "s3cret"], "the secret in its URL or its words"),
     ] {
         let words = [&public[..], target].concat();
         let refused = run(machine.command().args(words).env("PINTLE_TEST_TOKEN", "s3cret"));

@@ -1,4 +1,4 @@
-//! The access log: one line for each request.
+//! The access log, with one line for each request, and the audit log.
 
 use pintle::{
     Server,
@@ -8,7 +8,7 @@ use pintle::{
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::{connect, file, gateway, names, page};
+use super::{connect, ended, file, gateway, names, page};
 use crate::support::machine::Machine;
 
 #[tokio::test]
@@ -23,7 +23,7 @@ async fn every_request_is_a_line_without_arguments() {
         alice.call_tool("two_berth", json!({"ship": "s3cret"})).await.unwrap_err();
     }
     page(&gateway, "/mcp?token=s3cret", "nobody-token");
-    let text = machine.read("access.jsonl");
+    let text = ended(gateway, &machine, "access.jsonl");
     assert!(!text.contains("bergen") && !text.contains("s3cret") && !text.contains("-token"), "{text}");
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let calls: Vec<_> = lines.iter().filter(|line| line["method"] == "tools/call").collect();
@@ -71,7 +71,7 @@ async fn a_line_says_how_a_request_has_ended_and_keeps_no_secret_of_a_name() {
     let rules =
         "[[rules]]\ntools = [\"slow_ask\"]\ndecision = \"confirm\"\n[[rules]]\ndecision = \"allow\"\n";
     let target = format!("[targets.slow]\nurl = \"http://{}/mcp\"\n", serving.address());
-    let mut gateway = gateway(&machine, &format!("access_log = \"access.jsonl\"\n{target}{rules}"));
+    let gateway = gateway(&machine, &format!("access_log = \"access.jsonl\"\n{target}{rules}"));
     let (old, alice) = (
         connect(&gateway.url, "alice-token", Mode::Legacy).await,
         connect(&gateway.url, "alice-token", Mode::Modern).await,
@@ -87,11 +87,7 @@ async fn a_line_says_how_a_request_has_ended_and_keeps_no_secret_of_a_name() {
     assert_eq!(says.recv().await, Some("begun"));
     waiting.abort();
     assert_eq!(says.recv().await, Some("dropped"));
-    let kill = std::process::Command::new("kill").arg(gateway.id().to_string()).status();
-    assert!(kill.unwrap().success());
-    assert_eq!(gateway.exit_code(), Some(0));
-
-    let text = machine.read("access.jsonl");
+    let text = ended(gateway, &machine, "access.jsonl");
     assert!(!text.contains("s3cret") && !text.contains("notifications/"), "{text}");
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let of_method = |method: &str| lines.iter().filter(|line| line["method"] == method).collect::<Vec<_>>();
@@ -106,4 +102,51 @@ async fn a_line_says_how_a_request_has_ended_and_keeps_no_secret_of_a_name() {
     assert_eq!(ends, expected.each_ref().map(|(name, status)| (name, status)), "{text}");
     assert_eq!(of_method("resources/read")[0]["name"], "slow://r", "{text}");
     assert_eq!(of_method("tasks/get").len(), 1, "{text}");
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_log_is_for_its_owner_and_opened_again_on_a_hangup() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let machine = Machine::new("gateway-log-rotated");
+    let gateway = gateway(&machine, "audit = \"audit.jsonl\"\n[targets.one]\nserver = \"demo\"\n");
+    let alice = connect(&gateway.url, "alice-token", Mode::Modern).await;
+    names(&alice, |names| !names.is_empty()).await;
+    std::fs::rename(machine.path("audit.jsonl"), machine.path("audit.1")).unwrap();
+    let mode = std::fs::metadata(machine.path("audit.1")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let hangup = std::process::Command::new("kill").args(["-HUP", &gateway.id().to_string()]).status();
+    assert!(hangup.unwrap().success());
+    gateway.printed("the logs are opened again").await;
+    alice.read_resource("harbour://notice?key=s3cret").await.unwrap_err();
+    alice.call_tool("one_tide", json!({"port": "bergen", "hour": 4})).await.unwrap();
+    let audit = ended(gateway, &machine, "audit.jsonl");
+    assert!(audit.contains("\"one_tide\"") && !audit.contains("s3cret"), "{audit}");
+    assert_eq!(machine.read("audit.1"), "");
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_log_that_cannot_be_written_is_said_counted_and_stops_calls_if_it_is_required() {
+    for required in [false, true] {
+        let machine = Machine::new("gateway-log-full");
+        let options = format!("audit = \"/dev/full\"\naudit_required = {required}\n");
+        let gateway = gateway(&machine, &format!("{options}[targets.one]\nserver = \"demo\"\n"));
+        let alice = connect(&gateway.url, "alice-token", Mode::Modern).await;
+        names(&alice, |names| !names.is_empty()).await;
+        let call = async || alice.call_tool("one_tide", json!({"port": "bergen", "hour": 4})).await;
+        // Nobody knows before the first line.
+        call().await.unwrap();
+        gateway.printed("the log `/dev/full` cannot be written: No space left on device").await;
+        let metrics = page(&gateway, "/metrics", "alice-token");
+        assert!(metrics.contains("pintle_gateway_log_failing{log=\"audit\"} 1"), "{metrics}");
+        match call().await {
+            Ok(_) => assert!(!required),
+            Err(error) => assert!(
+                required && error.to_string().contains("the audit log of the gateway cannot be written")
+            ),
+        }
+        assert!(!alice.tools().await.unwrap().is_empty(), "lists go on");
+    }
 }

@@ -3,6 +3,7 @@
 mod addresses;
 mod drain;
 mod exchange;
+mod exposure;
 mod fleet;
 mod from_hosts;
 mod login;
@@ -98,6 +99,15 @@ async fn connect(url: &str, token: &str, mode: Mode) -> Connection {
     client.connect(Http::new(url).unwrap().bearer(token).unwrap()).await.unwrap()
 }
 
+/// Has a gateway end, so that its logs are written, and returns one of them.
+fn ended(gateway: HttpServing, machine: &Machine, log: &str) -> String {
+    let mut gateway = gateway;
+    let kill = std::process::Command::new("kill").arg(gateway.id().to_string()).status();
+    assert!(kill.unwrap().success());
+    assert_eq!(gateway.exit_code(), Some(0));
+    machine.read(log)
+}
+
 /// Lists the tools until a condition is met, again after each change.
 async fn names(client: &Connection, until: impl Fn(&[String]) -> bool) -> Vec<String> {
     let mut changes = client.changes().await.unwrap();
@@ -163,7 +173,7 @@ async fn many_targets_are_one_and_each_principal_has_its_rules() {
     assert!(metrics.contains("backend_up{backend=\"one\"} 1"), "{metrics}");
     assert!(metrics.contains("decisions_total{decision=\"deny\"} 2"), "{metrics}");
     assert!(page(&gateway, "/metrics", "nobody").contains("401"));
-    let audit = machine.read("audit.jsonl");
+    let audit = ended(gateway, &machine, "audit.jsonl");
     assert!(audit.contains(r#""rule":"not the open sea""#) && !audit.contains("lerwick"), "{audit}");
 }
 

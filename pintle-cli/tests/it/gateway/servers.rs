@@ -3,7 +3,7 @@
 use pintle::client::Mode;
 use serde_json::{Value, json};
 
-use super::{connect, file, gateway, names, page};
+use super::{connect, ended, file, gateway, names, page};
 use crate::support::machine::Machine;
 
 const SERVERS: &str = r#"
@@ -76,7 +76,7 @@ async fn a_virtual_server_has_its_own_choice_names_and_rules() {
         let found = find.call_tool("search_tools", json!({"query": "tide water"})).await.unwrap().text();
         assert!(found.contains("two_tide") && !found.contains("one_"), "{found}");
     }
-    let audit = machine.read("audit.jsonl");
+    let audit = ended(gateway, &machine, "audit.jsonl");
     assert!(audit.contains("not the open sea"), "{audit}");
 }
 
@@ -92,7 +92,7 @@ async fn subscriptions_to_a_virtual_server_are_written_down_with_the_rule_that_r
         let refused = sea.subscribe(boat.as_str()).await.unwrap_err().to_string();
         assert!(refused.contains("they have left"), "{refused}");
         sea.subscribe("harbour://notice").await.unwrap();
-        let audit = machine.read("audit.jsonl");
+        let audit = ended(gateway, &machine, "audit.jsonl");
         let lines: Vec<Value> = audit.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         let decisions = |uri: &str| -> Vec<_> {
             let of_uri = lines.iter().filter(|line| line["access"] == "subscribe" && line["name"] == uri);

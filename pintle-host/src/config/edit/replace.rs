@@ -32,7 +32,7 @@ impl Replacement {
     pub(super) fn begin(location: &Location) -> io::Result<Self> {
         let target = followed(&location.path)?;
         if let Some(directory) = target.parent() {
-            fs::create_dir_all(directory)?;
+            create_directory(directory, location.scope)?;
         }
         let new = beside(&target, ".pintle.new");
         for _ in 0..WAIT.as_millis() / INTERVAL.as_millis() {
@@ -102,6 +102,18 @@ impl Drop for Replacement {
             let _ = fs::remove_file(&self.new);
         }
     }
+}
+
+/// Creates a directory: that of a user for its owner only, as the file. One that exists is left as it is.
+fn create_directory(path: &Path, scope: Scope) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    #[cfg(unix)]
+    if scope != Scope::Project {
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    }
+    #[cfg(not(unix))]
+    let _ = scope;
+    builder.recursive(true).create(path)
 }
 
 /// Creates a file for its owner only.

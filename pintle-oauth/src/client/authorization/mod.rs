@@ -375,8 +375,13 @@ impl Authorization {
         if let Some(reach) = self.state().reach {
             return Ok(reach);
         }
-        let addresses = settings.web.addresses(url.host().unwrap_or_default()).await;
-        let reach = Reach::of(url, &addresses);
+        let reach = match settings.reach {
+            Some(reach) => reach,
+            None => {
+                let addresses = settings.web.addresses(url.host().unwrap_or_default()).await;
+                Reach::of(url, &addresses)
+            }
+        };
         // Tokens are sent to the server too.
         reach.check(&format!("{}{}", address::origin(url), url.path()))?;
         self.state().reach = Some(reach);

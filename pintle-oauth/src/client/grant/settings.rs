@@ -3,7 +3,7 @@ use std::sync::Arc;
 use super::flow::Grant;
 use crate::{
     client::store::AnyStore,
-    shared::{registered::Registered, scope::Scopes, web::AnyWeb},
+    shared::{reach::Reach, registered::Registered, scope::Scopes, web::AnyWeb},
 };
 
 /// The settings of an `OAuth`.
@@ -18,6 +18,8 @@ pub(crate) struct Settings {
     pub(crate) store: Arc<dyn AnyStore>,
     pub(crate) web: Arc<dyn AnyWeb>,
     pub(crate) dpop: bool,
+    /// The networks that may be reached, if the server's own name does not decide it.
+    pub(crate) reach: Option<Reach>,
 }
 
 impl Settings {

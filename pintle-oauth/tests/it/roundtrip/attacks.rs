@@ -5,6 +5,7 @@ use bytes::Bytes;
 use http::{Request, StatusCode, header::LOCATION};
 use pintle::client::http::Body;
 use pintle_oauth::{
+    client::Reach,
     server::Jwt,
     testing::{Claims, Endpoint, Fault},
 };
@@ -216,6 +217,16 @@ async fn a_name_that_leads_into_a_private_network_is_not_followed_from_outside()
     // Whoever is in that network may be sent there.
     drop(notes.hosts.clone().address("notes.test", [10, 0, 0, 1]).address("login.test", [10, 0, 0, 2]));
     notes.connect(STATELESS).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_name_that_leads_to_another_address_by_now_does_not_widen_a_reach_that_was_given() {
+    let notes = Notes::new();
+    drop(notes.hosts.clone().address("notes.test", [10, 0, 0, 1]).address("login.test", [10, 0, 0, 2]));
+    let oauth = notes.oauth().reach(Reach::as_written(URL));
+    let error = notes.connect_as(&oauth, STATELESS).await.unwrap_err().to_string();
+    assert!(error.contains("its address is not allowed"), "{error}");
+    assert!(!reached(&notes.asked(), Endpoint::Token), "{:#?}", notes.asked());
 }
 
 #[tokio::test]

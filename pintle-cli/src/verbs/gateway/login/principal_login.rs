@@ -12,7 +12,7 @@ use pintle::{
     Error, Result,
     client::http::{Auth, Challenge, Outgoing, OwnedChallenge},
 };
-use pintle_oauth::client::{Consent, OAuth, Registered, Visit};
+use pintle_oauth::client::{Consent, OAuth, Reach, Registered, Visit};
 use tokio::{sync::watch, time::Instant};
 
 use super::{
@@ -30,6 +30,8 @@ pub(in super::super) struct LoginTarget {
     pub(in super::super) name: String,
     /// The URL of the target.
     pub(in super::super) server: String,
+    /// The networks that logins may reach.
+    pub(in super::super) reach: Option<Reach>,
     /// The issuer of the tokens of clients of the gateway.
     pub(in super::super) issuer: Option<String>,
     /// The client of the target's authorization server, if it is registered there already.
@@ -88,7 +90,7 @@ struct PrincipalLoginInner {
 
 impl PrincipalLogin {
     fn new(target: &LoginTarget, principal: &str) -> Result<Self, Failure> {
-        let LoginTarget { pages, name, server, issuer, client } = target;
+        let LoginTarget { pages, name, server, reach, issuer, client } = target;
         let issuer = issuer.as_deref().unwrap_or_default();
         let owner = [pages.base(), issuer, name, server, principal].map(str::to_owned);
         let store = PrincipalStore::of(owner.into())?;
@@ -96,6 +98,10 @@ impl PrincipalLogin {
             LoginNames { principal: principal.to_owned(), target: name.clone(), server: server.clone() };
         Ok(Self(Arc::new_cyclic(|inner| {
             let oauth = OAuth::login(APPLICATION, PrincipalConsent(inner.clone())).store(store);
+            let oauth = match reach {
+                Some(reach) => oauth.reach(*reach),
+                None => oauth,
+            };
             let oauth = match client {
                 Some(client) => oauth.registered(client.clone()),
                 None => oauth,
@@ -226,6 +232,7 @@ mod tests {
             pages: Arc::new(LoginPages::new("https://gateway.example", None).unwrap()),
             name: "notes".to_owned(),
             server: "https://notes.example/mcp".to_owned(),
+            reach: None,
             issuer: None,
             client: None,
         });
