@@ -46,6 +46,11 @@ impl Keys {
         format!("{}:{{nodes}}:in:{node}", self.prefix)
     }
 
+    /// The bytes of the messages in the inbox of a process.
+    pub(crate) fn inbox_bytes(&self, node: NodeId) -> String {
+        format!("{}:{{nodes}}:ib:{node}", self.prefix)
+    }
+
     /// The log of changes.
     pub(crate) fn changes(&self) -> String {
         format!("{}:{{nodes}}:changes", self.prefix)

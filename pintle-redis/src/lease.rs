@@ -30,6 +30,7 @@ impl Connection {
         commands.atomic();
         commands.cmd("SADD").arg(&processes).arg(id.to_string()).ignore();
         commands.cmd("PEXPIRE").arg(&processes).arg(milliseconds(CHANGES_AGE)).ignore();
+        commands.cmd("UNLINK").arg(self.keys.inbox_bytes(id)).ignore();
         commands.cmd("XADD").arg(&key).arg("*").arg("o").arg("").ignore();
         commands.cmd("PEXPIRE").arg(&key).arg(milliseconds(self.options.lease)).ignore();
         self.run_all(&commands).await
@@ -40,17 +41,16 @@ impl Connection {
         let mut commands = redis::pipe();
         // The name first: without an inbox, others would report the process as gone.
         commands.cmd("SREM").arg(self.keys.processes()).arg(id.to_string()).ignore();
-        commands.cmd("UNLINK").arg(self.keys.inbox(id)).ignore();
+        commands.cmd("UNLINK").arg(self.keys.inbox(id)).arg(self.keys.inbox_bytes(id)).ignore();
         self.run_all(&commands).await
     }
 
     /// Renews the lease of a process. Returns `false` if it has ended.
-    async fn renew(&self, id: NodeId, position: String) -> io::Result<bool> {
+    async fn renew(&self, id: NodeId) -> io::Result<bool> {
         let key = self.keys.inbox(id);
         let age = milliseconds(CHANGES_AGE);
         let mut commands = redis::pipe();
         commands.cmd("PEXPIRE").arg(&key).arg(milliseconds(self.options.lease));
-        commands.cmd("XTRIM").arg(&key).arg("MINID").arg("~").arg(position).ignore();
         for key in [self.keys.changes(), self.keys.processes(), self.keys.epoch()] {
             commands.cmd("PEXPIRE").arg(key).arg(age).ignore();
         }
@@ -86,7 +86,7 @@ impl Connection {
 pub(crate) async fn keep(connection: Connection, id: NodeId, queue: Arc<MessageQueue>) {
     loop {
         sleep(connection.options.lease / 3).await;
-        match connection.renew(id, queue.position()).await {
+        match connection.renew(id).await {
             Ok(true) => {}
             // The others have found that this process was gone.
             Ok(false) => {

@@ -1,6 +1,9 @@
 use std::{
     collections::VecDeque,
-    sync::{Mutex, PoisonError},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use pintle::server::http::nodes::NodeEvent;
@@ -12,21 +15,36 @@ const CAPACITY: usize = 10_000;
 /// The start of a Redis stream.
 pub(crate) const START: &str = "0-0";
 
+/// The bytes of messages above which no more are read.
+const CAPACITY_BYTES: usize = 16 << 20;
+
 /// The messages that a process has received, and how far it has read.
 pub(crate) struct MessageQueue {
     messages: Mutex<VecDeque<NodeEvent>>,
+    /// The bytes of the messages.
+    bytes: AtomicUsize,
     added: Notify,
+    taken: Notify,
     /// The last entry of the inbox that was read.
     position: Mutex<String>,
     /// The last change that this process has published.
     published: Mutex<String>,
 }
 
+fn size(received: &NodeEvent) -> usize {
+    match received {
+        NodeEvent::Message(bytes) | NodeEvent::Change(bytes) => bytes.len(),
+        _ => 0,
+    }
+}
+
 impl Default for MessageQueue {
     fn default() -> Self {
         Self {
             messages: Mutex::default(),
+            bytes: AtomicUsize::new(0),
             added: Notify::new(),
+            taken: Notify::new(),
             position: Mutex::new(START.to_owned()),
             published: Mutex::new(START.to_owned()),
         }
@@ -38,8 +56,10 @@ impl MessageQueue {
         let mut messages = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
         if messages.len() >= CAPACITY {
             messages.clear();
+            self.bytes.store(0, Ordering::Relaxed);
             messages.push_back(NodeEvent::Gap);
         }
+        self.bytes.fetch_add(size(&received), Ordering::Relaxed);
         messages.push_back(received);
         drop(messages);
         self.added.notify_one();
@@ -50,11 +70,25 @@ impl MessageQueue {
         loop {
             // Created before looking, or a notification in between would be missed.
             let added = self.added.notified();
-            let next = self.messages.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+            let next = {
+                let mut messages = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
+                let next = messages.pop_front();
+                let size = next.as_ref().map_or(0, size);
+                self.bytes.fetch_sub(size, Ordering::Relaxed);
+                next
+            };
             if let Some(received) = next {
+                self.taken.notify_one();
                 return received;
             }
             added.await;
+        }
+    }
+
+    /// Waits until there is room for more messages.
+    pub(crate) async fn wait_for_room(&self) {
+        while self.bytes.load(Ordering::Relaxed) > CAPACITY_BYTES {
+            self.taken.notified().await;
         }
     }
 

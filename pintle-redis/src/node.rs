@@ -28,6 +28,25 @@ use crate::{
 /// The number of messages in an inbox that are kept in Redis, roughly.
 const INBOX_LENGTH: usize = 10_000;
 
+/// The bytes of messages in an inbox. The first message may have more.
+const INBOX_BYTES: usize = 64 << 20;
+
+/// Adds a message to an inbox, and its size to the sum. Returns 0 if there is no such inbox, and -1 if it is full.
+const SEND: &str = r"
+if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
+local held = tonumber(redis.call('GET', KEYS[2]) or '0')
+if held > 0 and held + #ARGV[1] > tonumber(ARGV[2]) then return -1 end
+redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[3], '*', 'm', ARGV[1])
+redis.call('INCRBY', KEYS[2], #ARGV[1])
+redis.call('PEXPIRE', KEYS[2], ARGV[4])
+return 1";
+
+/// Removes the messages that were read, but for the last, whose place is looked for after a loss, and their size from the sum.
+const TRIM: &str = r"
+redis.call('XTRIM', KEYS[1], 'MINID', ARGV[1])
+if redis.call('XLEN', KEYS[1]) <= 1 then return redis.call('DEL', KEYS[2]) end
+return redis.call('DECRBY', KEYS[2], ARGV[2])";
+
 /// Removes a process from those that have a session, unless it has joined them again.
 const DROP_HOLDER: &str = "if redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[2] then return 0 end return redis.call('HDEL', KEYS[1], ARGV[1])";
 
@@ -79,17 +98,21 @@ impl Connection {
     async fn send_to(&self, node: NodeId, message: &[u8]) -> io::Result<bool> {
         let key = self.keys.inbox(node);
         let value = self.encode(&key, message)?;
-        let mut send = redis::cmd("XADD");
-        send.arg(&key)
-            .arg("NOMKSTREAM")
-            .arg("MAXLEN")
-            .arg("~")
-            .arg(INBOX_LENGTH)
-            .arg("*")
-            .arg("m")
-            .arg(value);
-        let sent: Option<String> = self.run(&send).await?;
-        Ok(sent.is_some())
+        let mut send = redis::cmd("EVAL");
+        send.arg(SEND).arg(2).arg(&key).arg(self.keys.inbox_bytes(node)).arg(value);
+        send.arg(INBOX_BYTES).arg(INBOX_LENGTH).arg(milliseconds(CHANGES_AGE));
+        match self.run::<i64>(&send).await? {
+            -1 => Err(io::Error::other("the inbox of another process is full: try again later")),
+            sent => Ok(sent == 1),
+        }
+    }
+
+    /// Removes the messages of an inbox up to one that was read, which have so many bytes.
+    pub(crate) async fn trim_inbox(&self, node: NodeId, position: &str, bytes: usize) -> io::Result<()> {
+        let mut trim = redis::cmd("EVAL");
+        trim.arg(TRIM).arg(2).arg(self.keys.inbox(node)).arg(self.keys.inbox_bytes(node));
+        trim.arg(position).arg(bytes);
+        self.run::<i64>(&trim).await.map(drop)
     }
 
     /// Removes a process that is gone from those that have a session. One that has come back meanwhile has joined with another number.

@@ -18,6 +18,9 @@ pub(crate) const CHANGES_LENGTH: usize = 50_000;
 /// The time after which the log of changes expires if there is no process any more.
 pub(crate) const CHANGES_AGE: Duration = Duration::from_secs(24 * 3600);
 
+/// The number of messages that are read at once. They may be long.
+const READ: usize = 16;
+
 /// The time that a read waits for messages.
 const BLOCK: Duration = Duration::from_secs(2);
 
@@ -77,9 +80,12 @@ impl Reader {
         let (inbox, changes) = (self.connection.keys.inbox(self.id), self.connection.keys.changes());
         loop {
             let mut read = redis::cmd("XREAD");
-            read.arg("COUNT").arg(100).arg("BLOCK").arg(milliseconds(BLOCK)).arg("STREAMS");
+            read.arg("COUNT").arg(READ).arg("BLOCK").arg(milliseconds(BLOCK)).arg("STREAMS");
             read.arg(&inbox).arg(&changes).arg(self.queue.position()).arg(&self.changes);
+            // What is not handled yet stays in Redis, where the inbox has a limit.
+            self.queue.wait_for_room().await;
             let streams: Value = read.query_async(&mut connection).await.map_err(failed)?;
+            let mut received = 0;
             for (stream, entries) in streams_of(streams) {
                 for (id, fields) in entries.into_iter().filter_map(fields) {
                     if stream == changes.as_bytes() {
@@ -87,9 +93,13 @@ impl Reader {
                         self.receive_change(&changes, &fields);
                     } else {
                         self.queue.set_position(&id);
+                        received += fields.iter().skip(1).map(Vec::len).sum::<usize>();
                         self.receive_message(&inbox, &fields);
                     }
                 }
+            }
+            if received > 0 {
+                self.connection.trim_inbox(self.id, &self.queue.position(), received).await?;
             }
         }
     }

@@ -1,7 +1,10 @@
 //! How much one session can make Redis keep.
 
 use bytes::Bytes;
-use pintle::server::http::log::{Appended, EventId, EventLog as _, Replay};
+use pintle::server::http::{
+    log::{Appended, EventId, EventLog as _, Replay},
+    nodes::{NodeEvent, Nodes as _},
+};
 use pintle_redis::RedisOptions;
 
 use crate::redis_server::RedisServer;
@@ -56,4 +59,41 @@ async fn a_stream_keeps_its_newest_events_and_what_was_dropped_is_gone() {
     }
     id.place = 301;
     assert!(matches!(redis.after("s", id).await.unwrap(), Replay::Gone), "it was never given");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_inbox_is_bounded_in_bytes_and_what_was_read_is_deleted() {
+    let Some(server) = RedisServer::start().await else { return };
+    let options = RedisOptions::default();
+    let (one, other) = (server.connect(&options).await.unwrap(), server.connect(&options).await.unwrap());
+    let long = Bytes::from(vec![b'x'; 1 << 20]);
+    // The other process does not handle its messages: it reads some, and the rest stays in its inbox.
+    let mut sent = 0;
+    let full = loop {
+        match one.send_to(other.id(), long.clone()).await {
+            Ok(there) => assert!(there),
+            Err(full) => break full,
+        }
+        sent += 1;
+        assert!(sent < 200, "there is no limit");
+    };
+    assert!(full.to_string().contains("is full"), "{full}");
+    assert!(sent >= 60, "{sent}");
+    let receive = async |bytes: usize| loop {
+        match other.receive().await.unwrap() {
+            NodeEvent::Message(message) => break assert_eq!(message.len(), bytes),
+            _ => {}
+        }
+    };
+    for _ in 0..sent {
+        receive(long.len()).await;
+    }
+    // What follows is read only after what was read before has been deleted.
+    for _ in 0..2 {
+        assert!(one.send_to(other.id(), Bytes::from_static(b"short")).await.unwrap());
+        receive(5).await;
+    }
+    let kept = server.memory().await;
+    assert!(kept < 16 << 20, "{kept}");
+    assert_eq!(server.keys_without_expiry().await, Vec::<String>::new());
 }

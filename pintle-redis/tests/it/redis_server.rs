@@ -198,6 +198,19 @@ impl RedisServer {
         panic!("no change is published");
     }
 
+    /// Returns the bytes of all keys.
+    pub(crate) async fn memory(&self) -> usize {
+        let client = redis::Client::open(self.url()).unwrap();
+        let mut connection = connected(&client).await.unwrap();
+        let keys: Vec<String> = redis::cmd("KEYS").arg("*").query_async(&mut connection).await.unwrap();
+        let mut bytes = 0;
+        for key in keys {
+            let usage = redis::cmd("MEMORY").arg("USAGE").arg(key).query_async(&mut connection).await;
+            bytes += usage.unwrap_or(Some(0)).unwrap_or(0);
+        }
+        bytes
+    }
+
     /// Returns the keys without an expiry.
     pub(crate) async fn keys_without_expiry(&self) -> Vec<String> {
         let (keys, lasting) = expiries(&self.url()).await;
