@@ -6,6 +6,7 @@ mod change;
 pub mod client;
 pub mod http;
 pub mod inputs;
+pub mod ledger;
 mod limits;
 mod peer;
 mod revision;

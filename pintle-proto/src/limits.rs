@@ -23,8 +23,11 @@ pub struct Limits {
     /// watches. 256 KiB by default.
     pub session_bytes: usize,
     /// Maximum memory of all sessions and subscriptions together, in bytes, not counting the first 4 KiB of each. 64
-    /// MiB by default.
+    /// MiB by default. The [`ledger`](crate::ledger) says how much of it one client has.
     pub sessions_bytes: usize,
+    /// Maximum of all bytes that peers make a server hold, not counting the first 4 KiB of each call, session and
+    /// message. 512 MiB by default. The [`ledger`](crate::ledger) says how much of it one client has.
+    pub held_bytes: usize,
     /// Maximum size of each queue of data from a server that was not consumed yet, in bytes: events, log messages, open
     /// questions, unread refusals. 16 MiB by default.
     pub queued_bytes: usize,
@@ -52,6 +55,7 @@ impl Default for Limits {
             watched: 1024,
             session_bytes: 256 << 10,
             sessions_bytes: 64 << 20,
+            held_bytes: 512 << 20,
             queued_bytes: 16 << 20,
             list_bytes: 64 << 20,
             list_pages: 10_000,

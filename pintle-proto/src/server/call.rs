@@ -18,6 +18,7 @@ use super::{CacheHint, RelayedRound, Reply, Service, Ticket, batch::BatchId, fin
 use crate::{
     Part, Peer, Revision,
     inputs::{Answer, Ask, AskError, Binding, CallRecord, Inputs, Kind, Once, Question, StateUse},
+    ledger::{Account, Charge, Owner},
     revision::ReshapeError,
 };
 
@@ -65,6 +66,8 @@ pub(super) struct CallInner {
     /// The members of a filter that the driver grants.
     pub(super) granted: Mutex<Option<Box<JsonObject>>>,
     pub(super) origin: Origin,
+    /// The params, if they are long.
+    pub(super) charge: Charge,
 }
 
 /// The kind of message that a call was received as.
@@ -183,6 +186,16 @@ impl Call {
     /// Returns the principal, if the transport authenticated one.
     pub fn principal(&self) -> Option<&str> {
         self.0.principal.as_deref()
+    }
+
+    /// Returns what the call is charged for: its params, if they are long, until its last clone is dropped.
+    pub fn charge(&self) -> &Charge {
+        &self.0.charge
+    }
+
+    /// Returns the account of the sender.
+    pub(super) fn account(&self, service: &Service) -> Account {
+        self.0.charge.account().cloned().unwrap_or_else(|| service.ledger().account(&Owner::Local))
     }
 
     /// Returns the ticket of the call on its connection, if it has one.
@@ -440,6 +453,7 @@ impl Call {
             held: Mutex::default(),
             granted: Mutex::default(),
             origin: Origin::Request,
+            charge: Charge::default(),
         }))
     }
 

@@ -6,11 +6,8 @@ use pintle_types::{
 };
 use serde_json::{Value, value::to_raw_value};
 
-use super::{
-    PendingChanges, Service, WatchObserver, Watched,
-    budget::{self, Charge},
-};
-use crate::{Change, Part, Revision};
+use super::{PendingChanges, Service, WatchObserver, Watched, weight};
+use crate::{Change, Part, Revision, ledger::Charge};
 
 /// A receiver of change notifications: a session, or one subscription.
 ///
@@ -192,16 +189,15 @@ impl Listener {
             let reason = format!("{limit} resources are already watched: unsubscribe from one first");
             return Err(RpcError::overloaded(reason, crate::RETRY_AFTER_MS));
         }
-        let bytes = self.charge.bytes().saturating_add(budget::watched(uri));
-        let much = |much: budget::TooMuch| much.error(service, "unsubscribe from a resource first");
-        self.charge.set(bytes, service).map_err(much)?;
+        let bytes = self.charge.bytes().saturating_add(weight::watched(uri));
+        weight::charge(&mut self.charge, bytes, service, "unsubscribe from a resource first")?;
         self.watched.insert(uri);
         Ok(())
     }
 
     pub(super) fn unwatch(&mut self, uri: &str) {
         if self.watched.remove(uri) {
-            self.charge.force(self.charge.bytes().saturating_sub(budget::watched(uri)));
+            self.charge.force(self.charge.bytes().saturating_sub(weight::watched(uri)));
         }
         let watched = &self.watched;
         self.pending.retain(|updated| watched.covers(updated));

@@ -1,7 +1,6 @@
 //! The server's side of the protocol: shared code until a message shows its era, then that era's module.
 
 mod batch;
-mod budget;
 mod call;
 mod extension;
 mod finish;
@@ -19,14 +18,17 @@ mod service;
 mod session;
 mod stateless;
 mod watched;
+mod weight;
 
 use std::{
     convert::Infallible,
+    fmt,
+    num::NonZeroU64,
     sync::{Arc, Mutex},
 };
 
 use pintle_types::{
-    Frame, Malformed, Message, Notification, Request, RequestId, Response, RpcError, method,
+    Frame, Malformed, Message, Notification, RawObject, Request, RequestId, Response, RpcError, method,
     schema::{CancelledParams, InputRequest},
 };
 
@@ -48,10 +50,13 @@ use self::{
     batch::{BatchId, Batches},
     call::{CallInner, Origin, raise_params},
     in_flight::InFlight,
-    session::{Handshakes, ServerSession},
+    session::{Handshakes, Opening, ServerSession},
     stateless::Sender,
 };
-use crate::{Peer, Stamp, Unsayable};
+use crate::{
+    Peer, Stamp, Unsayable,
+    ledger::{Account, Charge, FREE, Held, Owner},
+};
 
 /// The protocol state of one byte stream, or of one session over HTTP.
 ///
@@ -84,6 +89,10 @@ pub struct Engine {
     handshakes: Handshakes,
     in_flight: InFlight,
     batches: Batches,
+    /// The account of the peer. `None` if that is a process of this machine.
+    account: Option<Account>,
+    /// The name of this process, if there are several.
+    asker: Option<NonZeroU64>,
 }
 
 /// The circumstances under which a message arrived, besides its bytes.
@@ -94,6 +103,32 @@ pub struct Arrival<'a> {
     /// The authenticated principal of the sender, if there is one.
     pub principal: Option<&'a str>,
     sender: Option<&'a Sender>,
+    payer: Payer<'a>,
+}
+
+/// The account that a message is charged to.
+#[derive(Clone, Copy, Default)]
+enum Payer<'a> {
+    /// That of a process of this machine.
+    #[default]
+    Local,
+    Account(&'a Account),
+    /// Looked up if there is something to charge.
+    Lazy(&'a dyn Fn() -> Account),
+}
+
+impl fmt::Debug for Payer<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Account(account) => account.fmt(f),
+            Self::Local | Self::Lazy(_) => f.write_str("Payer"),
+        }
+    }
+}
+
+/// Returns the account, or that of a process of this machine.
+fn payer(account: Option<&Account>, service: &Service) -> Account {
+    account.cloned().unwrap_or_else(|| service.ledger().account(&Owner::Local))
 }
 
 impl<'a> Arrival<'a> {
@@ -120,6 +155,21 @@ impl<'a> Arrival<'a> {
     #[must_use]
     pub fn by(self, principal: &'a str) -> Self {
         Self { principal: Some(principal), ..self }
+    }
+
+    /// Sets the account that a request without an engine is charged to. It is asked for only if the request is long, or opens a
+    /// subscription.
+    #[must_use]
+    pub fn charged_to(self, account: &'a dyn Fn() -> Account) -> Self {
+        Self { payer: Payer::Lazy(account), ..self }
+    }
+
+    fn account(&self, service: &Service) -> Account {
+        match self.payer {
+            Payer::Local => payer(None, service),
+            Payer::Account(account) => account.clone(),
+            Payer::Lazy(account) => account(),
+        }
     }
 
     /// Adds the result of [`Service::stamped`], so that [`Service::admit`] does not read `_meta` again.
@@ -223,6 +273,21 @@ impl Engine {
     /// Creates the engine of a session over HTTP, before its handshake. A second `initialize` is refused.
     pub fn new_session() -> Self {
         Self { handshakes: Handshakes::One, ..Self::default() }
+    }
+
+    /// Sets the account that is charged for what the peer makes the server hold. By default it is that of a process of this machine.
+    #[must_use]
+    pub fn charged_to(mut self, account: Account) -> Self {
+        if let Some(session) = &mut self.session {
+            session.charge_to(account.clone());
+        }
+        self.account = Some(account);
+        self
+    }
+
+    /// Returns what the session is charged for.
+    pub fn charge(&self) -> Option<&Charge> {
+        self.session.as_ref().map(|session| &session.listener.charge)
     }
 
     /// Handles a message, or a batch of messages.
@@ -330,8 +395,11 @@ impl Engine {
                 return reply(request.id, Err(RpcError::invalid_request(reason)));
             }
             Ok(Sender::Stateless(caller)) => {
-                return match stateless::admit(service, &mut request, caller, arrival) {
-                    Ok(step) => self.start_stateless(service, step, request, arrival),
+                let payer = self.account.as_ref().map_or(Payer::Local, Payer::Account);
+                let paid = Arrival { payer, ..*arrival };
+                let step = stateless::admit(service, &mut request, caller, &paid);
+                return match step.and_then(|step| Ok((step, service.charge_call(&request, &paid)?))) {
+                    Ok((step, charge)) => self.start_stateless(service, step, request, arrival, charge),
                     Err(error) => reply(request.id, Err(error)),
                 };
             }
@@ -340,10 +408,17 @@ impl Engine {
             let reason = "`initialize` cannot be part of a batch: send it separately";
             return reply(request.id, Err(RpcError::invalid_request(reason)));
         }
-        match session::admit(&mut self.session, self.handshakes, service, &mut request) {
+        let Self { session, handshakes, account, asker, .. } = self;
+        let payer = || payer(account.as_ref(), service);
+        let opening = || Opening { account: payer(), asker: *asker };
+        match session::admit(session, *handshakes, service, &mut request, opening) {
             Err(error) => reply(request.id, Err(self.lowered_error(&request.method, error))),
             Ok(session::SessionAction::Reply(result)) => reply(request.id, Ok(result)),
             Ok(session::SessionAction::Run(start)) => {
+                let charge = match charge_call(service, &start.params, payer) {
+                    Ok(charge) => charge,
+                    Err(error) => return reply(request.id, Err(self.lowered_error(&request.method, error))),
+                };
                 let ticket = match self.in_flight.enter(&request.id, service.bounds().in_flight) {
                     Ok(ticket) => ticket,
                     Err(error) => return reply(request.id, Err(error)),
@@ -363,6 +438,7 @@ impl Engine {
                     held: Mutex::default(),
                     granted: Mutex::default(),
                     origin: Origin::Request,
+                    charge,
                 }))
             }
         }
@@ -374,6 +450,7 @@ impl Engine {
         step: stateless::StatelessAction,
         request: Request,
         arrival: &Arrival<'_>,
+        charge: Charge,
     ) -> Inbound {
         let bounds = service.bounds();
         let entered = match &step {
@@ -387,7 +464,7 @@ impl Engine {
             _ => self.in_flight.subscribe(&request.id, bounds.in_flight, bounds.subscriptions).map(Some),
         };
         match entered {
-            Ok(ticket) => step.start(service, request, arrival, ticket),
+            Ok(ticket) => step.start(service, request, arrival, ticket, charge),
             Err(error) => Inbound::Reply(Response::new(Some(request.id), Err(error))),
         }
     }
@@ -511,9 +588,20 @@ impl Service {
             Ok(Sender::Session(_)) => Stamp::require(None::<Infallible>, false).map(|never| match never {}),
             Err(error) => Err(error),
         };
-        match step {
-            Ok(step) => Ok(step.start(self, request, arrival, None)),
+        match step.and_then(|step| Ok((step, self.charge_call(&request, arrival)?))) {
+            Ok((step, charge)) => Ok(step.start(self, request, arrival, None, charge)),
             Err(error) => Err((request.id, error)),
+        }
+    }
+
+    /// Charges the sender of a stateless request for its params. That of a subscription has an account in any case.
+    fn charge_call(&self, request: &Request, arrival: &Arrival<'_>) -> Result<Charge, RpcError> {
+        if request.method == method::SUBSCRIPTIONS_LISTEN && self.defers_method(&request.method) {
+            return Ok(Charge::new(arrival.account(self), Held::Call));
+        }
+        match &request.params {
+            Some(params) => charge_call(self, params, || arrival.account(self)),
+            None => Ok(Charge::default()),
         }
     }
 
@@ -543,6 +631,21 @@ impl Service {
     }
 }
 
+/// Charges for the params of a call, unless they are short.
+#[inline]
+fn charge_call(
+    service: &Service,
+    params: &RawObject,
+    account: impl FnOnce() -> Account,
+) -> Result<Charge, RpcError> {
+    let bytes = params.as_str().len();
+    if bytes <= FREE {
+        return Ok(Charge::default());
+    }
+    let charge = account().charge(Held::Call, bytes, service.bounds().ceiling(Held::Call));
+    charge.map_err(|full| RpcError::overloaded(full.to_string(), crate::RETRY_AFTER_MS))
+}
+
 impl stateless::StatelessAction {
     fn start(
         self,
@@ -550,6 +653,7 @@ impl stateless::StatelessAction {
         request: Request,
         arrival: &Arrival<'_>,
         ticket: Option<Ticket>,
+        charge: Charge,
     ) -> Inbound {
         let Request { id, method, params, .. } = request;
         let params = params.unwrap_or_default();
@@ -568,6 +672,7 @@ impl stateless::StatelessAction {
                 held: Mutex::default(),
                 granted: Mutex::default(),
                 origin: Origin::Request,
+                charge,
             })
         };
         match self {

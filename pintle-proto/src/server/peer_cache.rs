@@ -1,6 +1,6 @@
 use std::sync::{Arc, Mutex};
 
-use super::budget;
+use super::weight::weight;
 use crate::Peer;
 
 /// A bounded cache of peers by the `_meta` that described them, so that the same `_meta` is not read again.
@@ -33,7 +33,7 @@ impl PeerCache {
 
     pub(super) fn add(&self, meta: &str, peer: &Arc<Peer>) {
         let Ok(mut known) = self.0.try_lock() else { return };
-        if meta.len() > MAX_BYTES || budget::weight(meta) > MAX_WEIGHT {
+        if meta.len() > MAX_BYTES || weight(meta) > MAX_WEIGHT {
             return;
         }
         let entry = (meta.into(), peer.clone());
@@ -64,7 +64,7 @@ mod tests {
         let cache = PeerCache::default();
         // A few bytes of text may be many values.
         let values = |count: usize, length: usize| format!("{:1$}", ",".repeat(count), length);
-        assert_eq!(budget::weight(&values(100, 1792)), MAX_WEIGHT);
+        assert_eq!(weight(&values(100, 1792)), MAX_WEIGHT);
         for (meta, kept) in [
             (format!("{:MAX_BYTES$}", "{}"), true),
             (format!("{:1$}", "{}", MAX_BYTES + 1), false),

@@ -10,9 +10,11 @@ use pintle_types::{JsonObject, Notification, RawObject, RequestId, RpcError, met
 use super::{
     Call, Engine, Listen, Outcome, Service,
     call::{CallInner, Origin},
-    session, stateless,
+    payer,
+    session::{self, Opening},
+    stateless,
 };
-use crate::{Peer, inputs::Inputs};
+use crate::{Peer, inputs::Inputs, ledger::Charge};
 
 /// The effect of [`Engine::perform`].
 #[expect(clippy::exhaustive_enums, reason = "a driver must handle each")]
@@ -40,7 +42,9 @@ impl Engine {
         if matches!(call.method(), method::SERVER_DISCOVER | method::SUBSCRIPTIONS_LISTEN) {
             return service.perform(call, params);
         }
-        let done = session::perform(&mut self.session, self.handshakes, service, call.method(), params);
+        let Self { session, handshakes, account, asker, .. } = self;
+        let opening = || Opening { account: payer(account.as_ref(), service), asker: *asker };
+        let done = session::perform(session, *handshakes, service, call.method(), params, opening);
         done.map(|result| Performed::Outcome(Outcome::Complete(result.into())))
     }
 
@@ -102,6 +106,7 @@ impl Call {
             held: Mutex::default(),
             granted: Mutex::default(),
             origin: Origin::Notification { known },
+            charge: Charge::default(),
         })
     }
 

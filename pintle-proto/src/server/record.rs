@@ -1,12 +1,11 @@
 use pintle_types::schema::{ClientCapabilities, Implementation, LoggingLevel};
 use serde::{Deserialize, Serialize};
 
-use super::{
-    Engine, Service,
-    budget::{self, Charge, TooMuch},
-    session::ServerSession,
+use super::{Engine, Service, session::ServerSession, weight};
+use crate::{
+    Revision,
+    ledger::{Account, Held, Owner},
 };
-use crate::Revision;
 
 /// The persistent state of a session, from which another process can continue it.
 ///
@@ -57,18 +56,18 @@ impl SessionRecord {
         if self.client.is_none() {
             return 0;
         }
-        let weight = |printed: serde_json::Result<String>| printed.map_or(0, |text| budget::weight(&text));
+        let weight = |printed: serde_json::Result<String>| printed.map_or(0, |text| weight::weight(&text));
         weight(serde_json::to_string(&self.client)) + weight(serde_json::to_string(&self.capabilities))
     }
 }
 
 impl Service {
-    /// Returns whether there is memory for a recorded session besides the others: see
+    /// Returns whether there is memory for a recorded session of an owner besides the others: see
     /// [`Limits::sessions_bytes`](crate::Limits::sessions_bytes).
-    pub fn has_room_for(&self, record: &SessionRecord) -> bool {
-        let watched: usize = record.watched.iter().map(|uri| budget::watched(uri)).sum();
+    pub fn has_room_for(&self, record: &SessionRecord, account: &Account) -> bool {
+        let watched: usize = record.watched.iter().map(|uri| weight::watched(uri)).sum();
         let bytes = record.weight().saturating_add(watched);
-        Charge::new(self).set(bytes, self) != Err(TooMuch::Total)
+        account.charge(Held::Session, bytes, self.bounds().ceiling(Held::Session)).is_ok()
     }
 }
 
@@ -90,7 +89,9 @@ impl Engine {
     ///
     /// Returns `None` if the service does not support the revision.
     pub fn restore(service: &Service, record: &SessionRecord, asked: i64) -> Option<Self> {
-        Some(Self { session: Some(ServerSession::restore(service, record, asked)?), ..Self::new_session() })
+        let account = service.ledger().account(&Owner::Local);
+        let session = ServerSession::restore(service, record, asked, account)?;
+        Some(Self { session: Some(session), ..Self::new_session() })
     }
 }
 

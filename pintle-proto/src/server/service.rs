@@ -6,12 +6,11 @@ use pintle_types::{
     schema::{CacheScope, DiscoverResult, Implementation, ServerCapabilities, UnsupportedVersionData},
 };
 
-use super::{
-    Extension, WatchObserver, budget::Budget, lowered_cache::LoweredCache, peer_cache::PeerCache, print,
-};
+use super::{Extension, WatchObserver, lowered_cache::LoweredCache, peer_cache::PeerCache, print};
 use crate::{
     Limits, Revision,
     inputs::Seal,
+    ledger::Ledger,
     revision::{Knows, MessageKind},
     shown::shown,
 };
@@ -46,7 +45,7 @@ pub struct Service {
     /// Peers by the params of `initialize`: thousands of sessions of one kind of client share one description.
     handshakes: Arc<PeerCache>,
     lowered: Arc<LoweredCache>,
-    budget: Arc<Budget>,
+    ledger: Ledger,
     /// Whether requests that the engine carries out are returned as calls first.
     defers: bool,
     /// Whether those for subscriptions are.
@@ -113,7 +112,7 @@ impl Service {
             peers: Arc::default(),
             handshakes: Arc::default(),
             lowered: Arc::default(),
-            budget: Arc::default(),
+            ledger: Ledger::default(),
             defers: false,
             defers_subscriptions: false,
             watch_observer: None,
@@ -282,8 +281,9 @@ impl Service {
         &self.lowered
     }
 
-    pub(super) fn budget(&self) -> &Arc<Budget> {
-        &self.budget
+    /// Returns the ledger of what clients make the server hold.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
     }
 
     pub(super) fn instructions_text(&self) -> Option<&String> {

@@ -1,6 +1,6 @@
 //! The server's side of the session era: a handshake opens a session, and the server may send requests.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, num::NonZeroU64, sync::Arc};
 
 use pintle_types::{
     Message, RawObject, RawValue, Request, RequestId, Response, RpcError, method,
@@ -13,12 +13,16 @@ use serde_json::Value;
 
 use super::{
     Service, SessionRecord,
-    budget::{self, Charge},
     finish::lowered,
     listener::{Listener, Wants},
-    print,
+    print, weight,
 };
-use crate::{Part, Peer, Revision, Unsayable, inputs::Inputs, stamp::Plain};
+use crate::{
+    Part, Peer, Revision, Unsayable,
+    inputs::Inputs,
+    ledger::{Account, Charge, Held},
+    stamp::Plain,
+};
 
 /// The state of a session.
 #[derive(Debug)]
@@ -27,9 +31,24 @@ pub(super) struct ServerSession {
     pub(super) listener: Listener,
     /// The memory of the client's description, in bytes.
     described: usize,
+    /// `None` until something is asked.
+    questions: Option<Box<Questions>>,
+}
+
+/// The requests of this side.
+#[derive(Debug, Default)]
+struct Questions {
     last_id: i64,
     /// The questions and pings that the client has not answered.
     asked: BTreeSet<i64>,
+    /// The name of the process that asks, if there are several.
+    asker: Option<NonZeroU64>,
+}
+
+/// What a new session is given.
+pub(super) struct Opening {
+    pub(super) account: Account,
+    pub(super) asker: Option<NonZeroU64>,
 }
 
 /// The number of handshakes that a connection allows.
@@ -48,6 +67,7 @@ pub(super) fn admit(
     handshakes: Handshakes,
     service: &Service,
     request: &mut Request,
+    opening: impl FnOnce() -> Opening,
 ) -> Result<SessionAction, RpcError> {
     let params = &mut request.params;
     let run = |peer, params: &mut Option<RawObject>| {
@@ -61,9 +81,12 @@ pub(super) fn admit(
         }
         (method::PING, _) => Ok(SessionAction::Reply(RawObject::empty())),
         (method::INITIALIZE, Some(_)) if matches!(handshakes, Handshakes::One) => Err(already_open()),
-        (method::INITIALIZE, _) if service.defers() => run(agreed_peer(service, params.as_ref())?, params),
+        (method::INITIALIZE, _) if service.defers() => {
+            described(service, params.as_ref())?;
+            run(agreed_peer(service, params.as_ref())?, params)
+        }
         (method::INITIALIZE, _) => {
-            let (peer, result) = handshake(session, handshakes, service, params.as_ref())?;
+            let (peer, result) = handshake(session, handshakes, service, params.as_ref(), opening)?;
             Ok(SessionAction::Reply(lowered(peer.revision, Part::Result(method::INITIALIZE), result)?))
         }
         (_, None) => Err(not_yet(service)),
@@ -78,11 +101,12 @@ pub(super) fn perform(
     service: &Service,
     method: &str,
     params: &RawObject,
+    opening: impl FnOnce() -> Opening,
 ) -> Result<RawObject, RpcError> {
     match (method, session.as_mut()) {
         (method::PING, _) => Ok(RawObject::empty()),
         (method::INITIALIZE, _) => {
-            handshake(session, handshakes, service, Some(params)).map(|(_, result)| result)
+            handshake(session, handshakes, service, Some(params), opening).map(|(_, result)| result)
         }
         (_, None) => Err(not_yet(service)),
         (method, Some(session)) => match session.carry_out(service, method, Some(params))? {
@@ -98,24 +122,40 @@ fn handshake(
     handshakes: Handshakes,
     service: &Service,
     params: Option<&RawObject>,
+    opening: impl FnOnce() -> Opening,
 ) -> Result<(Arc<Peer>, RawObject), RpcError> {
+    if session.is_some() && matches!(handshakes, Handshakes::One) {
+        return Err(already_open());
+    }
+    // A description that is too large is not read.
+    let described = described(service, params)?;
+    let (peer, result) = agree(service, params)?;
     match session {
-        Some(_) if matches!(handshakes, Handshakes::One) => Err(already_open()),
         Some(session) => {
-            let (peer, result) = agree(service, params)?;
-            session.describe(service, params)?;
+            session.describe(service, described)?;
             session.renew(peer.clone());
             Ok((peer, result))
         }
         None => {
-            let (peer, result) = agree(service, params)?;
-            let mut opened = ServerSession::new(service, peer.clone(), BTreeSet::new(), 0);
-            opened.describe(service, params)?;
+            let Opening { account, asker } = opening();
+            let mut opened = ServerSession::new(service, peer.clone(), BTreeSet::new(), 0, account);
+            if asker.is_some() {
+                opened.set_asker(asker);
+            }
+            opened.describe(service, described)?;
             *session = Some(opened);
             Ok((peer, result))
         }
     }
 }
+
+/// Returns the memory of the description of a client, unless it is too much for one session. The description is not parsed.
+fn described(service: &Service, params: Option<&RawObject>) -> Result<usize, RpcError> {
+    let described = params.map_or(0, |params| weight::weight(params.as_str()));
+    weight::check(described, service, SHORTER).map(|()| described)
+}
+
+const SHORTER: &str = "send a shorter `initialize`, without icons or experimental capabilities";
 
 fn already_open() -> RpcError {
     RpcError::invalid_request("the session is already open: use it, or open another connection")
@@ -203,35 +243,43 @@ fn not_yet(service: &Service) -> RpcError {
 }
 
 impl ServerSession {
-    fn new(service: &Service, peer: Arc<Peer>, watched: BTreeSet<Box<str>>, last_id: i64) -> Self {
+    fn new(
+        service: &Service,
+        peer: Arc<Peer>,
+        watched: BTreeSet<Box<str>>,
+        last_id: i64,
+        account: Account,
+    ) -> Self {
         let can = service.capabilities();
         let wants = Wants {
             tools: can.tools.as_ref().is_some_and(|tools| tools.list_changed == Some(true)),
             prompts: can.prompts.as_ref().is_some_and(|prompts| prompts.list_changed == Some(true)),
             resources: can.resources.as_ref().is_some_and(|resources| resources.list_changed == Some(true)),
         };
-        let bytes = watched.iter().map(|uri| budget::watched(uri)).sum();
-        let mut charge = Charge::new(service);
+        let bytes = watched.iter().map(|uri| weight::watched(uri)).sum();
+        let mut charge = Charge::new(account, Held::Session);
         charge.force(bytes);
         let observer = service.watch_observer();
+        let questions = (last_id != 0).then(|| Box::new(Questions { last_id, ..Questions::default() }));
         let listener = Listener::new(wants, watched, None, peer.revision, observer).charged(charge);
-        Self { peer, listener, described: 0, last_id, asked: BTreeSet::new() }
+        Self { peer, listener, described: 0, questions }
     }
 
     /// Charges the memory of the client's description, if the limits allow it.
-    fn describe(&mut self, service: &Service, params: Option<&RawObject>) -> Result<(), RpcError> {
-        let described = params.map_or(0, |params| budget::weight(params.as_str()));
+    fn describe(&mut self, service: &Service, described: usize) -> Result<(), RpcError> {
         let charge = &mut self.listener.charge;
         let bytes = charge.bytes().saturating_sub(self.described).saturating_add(described);
-        let much = |much: budget::TooMuch| {
-            much.error(service, "send a shorter `initialize`, without icons or experimental capabilities")
-        };
-        charge.set(bytes, service).map_err(much)?;
+        weight::charge(charge, bytes, service, SHORTER)?;
         self.described = described;
         Ok(())
     }
 
-    pub(super) fn restore(service: &Service, record: &SessionRecord, last_id: i64) -> Option<Self> {
+    pub(super) fn restore(
+        service: &Service,
+        record: &SessionRecord,
+        last_id: i64,
+        account: Account,
+    ) -> Option<Self> {
         let peer = Peer {
             revision: service.spoken(&record.revision, false)?,
             info: record.client.clone(),
@@ -239,11 +287,18 @@ impl ServerSession {
             log_level: record.log_level,
         };
         let watched = record.watched.iter().map(|uri| uri.as_str().into()).collect();
-        let mut restored = Self::new(service, Arc::new(peer), watched, last_id);
+        let mut restored = Self::new(service, Arc::new(peer), watched, last_id, account);
         restored.described = record.weight();
         let charge = &mut restored.listener.charge;
         charge.force(charge.bytes().saturating_add(restored.described));
         Some(restored)
+    }
+
+    /// Charges the session to another account.
+    pub(super) fn charge_to(&mut self, account: Account) {
+        let bytes = self.listener.charge.bytes();
+        self.listener.charge = Charge::new(account, Held::Session);
+        self.listener.charge.force(bytes);
     }
 
     /// Replaces the handshake. Watched resources, the log level and open questions stay; running calls keep the peer
@@ -261,7 +316,9 @@ impl ServerSession {
         if self.record() == *record {
             return;
         }
-        if let Some(Self { peer, listener, described, .. }) = Self::restore(service, record, self.last_id) {
+        let Some(account) = self.listener.charge.account().cloned() else { return };
+        let restored = Self::restore(service, record, 0, account);
+        if let Some(Self { peer, listener, described, .. }) = restored {
             self.peer = peer;
             self.described = described;
             self.listener = listener.taking_over(&mut self.listener);
@@ -342,7 +399,7 @@ impl ServerSession {
     ) -> Result<(RequestId, Vec<u8>), Unsayable> {
         let part = Part::Params(&request.method);
         let text = request.params.as_deref().map_or("{}", RawValue::get);
-        self.last_id += 1;
+        let number = self.next_id();
         // A form keeps the order of its fields unless the revision has another shape for it.
         let may_need_id = request.method == method::ELICITATION_CREATE && text.contains("\"url\"");
         if !revision.lowers(part, text) && !may_need_id {
@@ -355,7 +412,7 @@ impl ServerSession {
             && object.get("mode").is_some_and(|mode| mode == "url")
         {
             // The one session revision with such questions requires an id; the newest does not.
-            let id = format!("elicitation-{}", self.last_id);
+            let id = format!("elicitation-{number}");
             object.entry("elicitationId").or_insert_with(|| id.into());
         }
         Ok(self.send(&request.method, RawObject::from_serialize(&params).ok()))
@@ -363,39 +420,71 @@ impl ServerSession {
 
     /// Creates a `ping`.
     pub(super) fn ping(&mut self) -> (RequestId, Vec<u8>) {
-        self.last_id += 1;
+        self.next_id();
         self.send(method::PING, None)
     }
 
     /// Creates a `roots/list` request that belongs to no call.
     pub(super) fn list_roots(&mut self) -> (RequestId, Vec<u8>) {
-        self.last_id += 1;
+        self.next_id();
         self.send(method::ROOTS_LIST, None)
     }
 
     /// Creates a `ping` whose answer nobody waits for. It is not kept: a client that never answers must not make the session grow.
     pub(super) fn keepalive(&mut self) -> Vec<u8> {
         let (_, line) = self.ping();
-        self.asked.remove(&self.last_id);
+        let questions = self.questions();
+        questions.asked.remove(&questions.last_id);
         line
     }
 
     fn send(&mut self, method: &str, params: Option<RawObject>) -> (RequestId, Vec<u8>) {
-        self.asked.insert(self.last_id);
-        let id = RequestId::Number(self.last_id);
+        let questions = self.questions();
+        questions.asked.insert(questions.last_id);
+        let id = match questions.asker {
+            Some(asker) => RequestId::String(format!("{asker:016x}-{}", questions.last_id).into()),
+            None => RequestId::Number(questions.last_id),
+        };
         let request = Request::new(id.clone(), method.to_owned(), params);
         (id, Message::Request(request).to_vec())
     }
 
     /// Returns whether this response answers an open request, and closes it.
     pub(super) fn answered(&mut self, response: &Response) -> bool {
-        matches!(&response.id, Some(RequestId::Number(id)) if self.asked.remove(id))
+        response.id.as_ref().is_some_and(|id| self.close(id))
+    }
+
+    /// Closes a request of this side. Returns whether it was open.
+    fn close(&mut self, id: &RequestId) -> bool {
+        let Some(questions) = &mut self.questions else { return false };
+        let number = match (id, questions.asker) {
+            (RequestId::Number(number), None) => Some(*number),
+            (RequestId::String(text), Some(asker)) => {
+                let number = text.strip_prefix(&*format!("{asker:016x}-"));
+                number.and_then(|number| number.parse().ok())
+            }
+            _ => None,
+        };
+        number.is_some_and(|number| questions.asked.remove(&number))
+    }
+
+    pub(super) fn set_asker(&mut self, asker: Option<NonZeroU64>) {
+        self.questions().asker = asker;
+    }
+
+    fn questions(&mut self) -> &mut Questions {
+        self.questions.get_or_insert_default()
+    }
+
+    fn next_id(&mut self) -> i64 {
+        let questions = self.questions();
+        questions.last_id += 1;
+        questions.last_id
     }
 
     /// Cancels a question because its call has ended, and returns the notification to send.
     pub(super) fn abandon(&mut self, id: &RequestId) -> Option<Vec<u8>> {
-        let RequestId::Number(number) = id else { return None };
-        self.asked.remove(number).then(|| {
+        self.close(id).then(|| {
             let params = serde_json::json!({ "requestId": id, "reason": "the call has ended" });
             print::notification(self.peer.revision, method::NOTIFICATIONS_CANCELLED, &params)
         })
@@ -416,6 +505,15 @@ fn decode<T: DeserializeOwned>(method: &str, params: Option<&RawObject>) -> Resu
 }
 
 impl super::Engine {
+    /// Sets the number of this process, where several have the session: the ids of its questions begin with it, in 16 hexadecimal
+    /// digits, and a `-`. So whoever receives an answer knows whose it is.
+    pub fn name_questions(&mut self, asker: u64) {
+        self.asker = NonZeroU64::new(asker);
+        if let Some(session) = &mut self.session {
+            session.set_asker(self.asker);
+        }
+    }
+
     /// Creates a `roots/list` request that belongs to no call, as after `notifications/roots/list_changed`. `None` if there is no
     /// session.
     pub fn list_roots(&mut self) -> Option<(RequestId, Vec<u8>)> {
@@ -441,6 +539,7 @@ mod tests {
     use super::*;
     use crate::{
         Limits,
+        ledger::Owner,
         server::{Arrival, Engine, Inbound},
     };
 
@@ -494,6 +593,62 @@ mod tests {
     }
 
     #[test]
+    fn a_handshake_that_is_too_large_is_refused_before_it_is_read() {
+        let service = watchable(Limits::default());
+        // What is wrong with it is not found out.
+        let params = serde_json::json!({"protocolVersion": 7, "x": "y".repeat(300 << 10)});
+        for deferred in [false, true] {
+            let mut service = service.clone();
+            service.set_deferred(deferred);
+            let error = request(&mut Engine::new(), &service, "initialize", &params).unwrap_err();
+            assert!(error.message.contains("send a shorter `initialize`"), "{error:?}");
+        }
+    }
+
+    #[test]
+    fn one_address_does_not_fill_what_all_sessions_may_keep() {
+        let service = watchable(Limits { sessions_bytes: 2 << 20, ..Limits::default() });
+        let much = serde_json::json!({"x": "y".repeat(200 << 10)});
+        let open = |owner: Owner| {
+            let mut engine = Engine::new().charged_to(service.ledger().account(&owner));
+            handshake(&mut engine, &service, &much).map(|()| engine)
+        };
+        let at = |network, near| Owner::Address { network, near };
+        let mut engines = Vec::new();
+        for near in 0..4 {
+            let opened: Vec<_> = (0..340).map_while(|_| open(at(1, near)).ok()).collect();
+            assert!(opened.len() <= 2, "{}", opened.len());
+            engines.extend(opened);
+        }
+        assert_eq!(engines.len(), 5, "half of all is the network's");
+        engines.push(open(at(2, 9)).unwrap());
+        let error = open(at(1, 9)).unwrap_err();
+        assert!(error.message.contains("or authenticate"), "{error:?}");
+        open(Owner::Principal("ann".into())).unwrap();
+        drop(engines);
+        assert_eq!(service.ledger().bytes(), 0);
+    }
+
+    #[test]
+    fn a_question_of_one_of_several_processes_has_its_name_in_its_id() {
+        let service = watchable(Limits::default());
+        let mut engine = Engine::new();
+        engine.name_questions(0xa1);
+        handshake(&mut engine, &service, &serde_json::json!({})).unwrap();
+        let (id, line) = engine.ping().unwrap();
+        assert_eq!(id, "00000000000000a1-1".into());
+        assert!(String::from_utf8(line).unwrap().contains(r#""id":"00000000000000a1-1""#));
+        for other in
+            [RequestId::from(1), "00000000000000a2-1".into(), "00000000000000a1-2".into(), "a1-1".into()]
+        {
+            assert!(!engine.asked(&Response::new(Some(other), Ok(RawObject::empty()))));
+        }
+        assert!(engine.asked(&Response::new(Some(id), Ok(RawObject::empty()))));
+        let (id, _) = engine.ping().unwrap();
+        assert!(engine.abandon(&id).is_some() && engine.abandon(&id).is_none());
+    }
+
+    #[test]
     fn pings_that_are_never_answered_are_forgotten() {
         let service = watchable(Limits::default());
         let mut engine = Engine::new();
@@ -503,7 +658,7 @@ mod tests {
             engine.keepalive().unwrap();
         }
         let session = engine.session.as_mut().unwrap();
-        assert_eq!(session.asked.len(), 1, "the question");
+        assert_eq!(session.questions().asked.len(), 1, "the question");
         assert!(session.answered(&Response::new(Some(question), Ok(RawObject::empty()))));
     }
 
@@ -534,10 +689,11 @@ mod tests {
         let mut one_more = Engine::new();
         let error = handshake(&mut one_more, &service, &much).unwrap_err();
         assert!(error.message.contains("try again later"), "{error:?}");
-        assert!(!service.has_room_for(&engines[0].record().unwrap()));
+        let local = service.ledger().account(&Owner::Local);
+        assert!(!service.has_room_for(&engines[0].record().unwrap(), &local));
         handshake(&mut Engine::new(), &service, &serde_json::json!({"x": "y"})).unwrap();
         let written = engines.pop().unwrap().record().unwrap();
-        assert!(service.has_room_for(&written));
+        assert!(service.has_room_for(&written, &local));
         let restored = Engine::restore(&service, &written, 0).unwrap();
         assert!(
             handshake(&mut one_more, &service, &much).is_err(),

@@ -15,13 +15,13 @@ use serde_json::{Value, value::to_raw_value};
 
 use super::{
     Arrival, Body, CacheHint, Call, Listen, Outcome, Performed, Service,
-    budget::{self, Charge},
     listener::{Listener, Wants},
-    print,
+    print, weight,
 };
 use crate::{
     Part, Peer, Revision, Stamp,
     inputs::{Binding, Inputs},
+    ledger::{Account, Charge, Held},
     revision::ReshapeError,
     stamp::Plain,
 };
@@ -134,8 +134,9 @@ pub(super) fn admit(
             service.discover_hint_ref().clone(),
         )),
         method::SUBSCRIPTIONS_LISTEN => {
+            let (principal, account) = (arrival.principal, arrival.account(service));
             let (granted, charge) =
-                granted(service, params, &start.peer, arrival.principal, JsonObject::new())?;
+                granted(service, params, &start.peer, principal, JsonObject::new(), account)?;
             Ok(StatelessAction::Listen(start, granted, charge))
         }
         _ => Ok(StatelessAction::Run(start)),
@@ -151,7 +152,8 @@ pub(super) fn perform(service: &Service, call: &Call, params: &RawObject) -> Res
         }
         method::SUBSCRIPTIONS_LISTEN => {
             let given = call.take_granted();
-            let (granted, charge) = granted(service, params, call.peer(), call.principal(), given)?;
+            let account = call.account(service);
+            let (granted, charge) = granted(service, params, call.peer(), call.principal(), given, account)?;
             let (listener, acknowledgement) = listen(service, call, &granted, charge);
             Ok(Performed::Listen(Listen { call: call.clone(), listener, acknowledgement }))
         }
@@ -166,6 +168,7 @@ fn granted(
     peer: &Peer,
     principal: Option<&str>,
     given: JsonObject,
+    account: Account,
 ) -> Result<(SubscriptionFilter, Charge), RpcError> {
     let wanted: SubscriptionsListenParams = params
         .decode()
@@ -177,12 +180,11 @@ fn granted(
             (_, value) => drop(granted.extra.insert(member, value)),
         }
     }
-    let mut charge = Charge::new(service);
+    let mut charge = Charge::new(account, Held::Session);
     let uris = granted.resource_subscriptions.iter().flatten();
-    let extra = serde_json::to_string(&granted.extra).map_or(0, |text| budget::weight(&text));
-    let bytes = uris.map(|uri| budget::watched(uri)).sum::<usize>().saturating_add(extra);
-    let much = |much: budget::TooMuch| much.error(service, "watch fewer resources with one subscription");
-    charge.set(bytes, service).map_err(much)?;
+    let extra = serde_json::to_string(&granted.extra).map_or(0, |text| weight::weight(&text));
+    let bytes = uris.map(|uri| weight::watched(uri)).sum::<usize>().saturating_add(extra);
+    weight::charge(&mut charge, bytes, service, "watch fewer resources with one subscription")?;
     Ok((granted, charge))
 }
 

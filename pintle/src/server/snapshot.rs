@@ -88,6 +88,9 @@ pub(crate) struct ServerSettings {
     pub(crate) keys: StateKeys,
     /// The guard against the replay of states.
     pub(crate) replay: Arc<dyn ReplayGuard>,
+    /// Whether the guard is that of one process.
+    #[cfg(feature = "http-server")]
+    pub(crate) guards_alone: bool,
     /// The limit of bytes of one result.
     pub(crate) result_bytes: usize,
     pub(crate) message_log: Option<MessageLog>,
@@ -132,6 +135,8 @@ impl Default for ServerSettings {
             uninitialized_session: Timeouts::default().uninitialized_session,
             keys: StateKeys::random(),
             replay: Arc::new(MemoryReplayGuard::new()),
+            #[cfg(feature = "http-server")]
+            guards_alone: true,
             running: 1024,
             result_bytes: 16 << 20,
             message_log: None,

@@ -88,6 +88,10 @@ impl CallDriver {
         sink: CallSink,
     ) -> Self {
         let cx = Cx::new(call, server.clone(), snapshot.clone(), context.clone(), sink);
+        #[cfg(feature = "http-server")]
+        if cx.call().charge().bytes() > 0 && cx.own_sink().is_some() {
+            cx.give_way();
+        }
         let scope = CallScope::of(&cx).enter();
         let span = call_span(&cx);
         let started = {

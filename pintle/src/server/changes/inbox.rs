@@ -22,8 +22,9 @@ struct Inbox {
     also_watched: Vec<Watched>,
     /// Whether nobody reads: then one mark for all resources is enough.
     unread: bool,
-    /// Notifications of extensions.
+    /// Notifications of extensions, and the bytes of their params.
     notices: VecDeque<Arc<Notice>>,
+    notice_bytes: u32,
     /// Whether there will be no more changes.
     closed: bool,
     waker: Option<Waker>,
@@ -41,6 +42,8 @@ pub(crate) struct TakenChanges {
 /// The capacity for notifications of extensions while somebody reads, and while nobody does. The oldest is dropped when it is
 /// full.
 const NOTICES: (usize, usize) = (1024, 32);
+/// The same in bytes of their params. One may be longer.
+const NOTICE_BYTES: (u32, u32) = (1 << 20, 64 << 10);
 
 impl ChangeInbox {
     /// Adds a change, unless it is of a resource that nobody watches.
@@ -82,13 +85,12 @@ impl ChangeInbox {
         }
         if notice.key.is_some() {
             inbox.notices.retain(|other| (&other.method, &other.key) != (&notice.method, &notice.key));
+            inbox.notice_bytes =
+                inbox.notices.iter().fold(0, |bytes, notice| bytes.saturating_add(notice.bytes));
         }
-        let capacity = if inbox.unread { NOTICES.1 } else { NOTICES.0 };
-        if inbox.notices.len() >= capacity {
-            inbox.notices.pop_front();
-            tracing::debug!("a notification of an extension was dropped: its receiver is too slow");
-        }
+        inbox.notice_bytes = inbox.notice_bytes.saturating_add(notice.bytes);
         inbox.notices.push_back(notice.clone());
+        inbox.drop_notices();
         wake(inbox);
     }
 
@@ -128,15 +130,14 @@ impl ChangeInbox {
         inbox.unread = !read;
         if !read {
             inbox.pending.collapse();
-            let spare = inbox.notices.len().saturating_sub(NOTICES.1);
-            inbox.notices.drain(..spare);
+            inbox.drop_notices();
             inbox.notices.shrink_to_fit();
         }
     }
 
     /// Takes the next notification of an extension.
     pub(crate) fn take_notice(&self) -> Option<Arc<Notice>> {
-        self.lock().notices.pop_front()
+        self.lock().pop_notice()
     }
 
     /// Takes the pending changes. The task is woken when there are more.
@@ -156,6 +157,26 @@ impl ChangeInbox {
 
     fn lock(&self) -> MutexGuard<'_, Inbox> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inbox {
+    fn pop_notice(&mut self) -> Option<Arc<Notice>> {
+        let notice = self.notices.pop_front()?;
+        self.notice_bytes = self.notice_bytes.saturating_sub(notice.bytes);
+        Some(notice)
+    }
+
+    /// Drops the oldest notifications that are too many.
+    fn drop_notices(&mut self) {
+        let (count, bytes) = match self.unread {
+            true => (NOTICES.1, NOTICE_BYTES.1),
+            false => (NOTICES.0, NOTICE_BYTES.0),
+        };
+        while self.notices.len() > count || (self.notices.len() > 1 && self.notice_bytes > bytes) {
+            tracing::debug!("a notification of an extension was dropped: its receiver is too slow");
+            self.pop_notice();
+        }
     }
 }
 
@@ -259,6 +280,15 @@ mod tests {
         }
         assert_eq!(inbox.lock().pending.updates(), (0, 0));
         assert_eq!(inbox.lock().notices.len(), NOTICES.1);
+        let long = "x".repeat(1 << 20);
+        for _ in 0..3 {
+            inbox.add_notice(&Arc::new(Notice::new(
+                "x",
+                "notifications/x",
+                serde_json::json!({ "x": long }),
+            )));
+        }
+        assert_eq!(inbox.lock().notices.len(), 1, "the last one, however long");
         inbox.set_read(true);
         let all = taken(&inbox).unwrap();
         assert!(all.has_notices);

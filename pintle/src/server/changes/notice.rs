@@ -21,6 +21,8 @@ pub struct Notice {
     pub(crate) session: Option<NonZeroU64>,
     /// Whether it comes from a provider that is no mounted server, so that its URIs are those of the provider.
     pub(crate) is_provided: bool,
+    /// The size of its params.
+    pub(super) bytes: u32,
     fits: Option<Arc<Fits>>,
     visible: Option<Arc<Visible>>,
 }
@@ -36,8 +38,10 @@ impl Notice {
             other => serde_json::json!({ "value": other }),
         };
         let (member, method) = (member.into(), method.into());
+        let bytes =
+            serde_json::to_vec(&params).map_or(0, |text| u32::try_from(text.len()).unwrap_or(u32::MAX));
         let (key, task, session, is_provided) = (None, None, None, false);
-        Self { member, method, params, key, task, session, is_provided, fits: None, visible: None }
+        Self { member, method, params, key, task, session, is_provided, bytes, fits: None, visible: None }
     }
 
     /// Restricts the notification to listeners that are granted a matching value: what a subscription's filter has as `member`, or what the

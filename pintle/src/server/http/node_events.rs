@@ -4,7 +4,7 @@ use std::sync::{Arc, PoisonError, Weak, atomic::Ordering};
 
 use bytes::Bytes;
 use pintle_proto::server::{Change, Inbound};
-use pintle_types::{Frame, Message, method};
+use pintle_types::{Frame, Message, Notification, RawObject, RequestId, method, schema::CancelledParams};
 use tokio::time::sleep;
 
 use super::{
@@ -154,7 +154,9 @@ impl HttpShared {
             MessageBody::Listen { stream, order } => {
                 let Some(own) = self.settings().nodes.as_ref().map(|nodes| nodes.id()) else { return };
                 match session.set_remote_get_stream(own, node, order, stream) {
-                    RemoteOutcome::Newest(queue) => queue.into_iter().for_each(|line| session.push(line)),
+                    RemoteOutcome::Newest(mut queue) => {
+                        std::iter::from_fn(|| queue.pop()).for_each(|line| session.push(line))
+                    }
                     RemoteOutcome::Older(order) => self.tell_of_get_stream(node, id, order),
                     RemoteOutcome::Ignored => {}
                 }
@@ -211,27 +213,80 @@ impl Session {
     }
 }
 
-impl HttpShared {
-    /// Returns the answers and cancellations among messages, if there are other processes: they may be for a call of theirs.
-    pub(super) fn forwardable(&self, frame: &Frame) -> Vec<Bytes> {
-        if self.settings().nodes.is_none() {
-            return Vec::new();
+/// A message of a client for a call of another process.
+pub(super) struct ForwardedMessage {
+    /// The process that asked. A cancellation is for all that have the session.
+    pub(super) node: Option<NodeId>,
+    pub(super) message: Bytes,
+}
+
+/// The longest id of a request whose cancellation is forwarded.
+const MAX_ID: usize = 1024;
+
+impl ForwardedMessage {
+    /// Returns the message, if it is an answer to a question of another process, or a cancellation.
+    fn of(message: &Message, own: NodeId) -> Option<Self> {
+        match message {
+            Message::Response(response) => {
+                let Some(RequestId::String(id)) = &response.id else { return None };
+                let node = id.split_once('-')?.0.parse().ok().filter(|node| *node != own)?;
+                Some(Self { node: Some(node), message: message.to_vec().into() })
+            }
+            Message::Notification(notification) if notification.method == method::NOTIFICATIONS_CANCELLED => {
+                let params = notification.params.as_ref()?.decode::<CancelledParams>().ok()?;
+                let id = params.request_id.filter(|id| id.to_string().len() <= MAX_ID)?;
+                // Without the reason, which may be long and which nobody reads there.
+                let params = RawObject::from_serialize(&serde_json::json!({ "requestId": id })).ok();
+                let cancelled = Notification::new(notification.method.clone(), params);
+                Some(Self { node: None, message: Message::Notification(cancelled).to_vec().into() })
+            }
+            _ => None,
         }
-        let is_forwardable = |message: &&Message| match message {
-            Message::Response(_) => true,
-            Message::Notification(notification) => notification.method == method::NOTIFICATIONS_CANCELLED,
-            Message::Request(_) => false,
-        };
+    }
+}
+
+impl HttpShared {
+    /// Returns the messages that are for calls of other processes, if there are any.
+    pub(super) fn forwardable(&self, frame: &Frame) -> Vec<ForwardedMessage> {
+        let Some(own) = self.settings().nodes.as_ref().map(|nodes| nodes.id()) else { return Vec::new() };
         match frame {
-            Frame::One(message) => Some(message)
-                .filter(is_forwardable)
-                .map(|message| message.to_vec().into())
-                .into_iter()
-                .collect(),
+            Frame::One(message) => ForwardedMessage::of(message, own).into_iter().collect(),
             Frame::Batch(items) => {
-                let messages = items.iter().filter_map(|item| item.as_ref().ok()).filter(is_forwardable);
-                messages.map(|message| message.to_vec().into()).collect()
+                let messages = items.iter().filter_map(|item| item.as_ref().ok());
+                messages.filter_map(|message| ForwardedMessage::of(message, own)).collect()
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_goes_to_the_process_that_asked_and_no_other_answer_goes_anywhere() {
+        let (own, other) = (NodeId::new(1), NodeId::new(2));
+        let of = |text: String| {
+            let Ok(Frame::One(message)) = Frame::parse(text.as_bytes(), 1) else { panic!("{text}") };
+            ForwardedMessage::of(&message, own)
+        };
+        let answer = |id: String| format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"x":"long"}}}}"#);
+        let forwarded = of(answer(format!("\"{other}-7\""))).unwrap();
+        assert_eq!(forwarded.node, Some(other));
+        assert!(forwarded.message.ends_with(b"}"));
+        for id in
+            ["7".to_owned(), "\"7\"".into(), "\"x-7\"".into(), format!("\"{own}-7\""), format!("\"{other}\"")]
+        {
+            assert!(of(answer(id.clone())).is_none(), "{id}");
+        }
+        let cancel = |id: &str| {
+            let reason = "y".repeat(1 << 20);
+            format!(
+                r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id},"reason":"{reason}"}}}}"#
+            )
+        };
+        let forwarded = of(cancel("9")).unwrap();
+        assert!(forwarded.node.is_none() && forwarded.message.len() < 100, "without the reason");
+        assert!(of(cancel(&format!("\"{}\"", "z".repeat(5000)))).is_none());
     }
 }

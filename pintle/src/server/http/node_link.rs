@@ -10,7 +10,6 @@ use std::{
     time::Duration,
 };
 
-use bytes::Bytes;
 use pintle_proto::server::Change;
 use tokio::{
     runtime::Handle,
@@ -21,6 +20,7 @@ use tokio::{
 
 use super::{
     choice::Choice,
+    node_events::ForwardedMessage,
     session::{
         Session,
         id::SessionId,
@@ -315,11 +315,19 @@ impl HttpShared {
         nodes.send_to(node, encode(&message)).await
     }
 
-    /// Sends answers and cancellations that are not for a call of this process to the others.
-    pub(super) async fn forward(&self, session: SessionId, messages: Vec<Bytes>) -> io::Result<()> {
-        for message in messages {
-            let message = String::from_utf8_lossy(&message).into_owned();
-            self.send_to_others(session, MessageBody::Deliver { message }).await?;
+    /// Sends answers to the process that asked, and cancellations to all others that have the session.
+    pub(super) async fn forward(
+        &self,
+        session: SessionId,
+        messages: Vec<ForwardedMessage>,
+    ) -> io::Result<()> {
+        for ForwardedMessage { node, message } in messages {
+            let body = MessageBody::Deliver { message: String::from_utf8_lossy(&message).into_owned() };
+            match node {
+                // If it is gone, so is the call that asked.
+                Some(node) => drop(self.send_to_node(node, session, body).await?),
+                None => drop(self.send_to_others(session, body).await?),
+            }
         }
         Ok(())
     }

@@ -1,14 +1,17 @@
 use std::{convert::Infallible, future::Future, pin::Pin, sync::Arc};
 
 use http::{HeaderValue, Method, Response, StatusCode, header::ALLOW, request::Parts};
-use pintle_proto::http::{Accepts, Endpoint, EndpointRequest, Head, Refusal, open};
+use pintle_proto::{
+    http::{Accepts, Endpoint, EndpointRequest, Head, Refusal, open},
+    ledger::{Account, Ceiling, Charge, Held, Owner},
+};
 use pintle_types::RpcError;
 
 use super::{
     Body, BodyLimits, Http, ReadBodyError,
     choice::{self, Choice},
     edge::{
-        body::{Budget, read_content},
+        body::{BodyPayer, read_content},
         content::Content,
         response::{bare, closed, refused, store_failed},
     },
@@ -23,7 +26,8 @@ use super::{
 use crate::{
     Ended, Result,
     server::{
-        Authenticated, HttpHead, PeerAddress, Server, call::context::RequestContext, snapshot::Snapshot,
+        Authenticated, HttpHead, PeerAddress, Server, access::peer_address::AddressKey,
+        call::context::RequestContext, snapshot::Snapshot,
     },
 };
 
@@ -193,7 +197,7 @@ impl HttpRequestCx {
                 return Ok(refused(&Refusal::too_large(self.body_limit()), None));
             }
             Source::Read(content) => self.logged(content),
-            Source::Unread(body) => match read_content(body, &self.body_limits(), self.budget()).await {
+            Source::Unread(body) => match read_content(body, &self.body_limits(), Some(&self)).await {
                 Ok(content) => self.logged(content),
                 Err(error) => return Ok(not_read(error)),
             },
@@ -304,8 +308,24 @@ impl HttpRequestCx {
         BodyLimits { limit: self.body_limit(), ..self.settings.body_limits }
     }
 
-    fn budget(&self) -> Option<&Budget> {
-        Some(&self.settings.bodies)
+    /// Returns the account of the client. It is looked up only for what is long, or stays.
+    pub(super) fn account(&self) -> Account {
+        let owner = match &self.principal {
+            Some(name) => Owner::Principal(name.clone()),
+            None => self.address().map_or(Owner::Unknown, AddressKey::owner),
+        };
+        self.snapshot.service.ledger().account(&owner)
+    }
+}
+
+impl BodyPayer for HttpRequestCx {
+    fn charge(&self) -> Charge {
+        Charge::new(self.account(), Held::Body)
+    }
+
+    fn ceiling(&self) -> Ceiling {
+        let ceiling = self.snapshot.service.bounds().ceiling(Held::Body);
+        Ceiling { kind: self.settings.bodies.unwrap_or(ceiling.kind), ..ceiling }
     }
 }
 

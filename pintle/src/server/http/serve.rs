@@ -8,7 +8,7 @@ use tokio::net::{TcpListener, ToSocketAddrs};
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::{Http, HttpServer, HttpServing, RequestBody, ShutdownSignal};
+use super::{Http, HttpServer, HttpServing, RequestBody, ShutdownSignal, choice::Choice};
 use crate::{Result, error::BoxError, server::Server};
 
 /// The path that [`Server::serve_http`] serves.
@@ -125,6 +125,13 @@ fn warn_of_settings(http: &Http, address: SocketAddr) {
             %address,
             "states are sealed with a key that only this process has; give all processes the same `Server::state_keys`"
         );
+    } else if let Choice::One(server) = &http.settings().choice
+        && server.snapshot().settings.guards_alone
+    {
+        tracing::warn!(
+            %address,
+            "a state is accepted once by each process that has these `Server::state_keys`; if there are several, share a guard with `Http::shared` or `Server::replay_guard`, and a `NonceStore` for DPoP proofs"
+        );
     }
 }
 
@@ -138,7 +145,7 @@ mod tests {
     use pintle_proto::http::Guard;
 
     use super::*;
-    use crate::server::StateKeys;
+    use crate::server::{MemoryReplayGuard, StateKeys};
 
     #[derive(Clone, Default)]
     struct Printed(Arc<Mutex<Vec<u8>>>);
@@ -166,7 +173,8 @@ mod tests {
 
     #[test]
     fn a_server_that_others_can_reach_warns_of_the_settings_of_a_local_one() {
-        let server = || crate::Server::new("s", "1").state_keys(StateKeys::from([7; 32]));
+        let keys = || crate::Server::new("s", "1").state_keys(StateKeys::from([7; 32]));
+        let server = || keys().replay_guard(MemoryReplayGuard::new());
         let local = server().http().unwrap();
         let warned = warnings(&local, "0.0.0.0:8000");
         assert!(warned.contains("WARN") && warned.contains("other than `localhost` are refused"), "{warned}");
@@ -177,5 +185,9 @@ mod tests {
             warnings(&server().http().unwrap().guard(Guard::hosts(["notes.test"])), "0.0.0.0:8000"),
             ""
         );
+        // The keys are shared, the guard is not.
+        let alone = keys().http().unwrap().guard(Guard::hosts(["notes.test"]));
+        assert!(warnings(&alone, "0.0.0.0:8000").contains("accepted once by each process"));
+        assert_eq!(warnings(&alone, "127.0.0.1:8000"), "");
     }
 }

@@ -6,7 +6,6 @@ use pintle_proto::http::Guard;
 use super::{
     BodyLimits, Http,
     choice::Choice,
-    edge::body::Budget,
     origin::TrustedProxies,
     session::{
         log::{EventLog, MemoryLog},
@@ -40,8 +39,8 @@ pub(super) struct HttpSettings {
     pub(super) sessionless: bool,
     /// The interval of keep-alive comments, and the time after which a silent call becomes a stream.
     pub(super) keep_alive: Duration,
-    /// The memory for bodies that are being read.
-    pub(super) bodies: Arc<Budget>,
+    /// The limit of memory for bodies that are being read, if it was set.
+    pub(super) bodies: Option<usize>,
     /// The time after which a client reconnects to a stream.
     pub(super) retry: Duration,
     /// The time after which an idle session ends.
@@ -83,7 +82,7 @@ impl HttpSettings {
             sessions: true,
             sessionless: false,
             keep_alive: Duration::from_secs(15),
-            bodies: Arc::new(Budget::new(256 << 20)),
+            bodies: None,
             retry: Duration::from_secs(1),
             idle_session: snapshot.settings.idle_session,
             keepalive: snapshot.settings.keepalive,
@@ -163,10 +162,11 @@ impl Http {
     }
 
     /// Sets the limit of memory for the bodies that are being read, of all requests together. Requests above it are refused
-    /// with a retry time. The default is 256 MiB. A body that arrives in one piece is not counted.
+    /// with a retry time. The default is half of [`Limits::held_bytes`](pintle_proto::Limits), 256 MiB. The first 4 KiB of each
+    /// are not counted, nor is a body that arrives in one piece. One client has a quarter of it at most (`docs/limits.md`).
     #[must_use]
     pub fn max_bytes_in_transit(self, bytes: usize) -> Self {
-        self.set(|settings| settings.bodies = Arc::new(Budget::new(bytes)))
+        self.set(|settings| settings.bodies = Some(bytes))
     }
 
     /// Sets the limit of open subscriptions of all anonymous callers together. The default is 16,384. Those of one connection,
@@ -187,9 +187,10 @@ impl Http {
     /// Sets the limit of sessions. The default is 100,000. The lifetime of an idle session is one of the server's
     /// [timeouts](Server::timeouts).
     ///
-    /// At the limit, a new session replaces the oldest one whose client has sent nothing since its handshake, or else an unused
-    /// one of the same [principal](Self::max_sessions_per_principal) or [address](Self::max_sessions_per_address). If there is
-    /// neither, it is refused with a retry time, so that no client can evict the sessions that others use.
+    /// At the limit, a new session replaces one of the [principal](Self::max_sessions_per_principal) or network that has most: the
+    /// oldest one whose client has sent nothing since its handshake, or else the least recently used. If the newcomer itself has
+    /// most, it replaces an unused one of its own, or is refused with a retry time. Clients without a principal have three quarters
+    /// of all sessions at most, and do not replace those of principals.
     #[must_use]
     pub fn max_sessions(self, limit: usize) -> Self {
         self.set(|settings| settings.quota.total = limit)
@@ -203,7 +204,8 @@ impl Http {
     }
 
     /// Sets the limit of sessions per address, for sessions without a principal. The default is 10,000. At the limit, a new
-    /// session replaces the least recently used one; if all are in use, it is refused with 429.
+    /// session replaces one that was not initialized, or else the least recently used one; if all are in use, it is refused with 429.
+    /// An IPv4 network of 24 bits, or an IPv6 network of 48 bits, has twice as many.
     ///
     /// All addresses of an IPv6 network of 64 bits count as one. Behind a proxy, set its addresses with
     /// [`trusted_proxies`](Self::trusted_proxies), or all its clients count as one address. If the service is mounted in a

@@ -5,10 +5,7 @@ use std::{
 
 use super::{
     node_link::NodeLink,
-    session::{
-        Session, detached::DetachedCalls, nodes::message::MessageBody,
-        notification_permit::NotificationHandlers, table::SessionTable,
-    },
+    session::{Session, detached::DetachedCalls, nodes::message::MessageBody, table::SessionTable},
     settings::HttpSettings,
     stateless::listen::OpenSubscriptions,
 };
@@ -27,7 +24,6 @@ pub(super) struct HttpShared {
     pub(super) calls: Arc<CallRegistry>,
     /// The calls whose clients have disconnected.
     pub(super) detached: DetachedCalls,
-    pub(super) notification_handlers: NotificationHandlers,
     /// The other processes.
     pub(super) link: NodeLink,
 }
@@ -41,7 +37,6 @@ impl HttpShared {
             sessions: SessionTable::new(),
             calls: Arc::default(),
             detached: DetachedCalls::default(),
-            notification_handlers: NotificationHandlers::default(),
             link: NodeLink::default(),
         }
     }

@@ -19,7 +19,7 @@ use std::{
 
 use bytes::Bytes;
 use pintle_proto::{
-    RETRY_AFTER_MS,
+    ledger::Owner,
     server::{Arrival, Call, Engine, Inbound, Outcome, Ticket},
 };
 use pintle_types::{Frame, Message, Response, RpcError};
@@ -41,6 +41,7 @@ use crate::{
     Ended, Result,
     server::{
         Caller, Server,
+        access::peer_address::AddressKey,
         call::{
             batch,
             context::RequestContext,
@@ -79,9 +80,8 @@ pub(crate) struct StreamConnection {
     running: HashMap<Ticket, RunningCall>,
     /// The call that is polled for the first time.
     starting: Option<Ticket>,
-    /// Calls that the concurrency limit holds back, and the bytes of their parameters.
+    /// Calls that the concurrency limit holds back.
     queue: WaitQueue<Call>,
-    queued_bytes: usize,
     questions: OpenQuestions,
     /// Answers to questions of calls that wait for the concurrency limit again.
     answers: Answers,
@@ -133,8 +133,6 @@ const GROUP: usize = 64 << 10;
 const BACKLOG: usize = 16 << 20;
 /// The size that a message is counted with in the backlog besides its bytes: an error response to it.
 const OVERHEAD: usize = 512;
-/// The limit of bytes of queued calls. Further calls are refused.
-const QUEUED: usize = 64 << 20;
 /// The limit of notifications that wait for their handlers. Above it reading stops.
 const NOTICES: usize = 1024;
 /// The number of messages that are handled before other work of the connection, and of such rounds before other tasks run.
@@ -159,7 +157,6 @@ impl StreamConnection {
             running: HashMap::new(),
             starting: None,
             queue: WaitQueue::default(),
-            queued_bytes: 0,
             questions: OpenQuestions::default(),
             answers: Answers::default(),
             notices: Notices::default(),
@@ -187,6 +184,15 @@ impl StreamConnection {
         self.principal = caller.name().map(Into::into);
         caller.name().into_iter().for_each(|principal| self.live.0.set_principal(principal));
         self.context = Arc::new(RequestContext::new(caller.extensions.clone()));
+        let address = self.context.address().map(|peer| AddressKey::of(peer.0.ip()));
+        let owner = match &self.principal {
+            Some(name) => Some(Owner::Principal(name.as_ref().into())),
+            None => address.map(AddressKey::owner),
+        };
+        if let Some(owner) = owner {
+            let account = self.server.snapshot().service.ledger().account(&owner);
+            self.engine = std::mem::take(&mut self.engine).charged_to(account);
+        }
         self.live.0.set_transport(self.context.transport());
         let visit = Visit::begin(self.server.clone(), caller, self.live.0.facts().number);
         self.refused = visit.refused().cloned().map(Box::new);
@@ -366,7 +372,6 @@ impl StreamConnection {
         let mut begun = 0;
         while begun < TURN && !self.is_full() && self.active() < snapshot.settings.running {
             let Some(call) = self.queue.pop() else { break };
-            self.queued_bytes -= size(&call);
             self.begin(&snapshot, call, cx);
             begun += 1;
         }
@@ -504,12 +509,7 @@ impl StreamConnection {
         if at_once {
             return self.begin(snapshot, call, cx);
         }
-        if self.queued_bytes < QUEUED {
-            self.queued_bytes += size(&call);
-            return self.queue.push(call.ticket(), call);
-        }
-        let message = format!("requests of more than {QUEUED} bytes wait: send more when some are answered");
-        self.finish(snapshot, &call, Outcome::Failed(RpcError::overloaded(message, RETRY_AFTER_MS)));
+        self.queue.push(call.ticket(), call);
     }
 
     /// Runs a call. It is polled once here; only a call that has to wait becomes a task.
@@ -559,7 +559,7 @@ impl StreamConnection {
                 task.abort();
                 Some(call)
             }
-            None => self.queue.remove(ticket).inspect(|call| self.queued_bytes -= size(call)),
+            None => self.queue.remove(ticket),
         };
         let Some(call) = ended else { return };
         let line = self.engine.cancelled(&call);
@@ -580,9 +580,4 @@ impl Future for StreamConnection {
         }
         polled
     }
-}
-
-/// Returns the bytes that a queued call holds.
-fn size(call: &Call) -> usize {
-    call.params().as_str().len()
 }

@@ -33,6 +33,7 @@ fn the_defaults_are_those_of_the_page() {
         ("watched", count(limits.watched)),
         ("session_bytes", bytes(limits.session_bytes)),
         ("sessions_bytes", bytes(limits.sessions_bytes)),
+        ("held_bytes", bytes(limits.held_bytes)),
         ("rounds", limits.rounds.to_string()),
         ("questions", count(limits.questions)),
         ("state_bytes", bytes(limits.state_bytes)),

@@ -224,20 +224,31 @@ impl http_body::Body for Unfinished {
 
 #[tokio::test]
 async fn bodies_that_are_still_coming_share_a_budget() {
-    let http = waiting().http().unwrap().max_bytes_in_transit(100);
+    let http = waiting().http().unwrap().max_bytes_in_transit(100_000);
     let wire = Wire::new(&http);
-    let send = |http: &Http, bytes: usize| {
+    let send_from = |address: Option<u8>, bytes: usize| {
         let request = wire.request("POST", "/mcp", "");
+        let request = address.into_iter().fold(request, from);
         http.clone().call(request.map(|_| Unfinished([vec![b' '; bytes].into()].into())))
     };
-    let mut first = send(&http, 80);
+    let send = |bytes| send_from(None, bytes);
+    let mut first = send(60_000);
     assert!(pending(&mut first).await);
-    assert_overloaded(Answer::new(send(&http, 80).await.unwrap()), 503).await;
-    let mut third = send(&http, 20);
+    assert_overloaded(Answer::new(send(60_000).await.unwrap()), 503).await;
+    let mut third = send(20_000);
     assert!(pending(&mut third).await, "there is room for it");
     drop((first, third));
-    let mut again = send(&http, 100);
-    assert!(pending(&mut again).await, "what was given up is free");
+    let mut again = send(79_000);
+    assert!(pending(&mut again).await, "what was given up is free, but for the last quarter");
+    let mut small = send(4_000);
+    assert!(pending(&mut small).await, "what is short is not counted");
+    drop(again);
+    // One address has a quarter.
+    let mut mine = send_from(Some(1), 20_000);
+    assert!(pending(&mut mine).await);
+    assert_overloaded(Answer::new(send_from(Some(1), 20_000).await.unwrap()), 429).await;
+    let mut other = send_from(Some(2), 20_000);
+    assert!(pending(&mut other).await);
     // What comes at once is not counted.
     let ping = wire.modern(1, "tools/list", json!({}), json!({})).await;
     assert_eq!(ping.status, 200);
@@ -245,6 +256,52 @@ async fn bodies_that_are_still_coming_share_a_budget() {
 
 async fn pending<F: Future + Unpin>(future: &mut F) -> bool {
     poll_fn(|cx| Poll::Ready(Pin::new(&mut *future).poll(cx).is_pending())).await
+}
+
+/// A call with long arguments that never ends, from this address.
+fn long_call(http: &Http, address: u8) -> Pin<Box<dyn Future<Output = Answer>>> {
+    let peer = SocketAddr::from(([10, 0, address, 1], 1));
+    let wire = Wire { peer: Some(peer), ..Wire::new(http) };
+    let params = json!({"name": "wait", "arguments": {"x": "y".repeat(60_000)}});
+    Box::pin(async move { wire.modern(1, "tools/call", params, json!({})).await })
+}
+
+#[tokio::test]
+async fn calls_that_run_are_bounded_in_bytes_and_who_holds_most_gives_way() {
+    let server = Server::new("s", "1")
+        .tool(tool("wait", std::future::pending::<String>))
+        .limits(limits(|limits| limits.held_bytes = 1 << 20));
+    let http = server.http().unwrap();
+    let mut running = Vec::new();
+    for address in 1..=3 {
+        for _ in 0..4 {
+            let mut call = long_call(&http, address);
+            assert!(pending(&mut call).await, "{address}");
+            running.push(call);
+        }
+        let mut refused = long_call(&http, address).await;
+        let said = refused.json().await;
+        assert_eq!(said["error"]["code"], OVERLOADED, "{said}");
+        assert!(said["error"]["message"].as_str().unwrap().contains("wait for answers"), "{said}");
+    }
+    // All without a principal have three quarters, and these three have them.
+    let mut calls = Vec::new();
+    for address in 4..=6 {
+        let mut call = long_call(&http, address);
+        assert!(pending(&mut call).await, "{address}");
+        calls.push(call);
+    }
+    let mut ended = Vec::new();
+    for call in &mut running {
+        if let Poll::Ready(mut answer) = poll_fn(|cx| Poll::Ready(call.as_mut().poll(cx))).await {
+            ended.push(answer.json().await["error"]["message"].clone());
+        }
+    }
+    assert!(!ended.is_empty() && ended.len() <= 3, "{ended:?}");
+    assert!(ended.iter().all(|why| why.as_str().unwrap().contains("holds most")), "{ended:?}");
+    for call in &mut calls {
+        assert!(pending(call).await);
+    }
 }
 
 fn small(bytes: usize) -> Server {

@@ -160,23 +160,31 @@ async fn answer(client: &Wire, http: &Http, question: &Value, text: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_nobody_passes_on_ends_the_call_that_waits_for_it() {
-    let go = Arc::new(Semaphore::new(0));
-    let (silent, a, b) = fleet(&go);
-    let (client, session) = opened(&a).await;
-    let params = json!({"name": "ask", "_meta": {"progressToken": "p"}});
-    let mut call = client.call(7, "tools/call", params).await;
-    assert_eq!(next(&mut call).await["params"]["progress"], 1.0);
-    // The process has found out, and the others have not heard of it yet.
-    silent.is_taken_for_gone(&session).await;
-    assert!(timeout(Duration::from_secs(1), call.message()).await.is_err());
-    go.add_permits(1);
-    let question = next(&mut call).await;
-    answer(&client, &b, &question, "because").await;
-    silent.0.joins.add_permits(1000);
-    let ended = next(&mut call).await;
-    let reason = ended["error"]["message"].as_str().unwrap_or_default();
-    assert!(reason.starts_with("the answer may have been lost"), "{ended}");
+async fn an_answer_reaches_a_process_that_was_taken_for_gone_and_a_lost_one_ends_the_call() {
+    for is_sent in [true, false] {
+        let go = Arc::new(Semaphore::new(0));
+        let (silent, a, b) = fleet(&go);
+        let (client, session) = opened(&a).await;
+        let params = json!({"name": "ask", "_meta": {"progressToken": "p"}});
+        let mut call = client.call(7, "tools/call", params).await;
+        assert_eq!(next(&mut call).await["params"]["progress"], 1.0);
+        // The process has found out, and the others have not heard of it yet.
+        silent.is_taken_for_gone(&session).await;
+        assert!(timeout(Duration::from_secs(1), call.message()).await.is_err());
+        go.add_permits(1);
+        let question = next(&mut call).await;
+        if is_sent {
+            // The question says who asked.
+            answer(&client, &b, &question, "because").await;
+            let ended = next(&mut call).await;
+            assert_eq!(ended["result"]["content"][0]["text"], "because", "{ended}");
+            continue;
+        }
+        silent.0.joins.add_permits(1000);
+        let ended = next(&mut call).await;
+        let reason = ended["error"]["message"].as_str().unwrap_or_default();
+        assert!(reason.starts_with("the answer may have been lost"), "{ended}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

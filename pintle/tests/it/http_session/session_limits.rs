@@ -12,6 +12,7 @@ use std::{
 use http::Request;
 use pintle::{
     Server, Timeouts,
+    proto::Limits,
     server::tool,
     server::{PeerAddress, http::Http},
 };
@@ -70,25 +71,28 @@ async fn handshakes_that_lead_nowhere_lock_nobody_out() {
         let (answer, session) = handshake(&wire, &format!("198.51.100.{n}:1")).await;
         assert_eq!((answer.status.as_u16(), session.is_some()), (200, true));
     }
-    assert_eq!(http.sessions(), 8);
+    assert_eq!(http.sessions(), 6, "the last quarter is for principals");
     let other = opened(&wire, "192.0.2.2:1").await;
     assert!(is_there(&other).await);
     assert!(is_there(&mine).await);
 }
 
 #[tokio::test]
-async fn sessions_that_others_use_are_not_thrown_out() {
+async fn who_has_most_sessions_gives_way_and_nobody_else() {
     let http = principals(server().http().unwrap().max_sessions(4));
     let wire = Wire::new(&http);
     let ann = opened(&wire.with("user", "ann"), "192.0.2.1:1").await;
     let bob = opened(&wire.with("user", "bob"), "192.0.2.1:1").await;
     let first = opened(&wire.with("user", "eve"), "192.0.2.1:1").await;
     let second = opened(&wire.with("user", "eve"), "192.0.2.1:1").await;
-    // Room is made among the sessions of the one who wants more.
+    // Room is made among the sessions of the one who wants more, or who has most.
     opened(&wire.with("user", "eve"), "192.0.2.1:1").await;
     assert!(!is_there(&first).await);
     assert!(is_there(&second).await);
-    let (mut refused, none) = handshake(&wire.with("user", "joe"), "192.0.2.1:1").await;
+    opened(&wire.with("user", "joe"), "192.0.2.1:1").await;
+    assert_eq!(http.sessions(), 4);
+    // Now each has one.
+    let (mut refused, none) = handshake(&wire.with("user", "zoe"), "192.0.2.1:1").await;
     assert!(none.is_none());
     assert_eq!(refused.status, 503);
     assert!(refused.headers["retry-after"].to_str().unwrap().parse::<u64>().unwrap() > 0);
@@ -96,6 +100,30 @@ async fn sessions_that_others_use_are_not_thrown_out() {
     assert_eq!(error["id"], 7);
     assert!(error["error"]["data"]["retryAfterMs"].as_u64().unwrap() > 0, "{error}");
     assert!(is_there(&ann).await && is_there(&bob).await);
+}
+
+#[tokio::test]
+async fn finished_handshakes_of_ten_addresses_shut_nobody_out() {
+    let http = principals(server().http().unwrap().max_sessions(100).max_sessions_per_address(10));
+    let wire = Wire::new(&http);
+    let mine = opened(&wire, "192.0.2.1:1").await;
+    let mut streams = Vec::new();
+    for n in 0..100 {
+        let Some(session) = handshake(&wire, &format!("198.51.{}.1:1", n % 10)).await.1 else { continue };
+        // They are in use for ever.
+        streams.push(session.get().await);
+    }
+    assert_eq!(http.sessions(), 75, "the last quarter is for principals");
+    let mut others = Vec::new();
+    for n in 0..6 {
+        others.push(opened(&wire, &format!("203.0.113.{n}:1")).await);
+    }
+    for other in &others {
+        assert!(is_there(other).await);
+    }
+    let ann = opened(&wire.with("user", "ann"), "198.51.1.1:1").await.with("user", "ann");
+    assert!(is_there(&ann).await && is_there(&mine).await);
+    assert!(http.sessions() <= 76);
 }
 
 #[tokio::test]
@@ -216,7 +244,9 @@ async fn a_session_whose_client_never_came_back_is_forgotten_soon() {
 #[tokio::test(start_paused = true)]
 async fn one_client_does_not_use_up_the_notification_handlers_of_others() {
     let running = Arc::new(AtomicUsize::new(0));
-    let server = server().on_notification("notifications/wait", {
+    let mut limits = Limits::default();
+    limits.held_bytes = 128 << 20;
+    let server = server().limits(limits).on_notification("notifications/wait", {
         let running = running.clone();
         move |_, _| {
             running.fetch_add(1, Ordering::SeqCst);
@@ -247,6 +277,14 @@ async fn one_client_does_not_use_up_the_notification_handlers_of_others() {
     let _ = tokio::time::timeout(Duration::from_millis(1), session.post(wait.clone())).await;
     assert_eq!(count().await, many + 1);
     let session = opened(&wire.with("user", "bob"), "192.0.2.1:1").await.with("user", "bob");
-    let _ = tokio::time::timeout(Duration::from_millis(1), session.post(wait)).await;
+    let _ = tokio::time::timeout(Duration::from_millis(1), session.post(wait.clone())).await;
     assert_eq!(count().await, many + 2);
+    // The bytes of their params count too.
+    let session = opened(&wire.with("user", "joe"), "192.0.2.1:1").await.with("user", "joe");
+    let mut long = wait;
+    long["params"] = json!({"x": "y".repeat(1 << 20)});
+    for _ in 0..8 {
+        let _ = tokio::time::timeout(Duration::from_millis(1), session.post(long.clone())).await;
+    }
+    assert_eq!(count().await, many + 2 + 3);
 }

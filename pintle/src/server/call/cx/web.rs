@@ -1,5 +1,8 @@
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
+#[cfg(feature = "http-server")]
+use pintle_types::RpcError;
+
 use super::Cx;
 #[cfg(feature = "http-server")]
 use crate::server::call::{
@@ -10,6 +13,10 @@ use crate::{
     server::{HttpHead, TlsFacts},
     transport::TransportKind,
 };
+
+/// The reason why a call ends whose client holds most.
+#[cfg(feature = "http-server")]
+const GAVE_WAY: &str = "the call was ended: the server needs the memory of its arguments for others, and this client holds most: send less at once";
 
 /// For the transport of a call.
 impl Cx {
@@ -68,6 +75,18 @@ impl Cx {
             sink.send(CallEvent::HangUp(u64::try_from(retry.as_millis()).unwrap_or(u64::MAX))).await;
         }
         let _ = retry;
+    }
+
+    /// Has the call end if others need the room that its params are charged for.
+    #[cfg(feature = "http-server")]
+    pub(crate) fn give_way(&self) {
+        let state = Arc::downgrade(&self.0);
+        self.call().charge().on_give_way(move || {
+            if let Some(CallSink::Own(sink)) = state.upgrade().as_deref().map(|state| &state.sink) {
+                // Not overload: the call ran, and may have had effects.
+                sink.fail(RpcError::internal(GAVE_WAY));
+            }
+        });
     }
 
     /// Returns the sink of a call that has its own.

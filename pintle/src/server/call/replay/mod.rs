@@ -128,7 +128,13 @@ impl Server {
     /// Sets the guard against the replay of call states. The default is a [`MemoryReplayGuard`], which covers this process.
     #[must_use]
     pub fn replay_guard(self, guard: impl ReplayGuard) -> Self {
-        self.setting(|settings| settings.replay = Arc::new(guard))
+        self.setting(|settings| {
+            settings.replay = Arc::new(guard);
+            #[cfg(feature = "http-server")]
+            {
+                settings.guards_alone = false;
+            }
+        })
     }
 }
 

@@ -1,7 +1,6 @@
 use std::{
     future::{Future, poll_fn},
     pin::{Pin, pin},
-    sync::atomic::{AtomicUsize, Ordering},
     task::{Context, Poll, ready},
     time::Duration,
 };
@@ -9,7 +8,10 @@ use std::{
 use bytes::{Buf as _, Bytes};
 use http::StatusCode;
 use http_body::Body;
-use pintle_proto::http::Refusal;
+use pintle_proto::{
+    http::Refusal,
+    ledger::{Ceiling, Charge, FREE, Full},
+};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::{
@@ -89,17 +91,17 @@ pub enum ReadBodyError {
 /// # }
 /// ```
 pub async fn read_body<B: Body>(body: B, limits: &BodyLimits) -> Result<Bytes, ReadBodyError> {
-    read_content(body, limits, None).await.map(Content::into_bytes)
+    read_content(body, limits, None::<&std::convert::Infallible>).await.map(Content::into_bytes)
 }
 
 /// Reads a request's whole body like [`read_body`], as text where it is known to be UTF-8. A body that is still incomplete
-/// takes its size from the budget.
+/// is charged to the client as it arrives.
 pub(in crate::server::http) async fn read_content<B: Body>(
     body: B,
     limits: &BodyLimits,
-    budget: Option<&Budget>,
+    payer: Option<&impl BodyPayer>,
 ) -> Result<Content, ReadBodyError> {
-    let mut share = BudgetShare { budget, bytes: 0 };
+    let mut charge = BodyCharge { payer, charge: None };
     let mut body = pin!(body);
     let limit = limits.limit;
     let too_large = || ReadBodyError::Refused(Refusal::too_large(limit));
@@ -123,56 +125,51 @@ pub(in crate::server::http) async fn read_content<B: Body>(
             return Err(too_large());
         }
         buffer.add(data, body.size_hint().lower());
-        // A body whose length is known ends here, and takes nothing from the budget.
+        // A body whose length is known ends here, and is not charged.
         if body.is_end_stream() {
             return Ok(buffer.finish());
         }
-        share.grow(buffer.len())?;
+        charge.grow(buffer.len())?;
     }
 }
 
-/// The limit on the bytes of incomplete bodies of all requests.
-#[derive(Debug)]
-pub(in crate::server::http) struct Budget {
-    left: AtomicUsize,
-    limit: usize,
+/// The client that sends a body.
+pub(in crate::server::http) trait BodyPayer {
+    /// Returns an empty charge of the client.
+    fn charge(&self) -> Charge;
+
+    /// Returns the limits of incomplete bodies.
+    fn ceiling(&self) -> Ceiling;
 }
 
-impl Budget {
-    pub(in crate::server::http) fn new(bytes: usize) -> Self {
-        Self { left: AtomicUsize::new(bytes), limit: bytes }
-    }
+/// What an incomplete body is charged for.
+struct BodyCharge<'a, P> {
+    payer: Option<&'a P>,
+    charge: Option<Charge>,
 }
 
-/// The part of the budget that an incomplete body takes, returned when this is dropped.
-struct BudgetShare<'a> {
-    budget: Option<&'a Budget>,
-    bytes: usize,
-}
-
-impl BudgetShare<'_> {
+impl<P: BodyPayer> BodyCharge<'_, P> {
     fn grow(&mut self, bytes: usize) -> Result<(), ReadBodyError> {
-        let Some(budget) = self.budget else { return Ok(()) };
-        let more = bytes.saturating_sub(self.bytes);
-        let taken =
-            budget.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(more));
-        if taken.is_err() {
-            let message = format!(
-                "{} bytes of request bodies are being received already; try again later",
-                budget.limit
-            );
-            return Err(ReadBodyError::Refused(overloaded(StatusCode::SERVICE_UNAVAILABLE, message)));
-        }
-        self.bytes = bytes;
-        Ok(())
+        let Some(payer) = self.payer.filter(|_| bytes > FREE) else { return Ok(()) };
+        let charge = self.charge.get_or_insert_with(|| payer.charge());
+        charge.set(bytes, payer.ceiling()).map_err(|full| {
+            let status = match full {
+                Full::Owner => StatusCode::TOO_MANY_REQUESTS,
+                Full::Network | Full::All => StatusCode::SERVICE_UNAVAILABLE,
+            };
+            ReadBodyError::Refused(overloaded(status, full.to_string()))
+        })
     }
 }
 
-impl Drop for BudgetShare<'_> {
-    fn drop(&mut self) {
-        if let Some(budget) = self.budget {
-            budget.left.fetch_add(self.bytes, Ordering::Relaxed);
-        }
+/// Nobody: the body is not charged.
+impl BodyPayer for std::convert::Infallible {
+    fn charge(&self) -> Charge {
+        match *self {}
+    }
+
+    fn ceiling(&self) -> Ceiling {
+        match *self {}
     }
 }
 

@@ -126,7 +126,9 @@ impl Channel {
     pub(in crate::server::http) async fn begin(self: &Arc<Self>, opening: Bytes) -> ChannelReader {
         let mut reader = self.attach();
         if self.resumable {
-            match self.shared.settings().log.open(&self.session.id.to_string(), self.number, opening).await {
+            let (settings, id) = (self.shared.settings(), self.session.id.to_string());
+            settings.log.set_owner(&id, &format!("{:?}", self.session.owner().network()));
+            match settings.log.open(&id, self.number, opening).await {
                 Ok(()) if self.polled => {
                     let retry = u64::try_from(self.shared.settings().retry.as_millis()).unwrap_or(u64::MAX);
                     let id = EventId::start(self.number).to_string();

@@ -6,6 +6,7 @@ use http::{HeaderName, HeaderValue, Response, StatusCode};
 use pintle_proto::{
     Peer,
     http::{Accepts, MCP_SESSION_ID, Refusal, session_status},
+    ledger::{FREE, Held},
     server::{Call, Engine, Inbound, Outcome, Performed, Service},
 };
 use pintle_types::{Frame, Message, Notification, RawObject, RequestId, Response as Answer, RpcError};
@@ -17,7 +18,6 @@ use super::{
     exchange::{Exchange, Inline},
     id::SessionId,
     nodes::message::MessageBody,
-    notification_permit::NotificationPermit,
     record::NO_SUBSCRIPTIONS,
     registry::Refused,
     store::Sessions,
@@ -110,6 +110,7 @@ impl HttpRequestCx {
             let error = RpcError::internal("no session can be opened: the system has no random numbers");
             Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error)
         })?;
+        let engine = engine.charged_to(self.account());
         let session = Session::new(id, self.principal.clone(), self.server.clone(), engine);
         Ok(session.of(&self.http.0).at(self.address()))
     }
@@ -124,6 +125,7 @@ impl HttpRequestCx {
     /// Registers a session, and stores it if there is a store.
     pub(in crate::server::http) async fn keep(&self, session: Session) -> Result<Arc<Session>, Refusal> {
         let shared = &self.http.0;
+        session.name_questions(shared);
         let session = Arc::new(session);
         if let Some((store, stored)) = shared.settings().store.as_ref().zip(session.stored()) {
             // The next request extends its lifetime.
@@ -194,11 +196,11 @@ pub(in crate::server::http) async fn admit_stored(
         return Admitted::Answered(*response);
     }
     let cancelled = cancellations(&snapshot, &frame);
-    let forwardable = cx.http.0.forwardable(&frame);
+    let forwarded = cx.http.0.forwardable(&frame);
     let (inbound, change) = session.receive_recorded(&snapshot.service, frame);
-    if !forwardable.is_empty()
+    if !forwarded.is_empty()
         && is_for_others(&inbound)
-        && let Err(error) = cx.http.0.forward(session.id, forwardable).await
+        && let Err(error) = cx.http.0.forward(session.id, forwarded).await
     {
         return Admitted::Answered(refused(&store_failed(&error), None));
     }
@@ -394,32 +396,37 @@ fn notify(
     if snapshot.layered.is_some() {
         let principal = session.principal.as_deref();
         let call = Call::of_notification(&snapshot.service, notification, peer, principal);
-        let method = call.method().to_owned();
+        let (method, bytes) = (call.method().to_owned(), call.params().as_str().len());
         let cx =
             deferred::notification_cx(&session.server, &snapshot, context, call, exchange.session().sink());
-        return spawn_notification(exchange, &method, dispatch::notify(cx));
+        return spawn_notification(exchange, &method, bytes, dispatch::notify(cx));
     }
     let Some(handler) = session.server.notification_handler(&notification.method) else { return };
     let method = notification.method.clone();
+    let bytes = notification.params.as_ref().map_or(0, |params| params.as_str().len());
     let live = exchange.session().sink().session().cloned().map(SessionHandle::new);
-    spawn_notification(exchange, &method, async move { handler(notification, peer, live).await });
+    spawn_notification(exchange, &method, bytes, async move { handler(notification, peer, live).await });
 }
+
+/// The bytes that a notification is charged for besides its params, so that their number is bounded too.
+const HANDLER: usize = FREE + (16 << 10);
 
 /// Runs the handler of a notification, or its layers.
 fn spawn_notification(
     exchange: &mut Exchange,
     method: &str,
+    bytes: usize,
     handling: impl Future<Output = ()> + Send + 'static,
 ) {
-    let Some(permit) = NotificationPermit::take(&exchange.shared.notification_handlers, exchange.session())
-    else {
-        tracing::warn!(method, "a notification was dropped: too many of its client are being handled");
-        return;
+    let ceiling = exchange.snapshot.service.bounds().ceiling(Held::Notification);
+    let charge = match exchange.session().account().charge(Held::Notification, HANDLER + bytes, ceiling) {
+        Ok(charge) => charge,
+        Err(full) => return tracing::warn!(method, reason = %full, "a notification was dropped"),
     };
     // The client may have disconnected, so the limit is that of a detached call.
     let limit = exchange.shared.settings().detached_call.min(MAX_DURATION);
     exchange.wait_for(crate::runtime::spawn(async move {
-        let _permit = permit;
+        let _charge = charge;
         if timeout(limit, handling).await.is_err() {
             tracing::warn!("a notification's handler took longer than {limit:?} and was ended");
         }

@@ -20,11 +20,11 @@ use crate::server::{
 /// The limit of detached calls of one session.
 const SESSION_CALLS: usize = 128;
 
-/// The limits of detached calls, and of the bytes of their requests: of one owner, of all owners without a principal, and of all.
-/// The first call of an owner may have more bytes.
-const OWNER: Usage = Usage { calls: 1024, bytes: 32 << 20 };
-const ANONYMOUS: Usage = Usage { calls: 4096, bytes: 128 << 20 };
-const TOTAL: Usage = Usage { calls: 8192, bytes: 256 << 20 };
+/// The limits of detached calls: of one owner, of all owners without a principal, and of all. Their bytes are charged as those of all
+/// calls.
+const OWNER: usize = 1024;
+const ANONYMOUS: usize = 4096;
+const TOTAL: usize = 8192;
 
 /// The calls of one POST, to end them from outside.
 #[derive(Clone, Default)]
@@ -40,11 +40,6 @@ impl CallGroup {
         for sink in self.0.iter().filter_map(Cx::own_sink) {
             sink.fail(error.clone());
         }
-    }
-
-    fn usage(&self) -> Usage {
-        let bytes = self.0.iter().map(|cx| cx.call().params().as_str().len()).sum();
-        Usage { calls: self.0.len(), bytes }
     }
 }
 
@@ -94,75 +89,50 @@ pub(in crate::server::http) struct DetachedCalls(Mutex<DetachedUsage>);
 
 #[derive(Default)]
 struct DetachedUsage {
-    total: Usage,
-    anonymous: Usage,
-    owners: HashMap<SessionOwner, Usage>,
+    total: usize,
+    anonymous: usize,
+    owners: HashMap<SessionOwner, usize>,
     sessions: HashMap<SessionId, usize>,
-}
-
-/// A number of calls, and the bytes of their requests.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-struct Usage {
-    calls: usize,
-    bytes: usize,
-}
-
-impl Usage {
-    fn plus(self, other: Self) -> Self {
-        Self { calls: self.calls + other.calls, bytes: self.bytes.saturating_add(other.bytes) }
-    }
-
-    fn minus(self, other: Self) -> Self {
-        Self { calls: self.calls - other.calls, bytes: self.bytes.saturating_sub(other.bytes) }
-    }
-
-    fn fits(self, limit: Self) -> bool {
-        self.calls <= limit.calls && self.bytes <= limit.bytes
-    }
 }
 
 impl DetachedUsage {
     /// Adds calls, unless a limit would be exceeded. `session` is `None` if it exists for one request only.
-    fn add(&mut self, owner: &SessionOwner, session: Option<SessionId>, calls: Usage) -> bool {
+    fn add(&mut self, owner: &SessionOwner, session: Option<SessionId>, calls: usize) -> bool {
         let of_session = session.map_or(0, |id| self.sessions.get(&id).copied().unwrap_or_default());
         let of_owner = self.owners.get(owner).copied().unwrap_or_default();
-        let anonymous = if owner.is_anonymous() { self.anonymous.plus(calls) } else { self.anonymous };
-        let total = self.total.plus(calls);
-        let owner_fits = match owner {
-            // Those whose address is unknown have only the limit of all without a principal.
-            SessionOwner::Address(None) => true,
-            _ => of_owner == Usage::default() || of_owner.plus(calls).fits(OWNER),
-        };
-        if of_session + calls.calls > SESSION_CALLS
-            || !owner_fits
-            || (owner.is_anonymous() && !anonymous.fits(ANONYMOUS))
-            || !total.fits(TOTAL)
+        let anonymous = self.anonymous + if owner.is_anonymous() { calls } else { 0 };
+        // Those whose address is unknown have only the limit of all without a principal.
+        let has_limit = *owner != SessionOwner::Address(None);
+        if of_session + calls > SESSION_CALLS
+            || (has_limit && of_owner + calls > OWNER)
+            || anonymous > ANONYMOUS
+            || self.total + calls > TOTAL
         {
             return false;
         }
-        (self.total, self.anonymous) = (total, anonymous);
-        self.owners.insert(owner.clone(), of_owner.plus(calls));
+        (self.total, self.anonymous) = (self.total + calls, anonymous);
+        self.owners.insert(owner.clone(), of_owner + calls);
         if let Some(id) = session {
-            self.sessions.insert(id, of_session + calls.calls);
+            self.sessions.insert(id, of_session + calls);
         }
         true
     }
 
-    fn remove(&mut self, owner: &SessionOwner, session: Option<SessionId>, calls: Usage) {
-        self.total = self.total.minus(calls);
+    fn remove(&mut self, owner: &SessionOwner, session: Option<SessionId>, calls: usize) {
+        self.total -= calls;
         if owner.is_anonymous() {
-            self.anonymous = self.anonymous.minus(calls);
+            self.anonymous -= calls;
         }
         if let Some(of_owner) = self.owners.get_mut(owner) {
-            *of_owner = of_owner.minus(calls);
-            if of_owner.calls == 0 {
+            *of_owner -= calls;
+            if *of_owner == 0 {
                 self.owners.remove(owner);
             }
         }
         if let Some(id) = session
             && let Some(of_session) = self.sessions.get_mut(&id)
         {
-            *of_session -= calls.calls;
+            *of_session -= calls;
             if *of_session == 0 {
                 self.sessions.remove(&id);
             }
@@ -181,12 +151,12 @@ struct DetachedPermit {
     shared: Arc<HttpShared>,
     owner: SessionOwner,
     session: Option<SessionId>,
-    calls: Usage,
+    calls: usize,
 }
 
 impl DetachedPermit {
     fn take(shared: &Arc<HttpShared>, session: &Session, group: &CallGroup) -> Option<Self> {
-        let (owner, calls) = (session.owner(), group.usage());
+        let (owner, calls) = (session.owner(), group.0.len());
         let session = Some(session.id).filter(|_| !session.transient);
         let added = shared.detached.lock().add(&owner, session, calls);
         added.then(|| Self { shared: shared.clone(), owner, session, calls })
@@ -212,47 +182,37 @@ mod tests {
         SessionOwner::Principal(name.into())
     }
 
-    /// Adds calls of this size until they are refused, each in a session of its own, and returns their number.
-    fn fill(usage: &mut DetachedUsage, owner: &SessionOwner, bytes: usize) -> usize {
-        let call = Usage { calls: 1, bytes };
-        (0..=TOTAL.calls).take_while(|_| usage.add(owner, None, call)).count()
+    /// Adds calls until they are refused, each in a session of its own, and returns their number.
+    fn fill(usage: &mut DetachedUsage, owner: &SessionOwner) -> usize {
+        (0..=TOTAL).take_while(|_| usage.add(owner, None, 1)).count()
     }
 
     #[test]
     fn an_owner_and_all_without_a_principal_leave_room_for_others() {
         let mut usage = DetachedUsage::default();
-        assert_eq!(fill(&mut usage, &address(1), 10), OWNER.calls);
-        for last in 2..=4 {
-            assert_eq!(fill(&mut usage, &address(last), 10), OWNER.calls);
+        for last in 1..=4 {
+            assert_eq!(fill(&mut usage, &address(last)), OWNER);
         }
-        assert_eq!(fill(&mut usage, &address(5), 10), 0, "all that have no principal");
+        assert_eq!(fill(&mut usage, &address(5)), 0, "all that have no principal");
         for name in ["a", "b", "c", "d"] {
-            assert_eq!(fill(&mut usage, &named(name), 10), OWNER.calls);
+            assert_eq!(fill(&mut usage, &named(name)), OWNER);
         }
-        assert_eq!(fill(&mut usage, &named("e"), 10), 0);
-        usage.remove(&address(1), None, Usage { calls: 1, bytes: 10 });
-        assert_eq!(fill(&mut usage, &address(5), 10), 1);
-    }
-
-    #[test]
-    fn the_bytes_of_an_owner_are_bounded_too_but_one_call_is_always_admitted() {
+        assert_eq!(fill(&mut usage, &named("e")), 0);
+        usage.remove(&address(1), None, 1);
+        assert_eq!(fill(&mut usage, &address(5)), 1);
         let mut usage = DetachedUsage::default();
-        assert_eq!(fill(&mut usage, &address(1), 1 << 20), 32);
-        assert_eq!(fill(&mut usage, &named("ann"), 1 << 20), 32);
-        assert_eq!(fill(&mut usage, &named("bob"), 40 << 20), 1);
-        assert_eq!(fill(&mut usage, &SessionOwner::Address(None), 1 << 20), 96, "up to the limit of all");
+        assert_eq!(fill(&mut usage, &SessionOwner::Address(None)), ANONYMOUS);
     }
 
     #[test]
     fn calls_that_ended_leave_nothing() {
         let mut usage = DetachedUsage::default();
-        let call = Usage { calls: 2, bytes: 7 };
         let session = Some(SessionId::NIL);
         for owner in [named("ann"), address(1), SessionOwner::Address(None)] {
-            assert!(usage.add(&owner, session, call));
-            usage.remove(&owner, session, call);
+            assert!(usage.add(&owner, session, 2));
+            usage.remove(&owner, session, 2);
         }
-        assert_eq!((usage.total, usage.anonymous), (Usage::default(), Usage::default()));
+        assert_eq!((usage.total, usage.anonymous), (0, 0));
         assert!(usage.owners.is_empty() && usage.sessions.is_empty());
     }
 }

@@ -112,14 +112,16 @@ impl HttpRequestCx {
         if !is_own {
             return Ok(None);
         }
-        if !self.snapshot.service.has_room_for(&stored.record) {
+        let account = self.account();
+        if !self.snapshot.service.has_room_for(&stored.record, &account) {
             return Err(no_room(Refused::Full));
         }
         let restored = Engine::restore(&self.snapshot.service, &stored.record, fresh_number());
-        let Some(engine) = restored else { return Ok(None) };
+        let Some(engine) = restored.map(|engine| engine.charged_to(account)) else { return Ok(None) };
         let principal = stored.principal.as_deref().map(Into::into);
         let session = Session::new(id, principal, self.server.clone(), engine);
         let session = session.of(shared).at(self.address());
+        session.name_questions(shared);
         session.set_initialized();
         session.set_version(*version);
         session.number_from(fresh_number().unsigned_abs());
@@ -148,6 +150,7 @@ impl HttpRequestCx {
     /// Returns a session for this request only, for a client that keeps none.
     pub(in crate::server::http) fn transient_session(&self, revision: Revision) -> Option<Arc<Session>> {
         let engine = Engine::restore(&self.snapshot.service, &SessionRecord::new(revision), 0)?;
+        let engine = engine.charged_to(self.account());
         let session = Session::transient(self.principal.clone(), self.server.clone(), engine);
         Some(Arc::new(session.at(self.address())))
     }

@@ -7,7 +7,6 @@ pub(super) mod get_stream;
 pub(super) mod id;
 pub mod log;
 pub mod nodes;
-pub(super) mod notification_permit;
 pub(super) mod registry;
 pub mod store;
 pub(super) mod table;
@@ -23,7 +22,7 @@ pub(super) mod record;
 mod recording;
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::HashMap,
     num::NonZeroU64,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
@@ -32,19 +31,23 @@ use std::{
     task::{Context, Waker},
 };
 
-use bytes::Bytes;
 use http::Extensions;
 use pintle_proto::{
     Peer,
+    ledger::FREE,
     server::{Arrival, Call, Engine, Inbound, Outcome, Service, Ticket},
 };
 use pintle_types::{Frame, Message, RequestId, Response, RpcError, method};
 
 use self::{
-    channel::Channel, id::SessionId, lost::LostStreams, push_queue::RemoteGetStream, record::RecordVersion,
+    channel::Channel,
+    id::SessionId,
+    lost::LostStreams,
+    push_queue::{PushQueue, RemoteGetStream},
+    record::RecordVersion,
     table::KeptSession,
 };
-use super::{edge::response::session_ended, frame::request_id};
+use super::{edge::response::session_ended, frame::request_id, shared::HttpShared};
 use crate::{
     Ended,
     server::{
@@ -102,6 +105,8 @@ struct Core {
     visit: Option<Box<Visit>>,
     /// Whether a hook has yet to accept the client. It runs without the lock.
     undecided: bool,
+    /// Whether the session ends if others need the room that it is charged for.
+    yields: bool,
 }
 
 /// The state of a session with more activity than one call without events.
@@ -119,7 +124,7 @@ struct Busy {
     /// The open GET streams, the newest last: that one sends the messages.
     get_streams: Vec<OpenGetStream>,
     /// The messages for the GET stream.
-    push_queue: VecDeque<Bytes>,
+    push_queue: PushQueue,
     /// The order of the newest GET stream of this process among those of all processes.
     get_order: u64,
     /// The newest GET stream, if another process has it.
@@ -190,6 +195,7 @@ impl Session {
             busy: None,
             visit: None,
             undecided: false,
+            yields: false,
         };
         let session = Self {
             id,
@@ -263,6 +269,7 @@ impl Session {
         }
         let inbound = core.engine.receive(service, frame, &arrival);
         self.follow(core);
+        self.yield_if_charged(core);
         inbound
     }
 
@@ -273,6 +280,28 @@ impl Session {
         {
             self.inbox.follow(listener.watched());
             core.follows = true;
+        }
+    }
+
+    /// Has the session end if others need the room, once it is charged for something.
+    fn yield_if_charged(&self, core: &mut Core) {
+        if core.yields || core.engine.charge().is_none_or(|charge| charge.bytes() <= FREE) {
+            return;
+        }
+        let Some((charge, kept)) = core.engine.charge().zip(self.kept.as_ref()) else { return };
+        let (shared, id) = (kept.shared.clone(), self.id);
+        charge.on_give_way(move || {
+            if let Some(shared) = shared.upgrade() {
+                shared.give_up(id);
+            }
+        });
+        core.yields = true;
+    }
+
+    /// Sets the name of this process for its questions, if there are others.
+    pub(super) fn name_questions(&self, shared: &HttpShared) {
+        if let Some(nodes) = &shared.settings().nodes {
+            self.lock().engine.name_questions(nodes.id().number());
         }
     }
 

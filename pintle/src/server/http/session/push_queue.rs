@@ -7,6 +7,7 @@ use std::{
 
 use bytes::Bytes;
 use http::Extensions;
+use pintle_proto::ledger::{Charge, FREE, Full, Held};
 use tokio::runtime::Handle;
 
 use super::{
@@ -41,10 +42,61 @@ pub(super) enum Pushed {
 /// The outcome of a message about a GET stream of another process.
 pub(in crate::server::http) enum RemoteOutcome {
     /// The stream is the newest one. The messages of the queue go there.
-    Newest(VecDeque<Bytes>),
+    Newest(PushQueue),
     /// A stream of this process with this order is newer.
     Older(u64),
     Ignored,
+}
+
+/// The messages that wait for a GET stream. Their bytes are charged to the session's client.
+#[derive(Default)]
+pub(in crate::server::http) struct PushQueue {
+    lines: VecDeque<Bytes>,
+    charge: Charge,
+}
+
+impl PushQueue {
+    pub(super) fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    fn len(&self) -> usize {
+        self.lines.len()
+    }
+
+    fn bytes(&self) -> usize {
+        self.charge.bytes()
+    }
+
+    pub(in crate::server::http) fn pop(&mut self) -> Option<Bytes> {
+        let line = self.lines.pop_front()?;
+        self.charge.force(self.charge.bytes() - line.len());
+        Some(line)
+    }
+
+    /// Charges for a message, if the limits allow it.
+    fn charge(&mut self, line: &Bytes, session: &Session) -> Result<(), Full> {
+        let bytes = self.charge.bytes() + line.len();
+        if bytes > FREE && self.charge.account().is_none() {
+            self.charge = Charge::new(session.account(), Held::Push);
+            self.charge.force(bytes - line.len());
+        }
+        self.charge.set(bytes, session.server.snapshot().service.bounds().ceiling(Held::Push))
+    }
+
+    /// Adds a message. The oldest ones are dropped if there is no room.
+    fn push(&mut self, line: Bytes, session: &Session) {
+        let is_full = |queue: &Self| {
+            queue.len() >= CAPACITY || (queue.len() > 0 && queue.bytes() + line.len() > CAPACITY_BYTES)
+        };
+        while is_full(self) || self.charge(&line, session).is_err() {
+            tracing::debug!("a message was dropped: nobody reads the session's GET stream");
+            if self.pop().is_none() {
+                return;
+            }
+        }
+        self.lines.push_back(line);
+    }
 }
 
 impl Busy {
@@ -229,12 +281,7 @@ impl Session {
         if core.ended {
             return;
         }
-        let queue = &mut core.busy().push_queue;
-        if queue.len() >= CAPACITY {
-            tracing::debug!("a message was dropped: nobody reads the session's GET stream");
-            queue.pop_front();
-        }
-        queue.push_back(line);
+        core.busy().push_queue.push(line, self);
         drop(core);
         self.inbox.notify();
     }
@@ -252,15 +299,17 @@ impl Session {
         }
         let has_stream = core.busy.as_ref().is_some_and(|busy| !busy.get_streams.is_empty());
         let queued = core.busy.as_ref().map(|busy| &busy.push_queue);
-        let count = queued.map_or(0, VecDeque::len);
-        let bytes = queued.into_iter().flatten().map(Bytes::len).sum::<usize>() + line.len();
+        let count = queued.map_or(0, PushQueue::len);
+        let bytes = queued.map_or(0, PushQueue::bytes) + line.len();
         if !has_stream && (count >= CAPACITY_WITHOUT_STREAM || bytes > CAPACITY_BYTES_WITHOUT_STREAM) {
             return Err(SessionError::NoStream);
         }
         if count > 0 && (count >= CAPACITY || bytes > CAPACITY_BYTES) {
             return Err(SessionError::Full);
         }
-        core.busy().push_queue.push_back(line);
+        let queue = &mut core.busy().push_queue;
+        queue.charge(&line, self).map_err(|_| SessionError::Full)?;
+        queue.lines.push_back(line);
         drop(core);
         self.inbox.notify();
         Ok(())
@@ -276,10 +325,10 @@ impl Session {
             return;
         }
         let queue = &mut core.busy().push_queue;
-        if queue.len() >= CAPACITY {
+        if queue.len() >= CAPACITY || queue.charge(&line, self).is_err() {
             return tracing::debug!("a message was dropped: nobody reads the session's GET stream");
         }
-        queue.push_front(line);
+        queue.lines.push_front(line);
         drop(core);
         self.inbox.notify();
     }
@@ -337,7 +386,7 @@ impl Session {
                 return Poll::Pending;
             }
         }
-        if let Some(line) = busy.push_queue.pop_front() {
+        if let Some(line) = busy.push_queue.pop() {
             return Poll::Ready(Pushed::Message(line));
         }
         let taken = self.inbox.take(task);
@@ -348,5 +397,38 @@ impl Session {
         let mut recipient = Recipient { snapshot: &snapshot, listener, peer, principal, extensions };
         recipient.withhold();
         recipient.next(&self.inbox).map_or(Poll::Pending, |line| Poll::Ready(Pushed::Message(line.into())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pintle_proto::{Limits, server::Engine};
+
+    use super::*;
+    use crate::{Server, server::http::session::id::SessionId};
+
+    #[test]
+    fn what_waits_for_a_stream_is_bounded_in_bytes_of_a_session_and_of_a_client() {
+        let mut limits = Limits::default();
+        limits.held_bytes = 64 << 20;
+        let server = Server::new("s", "0").limits(limits);
+        let session = || Session::new(SessionId::NIL, Some("ann".into()), server.clone(), Engine::new());
+        let waiting = |session: &Session| {
+            let core = session.lock();
+            core.busy.as_ref().map_or((0, 0), |busy| (busy.push_queue.len(), busy.push_queue.bytes()))
+        };
+        let line = Bytes::from(vec![b'x'; 300 << 10]);
+        let sessions: Vec<_> = (0..10).map(|_| session()).collect();
+        for session in &sessions {
+            (0..10).for_each(|_| session.push_here(line.clone()));
+        }
+        assert_eq!(waiting(&sessions[0]), (3, 3 * line.len()), "the newest");
+        let all: usize = sessions.iter().map(|session| waiting(session).1).sum();
+        // The client has a quarter of an eighth of all.
+        assert!(all > 1 << 20 && all <= (2 << 20) + sessions.len() * FREE, "{all}");
+        let ledger = server.snapshot().service.ledger().clone();
+        assert!(ledger.bytes() > 0);
+        drop(sessions);
+        assert_eq!(ledger.bytes(), 0);
     }
 }

@@ -1,31 +1,55 @@
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{BTreeSet, HashMap, VecDeque},
     sync::{Arc, atomic::Ordering},
 };
 
-use super::{Session, id::SessionId};
-use crate::server::access::peer_address::AddressKey;
+use super::{Session, id::SessionId, owner::SessionOwner};
 
-/// The sessions by id, and the number of sessions of each owner.
+/// The sessions by id, and by owner.
 ///
-/// At the limit, a new session replaces one whose client has sent nothing since the handshake, or else one of the same owner.
-/// Initialized sessions of other owners are never evicted, so that a flood of sessions does not displace them.
+/// At a limit, the owner that has most sessions gives way: first a session whose client has sent nothing since the handshake, then
+/// the least recently used. So nobody is shut out by the sessions of others, however many they have initialized. Owners without a
+/// principal are compared by network, have at most three quarters of all sessions, and never displace those that have one.
 #[derive(Default)]
 pub(in crate::server::http) struct Registry {
     sessions: HashMap<SessionId, Arc<Session>>,
-    /// The uninitialized sessions with the time when they were queued, the oldest first.
-    uninitialized: VecDeque<(u64, SessionId)>,
-    principals: HashMap<Box<str>, Owned>,
-    /// Those without a principal. All whose address is unknown have one owner.
-    addresses: HashMap<Option<AddressKey>, Owned>,
+    /// The uninitialized sessions with the time when they were queued, the oldest first: of principals, and of those without one.
+    uninitialized: [VecDeque<(u64, SessionId)>; 2],
+    owners: HashMap<SessionOwner, Owned>,
+    /// The owners of one network, or a principal.
+    networks: HashMap<SessionOwner, Network>,
+    /// The networks by number of sessions: of principals, and of those without one.
+    ranked: [BTreeSet<(usize, SessionOwner)>; 2],
+    /// The number of sessions without a principal.
+    anonymous: usize,
+    /// The number of queued sessions that were looked at.
+    #[cfg(test)]
+    looked: usize,
 }
 
 /// The sessions of one principal, or of one address.
 #[derive(Default)]
 struct Owned {
     live: usize,
-    /// Roughly the least recently used first. Some may have been removed.
-    order: VecDeque<SessionId>,
+    /// Those that were uninitialized when last looked at, the oldest first. Some may have been removed.
+    fresh: VecDeque<QueuedSession>,
+    /// The others, roughly the least recently used first.
+    used: VecDeque<QueuedSession>,
+}
+
+#[derive(Clone, Copy)]
+struct QueuedSession {
+    id: SessionId,
+    /// The time of its last use when it was queued.
+    seen: u64,
+}
+
+/// The sessions of a network.
+#[derive(Default)]
+struct Network {
+    live: usize,
+    /// Its addresses by number of sessions.
+    members: BTreeSet<(usize, SessionOwner)>,
 }
 
 /// The limits of sessions.
@@ -52,11 +76,25 @@ pub(in crate::server::http) enum Refused {
     TooMany,
 }
 
-/// The number of sessions of one owner that are considered for eviction.
+/// The number of sessions in use that are considered for eviction.
 const CANDIDATES: usize = 16;
 
 /// The number of stale entries that a queue may have besides its live ones.
 const STALE: usize = 64;
+
+/// The number of addresses' limits that a network has.
+const ADDRESSES: usize = 2;
+
+/// The part of all sessions that may be uninitialized when there is no room: those above it displace each other. The others have
+/// the time to initialize, also while there is no room.
+const UNINITIALIZED: usize = 8;
+
+impl Quota {
+    /// Returns the limit of all without a principal.
+    fn anonymous(&self) -> usize {
+        self.total - self.total / 4
+    }
+}
 
 impl Registry {
     pub(in crate::server::http) fn add(
@@ -68,15 +106,20 @@ impl Registry {
         if let Some(there) = self.sessions.get(&session.id) {
             return Ok(AddedSession { session: there.clone(), evicted: None });
         }
-        let limit = if session.principal.is_some() { quota.principal } else { quota.address };
+        let owner = session.owner();
+        let anonymous = owner.is_anonymous();
+        let limit = if anonymous { quota.address } else { quota.principal };
+        let full = self.sessions.len() >= quota.total || (anonymous && self.anonymous >= quota.anonymous());
         let mut evicted = None;
-        if self.owned(&session).is_some_and(|owned| owned.live >= limit) {
-            evicted = Some(self.evict_owned(&session).ok_or(Refused::TooMany)?);
-        } else if self.sessions.len() >= quota.total {
-            let gone = self.evict_uninitialized().or_else(|| self.evict_owned(&session));
-            evicted = Some(gone.ok_or(Refused::Full)?);
+        if self.live(&owner) >= limit {
+            evicted = Some(self.evict_of(&owner, false).ok_or(Refused::TooMany)?);
+        } else if self.in_network(&owner) >= limit.saturating_mul(ADDRESSES) {
+            evicted = Some(self.evict_near(&owner).ok_or(Refused::TooMany)?);
+        } else if full {
+            let queued = self.evict_uninitialized(anonymous, quota.total / UNINITIALIZED);
+            evicted = Some(queued.or_else(|| self.evict_most(&owner)).ok_or(Refused::Full)?);
         }
-        self.note(&session, now);
+        self.note(&session, owner, now);
         self.sessions.insert(session.id, session.clone());
         Ok(AddedSession { session, evicted })
     }
@@ -87,7 +130,7 @@ impl Registry {
 
     pub(in crate::server::http) fn remove(&mut self, id: SessionId) -> Option<Arc<Session>> {
         let session = self.sessions.remove(&id)?;
-        self.disown(&session);
+        self.count(&session.owner(), false);
         Some(session)
     }
 
@@ -105,104 +148,199 @@ impl Registry {
         so: impl Fn(&Arc<Session>) -> bool,
     ) -> Vec<Arc<Session>> {
         let gone: Vec<_> = self.sessions.extract_if(|_, session| so(session)).map(|(_, gone)| gone).collect();
-        gone.iter().for_each(|session| self.disown(session));
+        gone.iter().for_each(|session| self.count(&session.owner(), false));
         gone
     }
 
     /// Removes and returns the uninitialized sessions that have been unused for `after`.
     pub(super) fn uninitialized(&mut self, after: u64, now: u64) -> Vec<Arc<Session>> {
         let mut gone = Vec::new();
-        // Each one once: those in use are queued again.
-        for _ in 0..self.uninitialized.len() {
-            let Some(&(queued, id)) = self.uninitialized.front() else { break };
-            if now.saturating_sub(queued) < after {
-                break;
-            }
-            self.uninitialized.pop_front();
-            let Some(session) = self.sessions.get(&id).filter(|session| !session.is_initialized()) else {
-                continue;
-            };
-            let used = now.saturating_sub(session.seen.load(Ordering::Relaxed)) < after;
-            if used || Arc::strong_count(session) > 1 {
-                self.uninitialized.push_back((now, id));
-            } else {
-                gone.extend(self.remove(id));
+        for kind in 0..self.uninitialized.len() {
+            // Each one once: those in use are queued again.
+            for _ in 0..self.uninitialized[kind].len() {
+                let Some(&(queued, id)) = self.uninitialized[kind].front() else { break };
+                if now.saturating_sub(queued) < after {
+                    break;
+                }
+                self.uninitialized[kind].pop_front();
+                let Some(session) = self.sessions.get(&id).filter(|session| !session.is_initialized()) else {
+                    continue;
+                };
+                let used = now.saturating_sub(session.seen.load(Ordering::Relaxed)) < after;
+                if used || Arc::strong_count(session) > 1 {
+                    self.uninitialized[kind].push_back((now, id));
+                } else {
+                    gone.extend(self.remove(id));
+                }
             }
         }
         gone
     }
 
-    /// Removes the oldest uninitialized session.
-    fn evict_uninitialized(&mut self) -> Option<Arc<Session>> {
-        while let Some((_, id)) = self.uninitialized.pop_front() {
-            if self.sessions.get(&id).is_some_and(|session| !session.is_initialized()) {
-                return self.remove(id);
+    /// Removes the oldest uninitialized session, if there are more than these. Those without a principal go first, and alone if the
+    /// newcomer has none.
+    fn evict_uninitialized(&mut self, anonymous: bool, spared: usize) -> Option<Arc<Session>> {
+        for kind in [1, 0].into_iter().take(if anonymous { 1 } else { 2 }) {
+            while self.uninitialized[kind].len() > spared
+                && let Some((_, id)) = self.uninitialized[kind].pop_front()
+            {
+                if self.sessions.get(&id).is_some_and(|session| !session.is_initialized()) {
+                    return self.remove(id);
+                }
             }
         }
         None
     }
 
-    /// Removes an unused session of the owner of this one: preferably one that is uninitialized, then the least recently used.
-    fn evict_owned(&mut self, newcomer: &Session) -> Option<Arc<Session>> {
-        let mut order = std::mem::take(&mut self.owned(newcomer)?.order);
-        let mut chosen: Option<(bool, u64, SessionId)> = None;
-        let mut looked_at = 0;
-        for _ in 0..order.len() {
-            let Some(id) = order.pop_front() else { break };
-            let Some(session) = self.sessions.get(&id) else { continue };
-            // A session that stays is considered again only after all others.
-            order.push_back(id);
-            let rank = (session.is_initialized(), session.seen.load(Ordering::Relaxed), id);
-            let in_use = Arc::strong_count(session) > 1;
-            if !in_use && chosen.is_none_or(|(initialized, seen, _)| (rank.0, rank.1) < (initialized, seen)) {
-                chosen = Some(rank);
+    /// Removes a session of the network that has most, or of the newcomer's own network if no other has more.
+    fn evict_most(&mut self, newcomer: &SessionOwner) -> Option<Arc<Session>> {
+        let [named, anonymous] = &self.ranked;
+        let most = match newcomer.is_anonymous() {
+            true => anonymous.last(),
+            false => anonymous.last().max(named.last()),
+        };
+        let most = most.filter(|(count, _)| *count > self.in_network(newcomer) + 1);
+        match most.and_then(|(_, network)| self.networks.get(network)?.members.last().cloned()) {
+            Some((_, owner)) => self.evict_of(&owner, true),
+            None => self.evict_near(newcomer),
+        }
+    }
+
+    /// Removes a session of the address of the newcomer's network that has most, or an unused one of the newcomer's own.
+    fn evict_near(&mut self, newcomer: &SessionOwner) -> Option<Arc<Session>> {
+        let most = self.networks.get(&newcomer.network())?.members.last().cloned();
+        let own = self.live(newcomer) + 1;
+        match most.filter(|(count, _)| *count > own) {
+            Some((_, owner)) => self.evict_of(&owner, true),
+            None => self.evict_of(newcomer, false),
+        }
+    }
+
+    /// Removes a session of an owner: an uninitialized one, or else the least recently used. One in use is removed only if there is
+    /// no other, and `in_use` allows it.
+    ///
+    /// A session that was used since it was queued is queued again, so each use of a session costs one step at most.
+    fn evict_of(&mut self, owner: &SessionOwner, in_use: bool) -> Option<Arc<Session>> {
+        let owned = self.owners.get_mut(owner)?;
+        let (mut busy, mut chosen) = (Vec::new(), None);
+        #[cfg(test)]
+        let mut looked = 0;
+        while let Some(queued) = owned.fresh.pop_front() {
+            #[cfg(test)]
+            {
+                looked += 1;
             }
-            looked_at += 1;
-            if looked_at >= CANDIDATES {
+            let Some(session) = self.sessions.get(&queued.id) else { continue };
+            if session.is_initialized() {
+                owned.used.push_back(queued);
+            } else if Arc::strong_count(session) == 1 {
+                chosen = Some(queued.id);
+                break;
+            } else {
+                busy.push(queued);
+                if busy.len() == CANDIDATES {
+                    break;
+                }
+            }
+        }
+        let mut least: Option<(u64, SessionId)> = None;
+        let mut first_busy = busy.first().map(|queued| queued.id);
+        owned.fresh.extend(busy.drain(..));
+        for _ in 0..owned.used.len() {
+            if chosen.is_some() || busy.len() == CANDIDATES {
+                break;
+            }
+            let Some(queued) = owned.used.pop_front() else { break };
+            #[cfg(test)]
+            {
+                looked += 1;
+            }
+            let Some(session) = self.sessions.get(&queued.id) else { continue };
+            let seen = session.seen.load(Ordering::Relaxed);
+            let is_busy = Arc::strong_count(session) > 1;
+            let requeued = QueuedSession { seen, ..queued };
+            if is_busy {
+                first_busy = first_busy.or(Some(queued.id));
+                busy.push(requeued);
+                continue;
+            }
+            owned.used.push_back(requeued);
+            if least.is_none_or(|(other, _)| seen < other) {
+                least = Some((seen, queued.id));
+            }
+            // Those behind it were used later.
+            if seen == queued.seen {
                 break;
             }
         }
-        if let Some(owned) = self.owned(newcomer) {
-            owned.order = order;
+        owned.used.extend(busy);
+        #[cfg(test)]
+        {
+            self.looked += looked;
         }
-        self.remove(chosen?.2)
+        let chosen = chosen.or(least.map(|(_, id)| id)).or(first_busy.filter(|_| in_use));
+        self.remove(chosen?)
     }
 
-    fn note(&mut self, session: &Session, now: u64) {
+    fn note(&mut self, session: &Session, owner: SessionOwner, now: u64) {
         let sessions = &self.sessions;
-        if !session.is_initialized() {
-            compact(&mut self.uninitialized, sessions.len(), |(_, id)| sessions.contains_key(id));
-            self.uninitialized.push_back((now, session.id));
-        }
-        let owned = match &session.principal {
-            Some(principal) => match self.principals.get_mut(principal) {
-                Some(owned) => owned,
-                None => self.principals.entry(principal.clone()).or_default(),
-            },
-            None => self.addresses.entry(session.address).or_default(),
+        let queued = QueuedSession { id: session.id, seen: session.seen.load(Ordering::Relaxed) };
+        let owned = match self.owners.get_mut(&owner) {
+            Some(owned) => owned,
+            None => self.owners.entry(owner.clone()).or_default(),
         };
-        compact(&mut owned.order, owned.live, |id| sessions.contains_key(id));
-        owned.live += 1;
-        owned.order.push_back(session.id);
+        let live = owned.live;
+        let queue = if session.is_initialized() { &mut owned.used } else { &mut owned.fresh };
+        compact(queue, live, |queued| sessions.contains_key(&queued.id));
+        queue.push_back(queued);
+        if !session.is_initialized() {
+            let queue = &mut self.uninitialized[usize::from(owner.is_anonymous())];
+            compact(queue, sessions.len(), |(_, id)| sessions.contains_key(id));
+            queue.push_back((now, session.id));
+        }
+        self.count(&owner, true);
     }
 
-    fn owned(&mut self, session: &Session) -> Option<&mut Owned> {
-        match &session.principal {
-            Some(principal) => self.principals.get_mut(principal),
-            None => self.addresses.get_mut(&session.address),
-        }
+    /// Returns the number of sessions of an owner.
+    fn live(&self, owner: &SessionOwner) -> usize {
+        self.owners.get(owner).map_or(0, |owned| owned.live)
     }
 
-    fn disown(&mut self, session: &Session) {
-        let Some(owned) = self.owned(session) else { return };
-        owned.live -= 1;
-        if owned.live > 0 {
-            return;
+    /// Returns the number of sessions of an owner's network.
+    fn in_network(&self, owner: &SessionOwner) -> usize {
+        self.networks.get(&owner.network()).map_or(0, |network| network.live)
+    }
+
+    /// Counts a session that was added or removed.
+    fn count(&mut self, owner: &SessionOwner, added: bool) {
+        let step = |count: usize| if added { count + 1 } else { count.saturating_sub(1) };
+        let anonymous = owner.is_anonymous();
+        let (key, live) = (owner.network(), self.live(owner));
+        let network = self.networks.entry(key.clone()).or_default();
+        rerank(&mut network.members, owner, live, step(live));
+        let ranked = &mut self.ranked[usize::from(anonymous)];
+        rerank(ranked, &key, network.live, step(network.live));
+        network.live = step(network.live);
+        if network.live == 0 {
+            self.networks.remove(&key);
         }
-        match &session.principal {
-            Some(principal) => drop(self.principals.remove(principal)),
-            None => drop(self.addresses.remove(&session.address)),
+        if anonymous {
+            self.anonymous = step(self.anonymous);
         }
+        match step(live) {
+            0 => drop(self.owners.remove(owner)),
+            live => self.owners.entry(owner.clone()).or_default().live = live,
+        }
+    }
+}
+
+/// Sets the count of an owner in a ranking.
+fn rerank(ranked: &mut BTreeSet<(usize, SessionOwner)>, owner: &SessionOwner, before: usize, after: usize) {
+    if before > 0 {
+        ranked.remove(&(before, owner.clone()));
+    }
+    if after > 0 {
+        ranked.insert((after, owner.clone()));
     }
 }
 
@@ -218,7 +356,7 @@ mod tests {
     use pintle_proto::server::Engine;
 
     use super::*;
-    use crate::Server;
+    use crate::{Server, server::access::peer_address::AddressKey};
 
     const QUOTA: Quota = Quota { total: 8, principal: 4, address: 4 };
 
@@ -244,8 +382,8 @@ mod tests {
     fn room_is_made_among_those_that_were_never_initialized_the_oldest_first() {
         let mut registry = Registry::default();
         let mut ids = Vec::new();
-        for n in 0..8 {
-            let session = session(None, Some([192, 0, 2, n]));
+        for n in 0..6 {
+            let session = session(None, Some([192, 0, n, 1]));
             ids.push(session.id);
             if n == 0 {
                 session.set_initialized();
@@ -256,22 +394,78 @@ mod tests {
             let other = initialized(None, Some([198, 51, 100, 1]));
             assert!(add(&mut registry, other, 10).unwrap() == Some(*expected));
         }
-        assert_eq!(registry.len(), 8);
+        assert_eq!(registry.len(), 6, "the last quarter is for principals");
         assert!(registry.find(ids[0]).is_some());
+        add(&mut registry, initialized(Some("ann"), None), 11).unwrap();
+        assert_eq!(registry.len(), 7);
     }
 
     #[test]
-    fn nobody_makes_room_among_what_others_have_initialized() {
+    fn the_network_that_has_most_gives_way_and_no_principal_to_those_without_one() {
         let mut registry = Registry::default();
-        for n in 0..8 {
-            add(&mut registry, initialized(Some(if n < 4 { "ann" } else { "bob" }), None), n).unwrap();
+        // Two addresses of one network, and one of another.
+        let many: Vec<_> = (0..4).map(|n| initialized(None, Some([192, 0, 2, n % 2]))).collect();
+        let ids: Vec<_> = many.iter().map(|session| session.id).collect();
+        for (n, session) in many.into_iter().enumerate() {
+            add(&mut registry, session, n as u64).unwrap();
         }
-        for stranger in
-            [initialized(Some("eve"), None), initialized(None, Some([6, 6, 6, 6])), initialized(None, None)]
-        {
-            assert!(add(&mut registry, stranger, 10) == Err(Refused::Full));
+        for n in [1, 2] {
+            add(&mut registry, initialized(None, Some([203, 0, 113, n])), 4).unwrap();
         }
-        assert_eq!(registry.len(), 8);
+        let gone = add(&mut registry, initialized(None, Some([198, 51, 100, 1])), 5).unwrap();
+        assert!(gone == Some(ids[1]), "the least recently used of an address of that network");
+        let gone = add(&mut registry, initialized(None, Some([198, 51, 101, 1])), 6).unwrap();
+        assert!(gone == Some(ids[0]));
+        // All networks have two at most now: a third one of them is refused, or takes the place of its own.
+        for name in ["ann", "bob"] {
+            assert!(add(&mut registry, initialized(Some(name), None), 7).unwrap().is_none());
+        }
+        assert!(add(&mut registry, initialized(None, Some([203, 0, 113, 3])), 8) == Err(Refused::Full));
+        let again = initialized(None, Some([198, 51, 100, 1]));
+        assert!(add(&mut registry, again, 8).unwrap().is_some());
+        let names =
+            |registry: &Registry| registry.all().filter(|session| session.principal.is_some()).count();
+        assert_eq!((registry.len(), names(&registry)), (8, 2));
+        for name in ["eve", "joe"] {
+            add(&mut registry, initialized(Some(name), None), 9).unwrap();
+        }
+        assert_eq!((registry.len(), names(&registry)), (8, 4));
+        let last = add(&mut registry, initialized(Some("zoe"), None), 9);
+        assert!(last == Err(Refused::Full), "nobody has more than one");
+    }
+
+    #[test]
+    fn empty_handshakes_evict_no_initialized_session_of_their_owner_and_no_one_looks_through_all() {
+        const HERE: Option<[u8; 4]> = Some([192, 0, 2, 1]);
+        let quota = Quota { total: 100_000, principal: 1000, address: 1000 };
+        let mut registry = Registry::default();
+        let mut honest = Vec::new();
+        for n in 0..500 {
+            let session = initialized(None, HERE);
+            honest.push(session.id);
+            session.touch(n);
+            registry.add(session, &quota, n).unwrap();
+        }
+        for n in 500..2500 {
+            let flood = session(None, HERE);
+            flood.touch(n);
+            registry.add(flood, &quota, n).unwrap();
+        }
+        assert!(honest.iter().all(|id| registry.find(*id).is_some()));
+        assert_eq!(registry.len(), 1000);
+        assert!(registry.looked <= 4000, "{}", registry.looked);
+        // All are used: that costs one look for each use, however many newcomers there are.
+        let live: Vec<_> = registry.all().cloned().collect();
+        live.iter().for_each(|session| {
+            session.set_initialized();
+            session.touch(3000);
+        });
+        drop(live);
+        registry.looked = 0;
+        for n in 0..500 {
+            registry.add(initialized(None, HERE), &quota, 3001 + n).unwrap();
+        }
+        assert!(registry.looked <= 4000, "{}", registry.looked);
     }
 
     #[test]
@@ -343,14 +537,16 @@ mod tests {
             add(&mut registry, session, n).unwrap();
             registry.remove(id);
         }
-        assert!(registry.uninitialized.len() <= 2 * STALE, "{}", registry.uninitialized.len());
-        assert!(registry.principals["ann"].order.len() <= 2 * STALE);
+        assert!(registry.uninitialized[0].len() <= 2 * STALE, "{}", registry.uninitialized[0].len());
+        let owned = &registry.owners[&SessionOwner::Principal("ann".into())];
+        assert!(owned.fresh.len() + owned.used.len() <= 2 * STALE);
         for n in 0..1000_u64 {
             let session = session(Some(&n.to_string()), None);
             let id = session.id;
             add(&mut registry, session, n).unwrap();
             registry.remove(id);
         }
-        assert_eq!(registry.principals.len(), 1);
+        assert_eq!((registry.owners.len(), registry.networks.len()), (1, 1));
+        assert_eq!(registry.ranked.each_ref().map(BTreeSet::len), [1, 0]);
     }
 }

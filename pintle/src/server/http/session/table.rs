@@ -178,6 +178,18 @@ impl HttpShared {
         Ok(session)
     }
 
+    /// Ends a session in a task, because others need its room.
+    pub(super) fn give_up(self: &Arc<Self>, id: SessionId) {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let shared = self.clone();
+        crate::runtime::spawn_on(&runtime, async move {
+            if let Some(session) = shared.sessions.remove(id) {
+                tracing::debug!("a session was ended: its client keeps most, and others need the room");
+                shared.expire(&session).await;
+            }
+        });
+    }
+
     /// Starts the task that removes expired sessions, unless it runs.
     pub(super) fn keep_tidy(self: &Arc<Self>) {
         if !self.sessions.swept.swap(true, Ordering::AcqRel) {

@@ -45,7 +45,8 @@ pub(super) fn admit(
     stamped: Option<&Stamped>,
     accepts: Accepts,
 ) -> Admitted {
-    let mut arrival = Arrival::with_clock(now);
+    let account = || cx.account();
+    let mut arrival = Arrival::with_clock(now).charged_to(&account);
     if let Some(stamped) = stamped {
         arrival = arrival.stamped(stamped);
     }

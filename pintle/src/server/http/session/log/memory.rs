@@ -16,7 +16,7 @@ use super::{Appended, Event, EventId, EventLog, MissedEvents, Replay, Stored};
 pub struct LogBounds {
     /// Bytes per session. The default is 1 MiB.
     pub session_bytes: usize,
-    /// Bytes of all sessions. The default is 64 MiB. Above it, events of the largest session are dropped.
+    /// Bytes of all sessions. The default is 64 MiB. Above it, events of the owner that has most are dropped.
     pub total_bytes: usize,
     /// The time that an event is kept. The default is 5 minutes.
     pub age: Duration,
@@ -30,8 +30,8 @@ impl Default for LogBounds {
 
 /// An event log in the memory of this process, within limits.
 ///
-/// Above a limit the oldest events of the largest session are dropped, so that busy sessions do not displace the events of
-/// others. A session without streams uses no memory. Expired events are dropped when the log is next used.
+/// Above a limit the oldest events of the largest session of the owner that has most are dropped, so that neither busy sessions nor
+/// many of them displace the events of others. A session without streams uses no memory. Expired events are dropped when the log is next used.
 ///
 /// ```
 /// use pintle::server::http::log::{EventId, EventLog, MemoryLog, Replay};
@@ -84,6 +84,10 @@ impl MemoryLog {
 }
 
 impl EventLog for MemoryLog {
+    fn set_owner(&self, session: &str, owner: &str) {
+        self.lock().set_owner(session, owner);
+    }
+
     fn open<'a>(&'a self, session: &'a str, stream: u64, opening: Bytes) -> Stored<'a, ()> {
         let mut events = self.lock();
         let streams = &mut events.session(session).1.streams;
@@ -153,8 +157,17 @@ struct EventTable {
     bytes: usize,
     events: BTreeMap<u64, StoredEvent>,
     sessions: HashMap<Arc<str>, SessionEvents>,
-    /// The sessions by size.
+    owners: HashMap<Arc<str>, OwnerEvents>,
+    /// The owners by size.
     by_bytes: BTreeSet<(usize, Arc<str>)>,
+}
+
+/// The events of a principal, or of a network.
+#[derive(Default)]
+struct OwnerEvents {
+    bytes: usize,
+    /// The sessions by size.
+    sessions: BTreeSet<(usize, Arc<str>)>,
 }
 
 struct StoredEvent {
@@ -166,6 +179,8 @@ struct StoredEvent {
 
 #[derive(Default)]
 struct SessionEvents {
+    /// The owner. A session without one is its own.
+    owner: Option<Arc<str>>,
     bytes: usize,
     /// The numbers of its events.
     events: BTreeSet<u64>,
@@ -215,9 +230,9 @@ impl EventTable {
         let held = StoredEvent { session: name.clone(), id, data, kept_at: now };
         let cost = held.cost();
         session.events.insert(number);
-        let before = session.bytes;
+        let (owner, before) = (session.owner.clone(), session.bytes);
         session.bytes += cost;
-        self.weigh(name, before, before + cost);
+        self.weigh(name, owner, before, before + cost);
         self.bytes += cost;
         self.events.insert(number, held);
         self.next += 1;
@@ -273,16 +288,16 @@ impl EventTable {
                 self.bytes -= held.cost();
             }
         }
-        let after = session.bytes;
+        let (owner, after) = (session.owner.clone(), session.bytes);
         if session.streams.is_empty() {
             self.sessions.remove(name);
         }
-        self.weigh(key, before, after);
+        self.weigh(key, owner, before, after);
     }
 
     fn forget_session(&mut self, name: &str) {
         let Some((key, session)) = self.sessions.remove_entry(name) else { return };
-        self.weigh(key, session.bytes, 0);
+        self.weigh(key, session.owner, session.bytes, 0);
         self.bytes -= session.bytes;
         for number in session.events {
             self.events.remove(&number);
@@ -297,23 +312,36 @@ impl EventTable {
         }
     }
 
-    /// Drops the oldest events of the largest session until the size is within the limit.
+    /// Drops the oldest events of the largest session of the largest owner until the size is within the limit.
     fn trim(&mut self, limit: usize) {
         while limit < self.bytes
-            && let Some((_, name)) = self.by_bytes.last()
+            && let Some((_, owner)) = self.by_bytes.last()
+            && let Some((_, name)) = self.owners.get(owner).and_then(|owner| owner.sessions.last())
             && let Some(&number) = self.sessions.get(name).and_then(|session| session.events.first())
         {
             self.drop_oldest(number);
         }
     }
 
-    /// Updates the size of a session in `by_bytes`.
-    fn weigh(&mut self, name: Arc<str>, before: usize, after: usize) {
-        if before > 0 {
-            self.by_bytes.remove(&(before, name.clone()));
+    /// Sets the owner of a session before its first event.
+    fn set_owner(&mut self, name: &str, owner: &str) {
+        let known = self.owners.get_key_value(owner).map(|(key, _)| key.clone());
+        let (_, session) = self.session(name);
+        if session.bytes == 0 {
+            session.owner = Some(known.unwrap_or_else(|| owner.into()));
         }
-        if after > 0 {
-            self.by_bytes.insert((after, name));
+    }
+
+    /// Updates the size of a session, and that of its owner.
+    fn weigh(&mut self, name: Arc<str>, owner: Option<Arc<str>>, before: usize, after: usize) {
+        let key = owner.unwrap_or_else(|| name.clone());
+        let owner = self.owners.entry(key.clone()).or_default();
+        let old = owner.bytes;
+        owner.bytes = old - before + after;
+        resize(&mut owner.sessions, name, before, after);
+        resize(&mut self.by_bytes, key.clone(), old, owner.bytes);
+        if owner.bytes == 0 {
+            self.owners.remove(&key);
         }
     }
 
@@ -332,7 +360,8 @@ impl EventTable {
         let Some(session) = self.sessions.get_mut(&held.session) else { return };
         let before = session.bytes;
         session.bytes -= held.cost();
-        self.weigh(held.session.clone(), before, before - held.cost());
+        let owner = session.owner.clone();
+        self.weigh(held.session.clone(), owner, before, before - held.cost());
         let Some(session) = self.sessions.get_mut(&held.session) else { return };
         session.events.remove(&number);
         let Some(stream) = session.streams.get_mut(&held.id.stream) else { return };
@@ -341,6 +370,16 @@ impl EventTable {
         if stream.ended && stream.events.is_empty() {
             self.forget_stream(&held.session, held.id.stream);
         }
+    }
+}
+
+/// Sets the size of something in an order by size.
+fn resize(order: &mut BTreeSet<(usize, Arc<str>)>, name: Arc<str>, before: usize, after: usize) {
+    if before > 0 {
+        order.remove(&(before, name.clone()));
+    }
+    if after > 0 {
+        order.insert((after, name));
     }
 }
 
@@ -466,7 +505,29 @@ mod tests {
         let _ = [1, 2].map(|stream| append(&log, "closed", stream));
         at_once(log.forget_session("closed"));
         assert_eq!(format!("{log:?}").split_once("sessions").unwrap().1, ": 0, events: 0, bytes: 0 }");
-        assert!(log.lock().by_bytes.is_empty());
+        assert!(log.lock().by_bytes.is_empty() && log.lock().owners.is_empty());
+    }
+
+    #[tokio::test]
+    async fn many_small_sessions_of_one_owner_do_not_empty_a_large_one_of_another() {
+        let cost = 10 + OVERHEAD;
+        let log = MemoryLog::new(LogBounds {
+            session_bytes: 10 * cost,
+            total_bytes: 40 * cost,
+            age: Duration::from_secs(60),
+        });
+        log.set_owner("mine", "ann");
+        let first = append(&log, "mine", 1);
+        for _ in 1..10 {
+            append(&log, "mine", 1);
+        }
+        for n in 0..100 {
+            let name = format!("flood-{n}");
+            log.set_owner(&name, "eve");
+            append(&log, &name, 1);
+        }
+        assert_eq!(replayed(&log, "mine", first), Some(9));
+        assert_eq!(log.lock().bytes, 40 * cost);
     }
 
     #[derive(Clone, Debug)]

@@ -58,6 +58,12 @@ pub trait EventLog: fmt::Debug + Send + Sync + 'static {
     /// stream's next message and at its end.
     fn forget_stream<'a>(&'a self, session: &'a str, stream: u64) -> Stored<'a, ()>;
 
+    /// Sets the owner of a session whose streams are opened next: its principal, or the network of its client. A log that is full can
+    /// so drop the events of the owner that has most. The default does nothing.
+    fn set_owner(&self, session: &str, owner: &str) {
+        let _ = (session, owner);
+    }
+
     /// Forgets all streams of a session that has ended.
     ///
     /// With a session store, the last process that used a session calls this when the session is no longer in the
@@ -66,6 +72,10 @@ pub trait EventLog: fmt::Debug + Send + Sync + 'static {
 }
 
 impl<L: EventLog + ?Sized> EventLog for Arc<L> {
+    fn set_owner(&self, session: &str, owner: &str) {
+        (**self).set_owner(session, owner);
+    }
+
     fn open<'a>(&'a self, session: &'a str, stream: u64, opening: Bytes) -> Stored<'a, ()> {
         (**self).open(session, stream, opening)
     }

@@ -91,6 +91,10 @@ impl NodeId {
         Self(number)
     }
 
+    pub(in crate::server::http) fn number(self) -> u64 {
+        self.0
+    }
+
     /// Creates a random id. Returns `None` if the system has no random numbers.
     pub fn random() -> Option<Self> {
         random::bytes().ok().map(|bytes| Self(u64::from_ne_bytes(bytes)))

@@ -1,0 +1,108 @@
+//! The table of `docs/limits.md`, which `cargo xtask limits` writes.
+
+/// Something that a peer makes a server hold.
+pub(crate) struct LimitRow {
+    pub(crate) what: &'static str,
+    /// How much of it one owner has.
+    pub(crate) owner: &'static str,
+    pub(crate) all: &'static str,
+    /// What a client sees at the limit.
+    pub(crate) seen: &'static str,
+    pub(crate) setting: &'static str,
+}
+
+const BUSY: &str = "error -31503 with `retryAfterMs`, over HTTP 503";
+
+pub(crate) const ROWS: &[LimitRow] = &[
+    LimitRow {
+        what: "everything below that is \"charged\"",
+        owner: "128 MiB; a network 256 MiB",
+        all: "512 MiB, of which 384 MiB without a principal",
+        seen: BUSY,
+        setting: "`Limits::held_bytes`",
+    },
+    LimitRow {
+        what: "params of calls that wait or run, until the handler is dropped: charged",
+        owner: "as above",
+        all: "as above",
+        seen: "error -31503 with `retryAfterMs`; a running call of the client that holds most ends with -32603",
+        setting: "`Limits::held_bytes`; one message: `Limits::message_bytes`, 16 MiB",
+    },
+    LimitRow {
+        what: "bodies of requests that are arriving: charged",
+        owner: "64 MiB; a network 128 MiB",
+        all: "256 MiB, of which 192 MiB without a principal",
+        seen: "429 for a client at its limit, else 503; 408 for a slow body",
+        setting: "`Http::max_bytes_in_transit`, `Http::body_limits`",
+    },
+    LimitRow {
+        what: "sessions and subscriptions: descriptions of clients, watched URIs: charged",
+        owner: "16 MiB; a network 32 MiB; one session or subscription 256 KiB",
+        all: "64 MiB, of which 48 MiB without a principal",
+        seen: "error -31503; -32602 above 256 KiB; a session of the client that holds most ends (404)",
+        setting: "`Limits::sessions_bytes`, `Limits::session_bytes`",
+    },
+    LimitRow {
+        what: "notifications whose handlers run, each with 16 KiB: charged",
+        owner: "16 MiB; a network 32 MiB",
+        all: "64 MiB, of which 48 MiB without a principal",
+        seen: "nothing: the notification is dropped, and logged",
+        setting: "`Limits::held_bytes` (an eighth)",
+    },
+    LimitRow {
+        what: "messages that wait for the GET stream of a session: charged",
+        owner: "16 MiB; a network 32 MiB; one session 256 messages of 1 MiB in all",
+        all: "64 MiB, of which 48 MiB without a principal",
+        seen: "the oldest messages are not sent",
+        setting: "`Limits::held_bytes` (an eighth)",
+    },
+    LimitRow {
+        what: "sessions",
+        owner: "1,000 of a principal; 10,000 of an address, 20,000 of a network",
+        all: "100,000, of which 75,000 without a principal",
+        seen: "the session of the client that has most ends (404); 429 or 503 for who has most and uses all",
+        setting: "`Http::max_sessions`, `max_sessions_per_principal`, `max_sessions_per_address`",
+    },
+    LimitRow {
+        what: "subscriptions of the stateless era",
+        owner: "1,024 of a connection or principal; 2,048 of an address",
+        all: "16,384 without a principal",
+        seen: "429 or 503 with `Retry-After`",
+        setting: "`Limits::subscriptions`, `Http::max_anonymous_subscriptions`",
+    },
+    LimitRow {
+        what: "unanswered requests",
+        owner: "16,384 of a connection or session",
+        all: "by the limits of connections and sessions",
+        seen: BUSY,
+        setting: "`Limits::in_flight`",
+    },
+    LimitRow {
+        what: "calls whose clients have left",
+        owner: "128 of a session; 1,024 of a client",
+        all: "8,192, of which half without a principal",
+        seen: "the call ends with -32603",
+        setting: "`Timeouts::detached_call` (how long)",
+    },
+    LimitRow {
+        what: "events for clients that resume a stream",
+        owner: "1 MiB of a session; who has most loses the oldest",
+        all: "64 MiB for 5 minutes",
+        seen: "404 when the stream is resumed: call again",
+        setting: "`LogBounds`",
+    },
+    LimitRow {
+        what: "notifications of extensions that a listener has not read",
+        owner: "1,024 or 1 MiB of a listener; 32 or 64 KiB while nobody reads",
+        all: "by the limits of sessions and subscriptions",
+        seen: "the oldest are not sent",
+        setting: "none",
+    },
+    LimitRow {
+        what: "messages between the processes of a fleet, in Redis",
+        owner: "an answer goes to the process that asked, if it is one",
+        all: "64 MiB of an inbox",
+        seen: "503 with `Retry-After`",
+        setting: "none",
+    },
+];

@@ -1,0 +1,121 @@
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use super::{ALL, KINDS, account::Entry};
+
+/// Numbers of bytes: of each kind, and of all.
+#[derive(Debug, Default)]
+pub(super) struct Tally([AtomicUsize; KINDS + 1]);
+
+impl Tally {
+    pub(super) fn get(&self, place: usize) -> usize {
+        self.0[place].load(Ordering::Relaxed)
+    }
+
+    /// Adds bytes, and returns the sums of their kind and of all.
+    pub(super) fn add(&self, kind: usize, bytes: usize) -> [usize; 2] {
+        [kind, ALL].map(|place| self.0[place].fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes))
+    }
+
+    pub(super) fn subtract(&self, kind: usize, bytes: usize) {
+        for place in [kind, ALL] {
+            self.0[place].fetch_sub(bytes, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The accounts that hold much, by level, for each kind and for all.
+#[derive(Default)]
+pub(super) struct Ranking {
+    ranked: Mutex<[BTreeMap<(usize, u32), Weak<Entry>>; KINDS + 1]>,
+    /// The number of accounts that were looked at.
+    #[cfg(test)]
+    steps: AtomicUsize,
+}
+
+/// The bytes below which an account is not ranked.
+const RANKED: usize = 64 << 10;
+
+/// The number of accounts that are looked at for one newcomer.
+const CANDIDATES: usize = 8;
+
+/// Returns the level of a number of bytes: levels are a quarter of a power of two apart, so that an account is seldom ranked again.
+pub(super) fn level(bytes: usize) -> usize {
+    match bytes / RANKED {
+        0 => 0,
+        _ => {
+            let power = bytes.ilog2();
+            4 * power as usize + (bytes >> (power - 2) & 3)
+        }
+    }
+}
+
+impl Ranking {
+    /// Ranks an account again if its level has changed.
+    pub(super) fn update(&self, kind: usize, entry: &Arc<Entry>) {
+        let Entry { number, tally, levels, .. } = &**entry;
+        if [kind, ALL].iter().all(|place| level(tally.get(*place)) == levels.get(*place)) {
+            return;
+        }
+        let mut ranked = self.lock();
+        for place in [kind, ALL] {
+            // Under the lock, so that the last change is the one that stays.
+            let (before, after) = (levels.get(place), level(tally.get(place)));
+            if before == after {
+                continue;
+            }
+            levels.0[place].store(after, Ordering::Relaxed);
+            if before > 0 {
+                ranked[place].remove(&(before, *number));
+            }
+            if after > 0 {
+                ranked[place].insert((after, *number), Arc::downgrade(entry));
+            }
+        }
+    }
+
+    /// Removes an account that is gone.
+    pub(super) fn remove(&self, number: u32, levels: &Tally) {
+        if (0..=ALL).all(|place| levels.get(place) == 0) {
+            return;
+        }
+        let mut ranked = self.lock();
+        for place in 0..=ALL {
+            ranked[place].remove(&(levels.get(place), number));
+        }
+    }
+
+    /// Returns the accounts above a level, the largest first.
+    pub(super) fn above(&self, place: usize, level: usize) -> Vec<Weak<Entry>> {
+        let ranked = self.lock();
+        let above = ranked[place].iter().rev().take_while(|((other, _), _)| *other > level);
+        let above: Vec<_> = above.map(|(_, entry)| entry.clone()).take(CANDIDATES).collect();
+        #[cfg(test)]
+        self.steps.fetch_add(above.len(), Ordering::Relaxed);
+        above
+    }
+
+    fn lock(&self) -> MutexGuard<'_, [BTreeMap<(usize, u32), Weak<Entry>>; KINDS + 1]> {
+        self.ranked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.lock().iter().all(BTreeMap::is_empty)
+    }
+
+    #[cfg(test)]
+    pub(super) fn steps(&self) -> usize {
+        self.steps.load(Ordering::Relaxed)
+    }
+
+    #[cfg(test)]
+    pub(super) fn forget_steps(&self) {
+        self.steps.store(0, Ordering::Relaxed);
+    }
+}
