@@ -13,6 +13,7 @@ mod fleet;
 mod fuzz;
 mod instructions;
 mod interop;
+mod limits;
 mod login;
 mod npm;
 mod page;
@@ -46,6 +47,12 @@ const COMMANDS: &[Command] = &[
         usage: "[--list measure [folder]]",
         about: "the layering and house rules; `--list` shows what a measure counts",
         run: tidy::command,
+    },
+    Command {
+        name: "limits",
+        usage: "",
+        about: "writes `docs/limits.md` from the table of the ledger",
+        run: limits::command,
     },
     Command {
         name: "features",

@@ -22,7 +22,7 @@ mod words;
 
 use std::fmt;
 
-use crate::cargo::Failure;
+use crate::{cargo::Failure, limits};
 use tree::Tree;
 
 /// One broken rule: where, what, and what to do about it.
@@ -52,6 +52,7 @@ const RULES: &[(&str, Rule)] = &[
     ("what is said to be tested is", coverage::check),
     ("what is promised is tested", security::check),
     ("what is said to be possible is", capabilities::check),
+    ("`docs/limits.md` is the table of the ledger", check_limits),
 ];
 
 const USAGE: &str = "cargo xtask tidy [--list folders|names|cycles|back|docs|words [folder]]";
@@ -65,6 +66,13 @@ pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
         ["--list", word, under] => list(&tree, word, under),
         _ => Err(Failure::new(format!("`{}` is not `--list <measure> [folder]`", args.join(" ")), USAGE)),
     }
+}
+
+fn check_limits(_: &Tree) -> Vec<Fault> {
+    let path = crate::workspace::root().join(limits::PAGE);
+    let is_current = std::fs::read_to_string(path).is_ok_and(|text| text == limits::page());
+    let what = "is not the table of `pintle-proto/src/ledger/rows.rs`: run `cargo xtask limits`";
+    (!is_current).then(|| Fault::new(limits::PAGE, 0, what)).into_iter().collect()
 }
 
 fn list(tree: &Tree, word: &str, under: &str) -> Result<(), Failure> {
