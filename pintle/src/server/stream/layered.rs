@@ -33,6 +33,17 @@ pub(super) enum PendingNotification {
     Layered(Cx),
 }
 
+impl PendingNotification {
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Handled(_, notification, _) => {
+                notification.params.as_ref().map_or(0, |params| params.as_str().len())
+            }
+            Self::Layered(cx) => cx.call().params().as_str().len(),
+        }
+    }
+}
+
 /// A request that later messages depend on is in the layers. The later messages wait.
 #[derive(Debug, Default)]
 pub(super) struct Barrier {
@@ -265,7 +276,7 @@ impl StreamConnection {
     pub(super) fn queue_layered(&mut self, snapshot: &Arc<Snapshot>, call: Call) {
         let sink = CallSink::Shared(self.sink.of(&call));
         let cx = Cx::new(call, self.server.clone(), snapshot.clone(), self.context.clone(), sink);
-        self.notices.waiting.push_back(PendingNotification::Layered(cx));
+        self.notices.push(PendingNotification::Layered(cx));
     }
 }
 

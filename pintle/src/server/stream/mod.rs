@@ -122,7 +122,26 @@ struct RunningCall {
 #[derive(Default)]
 struct Notices {
     waiting: VecDeque<PendingNotification>,
+    /// The bytes of the params of those that wait.
+    bytes: usize,
     handling: Option<task::Id>,
+}
+
+impl Notices {
+    fn push(&mut self, notification: PendingNotification) {
+        self.bytes += notification.bytes();
+        self.waiting.push_back(notification);
+    }
+
+    fn pop(&mut self) -> Option<PendingNotification> {
+        let notification = self.waiting.pop_front()?;
+        self.bytes -= notification.bytes();
+        Some(notification)
+    }
+
+    fn is_full(&self) -> bool {
+        self.waiting.len() >= NOTICES || self.bytes >= NOTICE_BYTES
+    }
 }
 
 /// The limit of unwritten output in bytes. Above it handlers wait.
@@ -135,6 +154,8 @@ const BACKLOG: usize = 16 << 20;
 const OVERHEAD: usize = 512;
 /// The limit of notifications that wait for their handlers. Above it reading stops.
 const NOTICES: usize = 1024;
+/// The same in bytes of their params.
+const NOTICE_BYTES: usize = 16 << 20;
 /// The number of messages that are handled before other work of the connection, and of such rounds before other tasks run.
 const TURN: usize = 64;
 const TURNS: usize = 8;
@@ -350,7 +371,7 @@ impl StreamConnection {
         if self.notices.handling.is_some() {
             return false;
         }
-        let Some(notification) = self.notices.waiting.pop_front() else { return false };
+        let Some(notification) = self.notices.pop() else { return false };
         let task = match notification {
             PendingNotification::Handled(handler, notification, peer) => {
                 let session = Some(self.session_handle());
@@ -384,7 +405,7 @@ impl StreamConnection {
         while taken < TURN
             && self.closing.is_none()
             && self.backlog < BACKLOG
-            && self.notices.waiting.len() < NOTICES
+            && !self.notices.is_full()
             && self.barrier.as_ref().is_none_or(|barrier| barrier.bytes() < BACKLOG)
         {
             match self.transport.poll_recv(cx)? {
@@ -482,7 +503,7 @@ impl StreamConnection {
             }
             Inbound::Notify(notification, peer) => {
                 if let Some(handler) = self.server.notification_handler(&notification.method) {
-                    self.notices.waiting.push_back(PendingNotification::Handled(handler, notification, peer));
+                    self.notices.push(PendingNotification::Handled(handler, notification, peer));
                 }
             }
             Inbound::Ignore(why) => tracing::debug!(why, "a message was ignored"),

@@ -502,6 +502,24 @@ async fn notifications_are_handled_in_order_and_a_slow_handler_holds_few() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn notifications_that_wait_are_bounded_in_bytes() {
+    use tokio::io::AsyncWriteExt;
+    let server = echo().on_notification("notifications/mine", |_, _| std::future::pending());
+    let (mut pipe, _serving) = Pipe::open(&server, MIB);
+    let mut written = 0;
+    let write = async {
+        let message =
+            json!({"jsonrpc": "2.0", "method": "notifications/mine", "params": {"x": "y".repeat(MIB)}});
+        for _ in 0..100 {
+            pipe.writer.write_all(format!("{message}\n").as_bytes()).await.unwrap();
+            written += 1;
+        }
+    };
+    assert!(tokio::time::timeout(Duration::from_secs(60), write).await.is_err(), "it holds {written}");
+    assert!((16..24).contains(&written), "{written}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_refused_client_that_never_reads_is_made_to_wait() {
     use tokio::io::AsyncWriteExt;
     let reason = "not you ".repeat(1 << 10);
