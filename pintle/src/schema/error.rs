@@ -38,6 +38,11 @@ pub enum SchemaError {
         /// The maximum number of them.
         limit: usize,
     },
+    /// The alternatives of alternatives are too many to check a value: their product exceeds the limit.
+    TooWide {
+        /// The maximum number of checks of one part of a value.
+        limit: usize,
+    },
     /// The target of a `$ref` is not in the schema. References are never fetched.
     Reference {
         /// The reference, truncated.
@@ -85,6 +90,10 @@ impl fmt::Display for SchemaError {
             Self::TooMany { what, limit } => {
                 write!(f, "schema: it has more than {limit} {what}; make it simpler")
             }
+            Self::TooWide { limit } => write!(
+                f,
+                "schema: its alternatives multiply to more than {limit} checks of one value; nest fewer of them"
+            ),
             Self::Reference { reference } => write!(
                 f,
                 "schema: nothing in it is called `{reference}`, and nothing is fetched; put the target into `$defs`"

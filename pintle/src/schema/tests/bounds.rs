@@ -117,3 +117,44 @@ fn deep_values_are_explained_on_a_small_stack() {
     let small = std::thread::Builder::new().stack_size(2 * 1024 * 1024).spawn(run).expect("a thread");
     small.join().expect("no overflow");
 }
+
+/// Definitions in levels, each an alternative of eight times the one below.
+fn wide(levels: usize, keyword: &str, below: impl Fn(Value) -> Value) -> Value {
+    let mut defs = serde_json::Map::new();
+    for at in 0..levels {
+        let next = below(json!({"$ref": format!("#/$defs/d{}", at + 1)}));
+        defs.insert(format!("d{at}"), json!({ keyword: vec![next; 8] }));
+    }
+    defs.insert(format!("d{levels}"), json!({"type": "integer"}));
+    json!({"$ref": "#/$defs/d0", "$defs": defs})
+}
+
+#[test]
+fn alternatives_that_multiply_are_refused_before_they_are_compiled() {
+    let down = |next: Value| json!({"properties": {"c": next}});
+    for keyword in ["anyOf", "oneOf", "allOf"] {
+        for schema in [wide(12, keyword, |next| next), wide(12, keyword, down), wide(5, keyword, down)] {
+            assert_eq!(
+                Schema::compile(&schema).expect_err("8^5 checks"),
+                SchemaError::TooWide { limit: 10_000 }
+            );
+        }
+        compiled(&wide(3, keyword, down)).check(&json!({"c": {"c": {"c": 1}}})).ok();
+    }
+}
+
+#[test]
+fn alternatives_side_by_side_do_not_multiply() {
+    let nullable = |inner: Value| json!({"anyOf": [inner, {"type": "null"}]});
+    let leaf = nullable(json!({"type": "string"}));
+    let row: serde_json::Map<_, _> = (0..200).map(|at| (format!("p{at}"), leaf.clone())).collect();
+    let deep = (0..12).fold(json!({"properties": row}), |inner, _| {
+        nullable(json!({"properties": {"a": inner, "b": leaf}, "additionalProperties": leaf}))
+    });
+    compiled(&deep);
+    // A row of definitions as long as a schema may be.
+    let defs: serde_json::Map<_, _> = (0..3_000)
+        .map(|at| (format!("d{at}"), json!({"items": {"$ref": format!("#/$defs/d{}", (at + 1) % 3_000)}})))
+        .collect();
+    let _ = Schema::compile(&json!({"$ref": "#/$defs/d0", "$defs": defs}));
+}

@@ -144,3 +144,23 @@ async fn a_result_is_not_refused_by_an_outdated_schema() {
     });
     called.unwrap();
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_schema_whose_alternatives_multiply_is_not_checked() {
+    let mut schema = json!({"type": "object", "required": ["n"], "$ref": "#/$defs/d0", "$defs": {"d12": {}}});
+    for at in 0..12 {
+        let next = json!({"$ref": format!("#/$defs/d{}", at + 1)});
+        schema["$defs"][format!("d{at}")] = json!({"anyOf": vec![next; 8]});
+    }
+    let mut list = tools("integer");
+    list["tools"][0]["outputSchema"] = schema;
+    let (server, mut peer) = open(&client(), STATELESS, json!({"tools": {}})).await;
+    let (called, ()) = tokio::join!(server.call_tool("t", ()), async {
+        answer_call(&mut peer, structured(json!({"n": "not checked"}))).await;
+        answer_list(&mut peer, list).await;
+    });
+    called.unwrap();
+    // Its type and what it requires are looked at all the same.
+    let (called, ()) = tokio::join!(server.call_tool("t", ()), answer_call(&mut peer, structured(json!({}))));
+    assert!(called.unwrap_err().to_string().contains("lacks `n`"));
+}
