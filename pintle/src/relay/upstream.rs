@@ -27,7 +27,6 @@ use crate::{
     client::{Change, Connector},
     lock::lock,
     server::{Cx, InboxOwner, OwnedPrincipal, SessionHandle},
-    timeouts::rounded,
 };
 
 /// The server behind a relay.
@@ -490,9 +489,9 @@ impl Upstream {
             Err(error) => {
                 let outage = outage.get_or_insert_with(Outage::begin);
                 outage.attempts += 1;
-                let (since, attempts) = (rounded(outage.since.elapsed()), outage.attempts);
+                let (since, attempts) = (outage.since.elapsed().as_secs(), outage.attempts);
                 Err(RpcError::internal(format!(
-                    "`{}`, the server behind this one, has been down for {since:?}, and {attempts} attempts to connect failed: \
+                    "`{}`, the server behind this one, has been down for {since} s, and {attempts} attempts to connect failed: \
                      {error}; call again later",
                     backend_name(&self.first.connection)
                 )))

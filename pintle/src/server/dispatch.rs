@@ -172,7 +172,7 @@ async fn handle_notification(cx: Cx) -> Outcome {
 /// Passes a notification through the layers of the server, within the timeout of calls.
 pub(crate) async fn notify(cx: Cx) {
     let Some(layered) = cx.snapshot().layered.clone() else { return };
-    let (limit, method) = (cx.snapshot().settings.timeout, cx.method().to_owned());
+    let (limit, method) = (cx.timeout(), cx.method().to_owned());
     let handling = layered.go(cx);
     let outcome = match limit {
         Some(limit) => tokio::time::timeout(limit, handling).await.ok(),
@@ -211,7 +211,7 @@ fn go(cx: &Cx, options: &RouteOptions) -> HandlerFuture {
 
 /// Starts the handler of a route after something else, which is not done before the state is claimed either.
 fn go_after(cx: &Cx, options: &RouteOptions, first: impl FnOnce(&Cx) + Send + 'static) -> HandlerFuture {
-    if let Some(timeout) = options.timeout.or_else(|| cx.mount_timeout().map(Some)) {
+    if let Some(timeout) = options.timeout.or_else(|| cx.mount_timeout()) {
         cx.set_timeout(timeout);
     }
     let next = &options.next;

@@ -35,9 +35,10 @@ impl Server {
         self.snapshot().settings.keys.open_value(bound, sealed)
     }
 
-    /// Sets the time limit of a call. The time that clients take to answer questions does not count. None by default.
+    /// Sets the time limit of a call, also of one that is relayed; `None` means no limit. Default: 30 minutes. The time that clients take to answer questions does not count, nor does that of tasks.
     #[must_use]
-    pub fn call_timeout(self, after: Duration) -> Self {
+    pub fn call_timeout(self, after: impl Into<Option<Duration>>) -> Self {
+        let after = after.into();
         self.setting(|settings| settings.timeout = Some(after))
     }
 

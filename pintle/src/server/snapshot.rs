@@ -71,7 +71,8 @@ pub(crate) struct ServerSettings {
     /// The instructions without those of providers.
     pub(crate) instructions: Option<String>,
     pub(crate) page: Option<usize>,
-    pub(crate) timeout: Option<Duration>,
+    /// The time limit of a call, if it was set: `None` within means that there is none.
+    pub(crate) timeout: Option<Option<Duration>>,
     pub(crate) keepalive: Option<Duration>,
     /// The time that running calls have when the peer has disconnected.
     pub(crate) grace: Duration,

@@ -17,7 +17,10 @@ use pintle::{
 use serde_json::{Value, json};
 
 use super::world::{self, ERAS, Seen, everything};
-use crate::support::eras::{Client, R4};
+use crate::support::{
+    eras::{Client, R4},
+    line_client::Raw,
+};
 
 /// A relay to a server that cannot be reached while the flag is set.
 async fn unsteady(behind: &Server, down: &Arc<AtomicBool>) -> Relay {
@@ -144,5 +147,40 @@ async fn a_lost_call_is_sent_again_only_if_that_is_safe() {
         let message = lost["error"]["message"].as_str().unwrap_or_else(|| panic!("{lost}"));
         assert!(message.contains("`dice`") && message.contains("did not answer"), "{downstream}: {message}");
         assert_eq!(unsafe_calls.load(Ordering::SeqCst), 1, "{downstream}");
+    }
+}
+
+/// The server behind has no timeout of its own.
+#[tokio::test(start_paused = true)]
+async fn a_relayed_call_that_is_never_answered_ends() {
+    for (downstream, upstream) in ERAS.into_iter().flat_map(|front| ERAS.map(|behind| (front, behind))) {
+        let slow = || std::future::pending::<String>();
+        let behind = Server::new("slow", "1.0.0").call_timeout(None).tool(tool("slow", slow));
+        let front = world::relayed(&behind, upstream).await;
+        let mut client = Client::open(&front, downstream, json!({})).await;
+        let id = client.send("tools/call", json!({"name": "slow"})).await;
+        tokio::time::sleep(Duration::from_secs(1790)).await;
+        let ended = client.until(id).await;
+        let message = ended["error"]["message"].as_str().unwrap_or_else(|| panic!("{ended}"));
+        assert!(message.contains("longer than 1800s"), "{downstream} to {upstream}: {message}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_in_which_a_user_answers_is_not_that_of_a_relayed_call() {
+    for upstream in ERAS {
+        let front = world::relayed(&world::server(&Seen::default()).call_timeout(None), upstream).await;
+        let mut raw = Raw::new(&front);
+        raw.open(R4, json!({"elicitation": {}})).await;
+        raw.request("tools/call", json!({"name": "book"})).await;
+        for content in [json!({"count": 4}), json!({})] {
+            let question = raw.recv().await;
+            assert_eq!(question["method"], "elicitation/create", "{upstream}: {question}");
+            tokio::time::sleep(Duration::from_secs(2400)).await;
+            let accepted = json!({"action": "accept", "content": content});
+            raw.send(json!({"jsonrpc": "2.0", "id": question["id"], "result": accepted})).await;
+        }
+        let answer = raw.recv().await;
+        assert_eq!(answer["result"]["content"][0]["text"], "4 guests, true", "{upstream}: {answer}");
     }
 }

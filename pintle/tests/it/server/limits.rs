@@ -6,7 +6,7 @@ use pintle::{
     Server,
     server::{prompt, resource, tool},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::{
     drop_counter::DropCounter,
@@ -39,6 +39,27 @@ async fn a_call_that_takes_too_long_is_ended_and_dropped() {
         assert_eq!(client.tool("quick").await, "quick");
     })
     .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_without_a_timeout_has_the_usual_one() {
+    let slow = || async {
+        tokio::time::sleep(Duration::from_secs(2000)).await;
+        "slow"
+    };
+    let server = || Server::new("s", "0").tool(tool("slow", slow)).tool(tool("free", slow).timeout(None));
+    let ended = "the call took longer than 1800s and was ended: ask for less";
+    for (server, expected) in [(server(), json!(ended)), (server().call_timeout(None), Value::Null)] {
+        each(&server, &ALL, json!({}), async |client: &mut Client| {
+            let slow = client.send("tools/call", json!({"name": "slow"})).await;
+            let free = client.send("tools/call", json!({"name": "free"})).await;
+            tokio::time::sleep(Duration::from_secs(1990)).await;
+            let answer = client.until(slow).await;
+            assert_eq!(answer["error"]["message"], expected);
+            assert_eq!(client.until(free).await["result"]["content"][0]["text"], "slow");
+        })
+        .await;
+    }
 }
 
 #[tokio::test]

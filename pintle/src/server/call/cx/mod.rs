@@ -29,7 +29,7 @@ use pintle_proto::{
     Peer,
     server::{Call, Extension},
 };
-use pintle_types::{Meta, RawObject, RequestId, RpcError, plain_error};
+use pintle_types::{Meta, RawObject, RequestId, RpcError, method, plain_error};
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 
@@ -48,6 +48,9 @@ use super::{
     target::{TextArguments, ToolCall},
 };
 use crate::server::{Principal, Scope, Server, sessions::handle::SessionHandle, snapshot::Snapshot};
+
+/// The time limit of a call, if its route and its server set none.
+const CALL_TIMEOUT: Duration = Duration::from_secs(1800);
 
 /// The context of a call: its caller, its parameters, progress reports, log messages and questions to the client.
 ///
@@ -192,9 +195,15 @@ impl Cx {
         let _ = self.0.timeout.set(timeout);
     }
 
-    /// Returns the timeout of the route, or else that of the server.
+    /// Returns the timeout of the route, or else that of the server, or else the usual one.
     pub(crate) fn timeout(&self) -> Option<Duration> {
-        self.0.timeout.get().copied().unwrap_or(self.0.snapshot.settings.timeout)
+        let of_server = || match self.0.snapshot.settings.timeout {
+            Some(timeout) => timeout,
+            // It waits for a task, which has its own lifetime.
+            None if self.method() == method::TASKS_RESULT => None,
+            None => Some(CALL_TIMEOUT),
+        };
+        self.0.timeout.get().copied().unwrap_or_else(of_server)
     }
 
     /// Returns the arguments of a tool call as text, with the defaults of those that the client omitted.
