@@ -312,6 +312,20 @@ mod tests {
                 ],
             ),
             (
+                Host::Cline,
+                [
+                    &[
+                        "/ada/.config/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
+                    ],
+                    &[
+                        "/ada/Library/Application Support/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
+                    ],
+                    &[
+                        r"C:\ada\AppData\Roaming\Code\User\globalStorage\saoudrizwan.claude-dev\settings\cline_mcp_settings.json",
+                    ],
+                ],
+            ),
+            (
                 Host::Codex,
                 [
                     &["/srv/shop/.codex/config.toml", "/ada/.codex/config.toml"],
@@ -336,6 +350,44 @@ mod tests {
                 ],
             ),
         ];
+        // In the project (`.`) and at home (`~`), with the same names on every system.
+        let same: &[(Host, &[&str])] = &[
+            (Host::CopilotCli, &["~/.copilot/mcp-config.json"]),
+            (Host::GeminiCli, &["./.gemini/settings.json", "~/.gemini/settings.json"]),
+            (Host::Inspector, &["~/.mcp-inspector/mcp.json"]),
+            (Host::Kiro, &["./.kiro/settings/mcp.json", "~/.kiro/settings/mcp.json"]),
+            (Host::LmStudio, &["~/.lmstudio/mcp.json"]),
+            (Host::Mcporter, &["~/.mcporter/mcporter.json"]),
+            (
+                Host::OpenCode,
+                &[
+                    "./opencode.json",
+                    "./opencode.jsonc",
+                    "~/.config/opencode/opencode.json",
+                    "~/.config/opencode/opencode.jsonc",
+                ],
+            ),
+            (Host::RooCode, &["./.roo/mcp.json"]),
+            (Host::Project, &["./mcp.json"]),
+        ];
+        for (host, files) in same {
+            let at = |home: &str, project: &str, separator: &str| -> Vec<String> {
+                let path = |file: &&str| match file.split_at(1) {
+                    ("~", rest) => format!("{home}{}", rest.replace('/', separator)),
+                    (_, rest) => format!("{project}{}", rest.replace('/', separator)),
+                };
+                files.iter().map(path).collect()
+            };
+            let unix = at("/ada", "/srv/shop", "/");
+            assert_eq!(paths(Platform::Linux, "/ada", "/srv/shop", *host), unix, "{host}");
+            assert_eq!(paths(Platform::MacOs, "/ada", "/srv/shop", *host), unix, "{host}");
+            let windows = at(r"C:\ada", r"C:\shop", "\\");
+            assert_eq!(paths(Platform::Windows, r"C:\ada", r"C:\shop", *host), windows, "{host}");
+        }
+        for host in Host::all() {
+            let is_in_table = table.iter().any(|(known, _)| *known == host);
+            assert!(is_in_table || same.iter().any(|(known, _)| *known == host), "{host}");
+        }
         for (host, [linux, macos, windows]) in table {
             assert_eq!(paths(Platform::Linux, "/ada", "/srv/shop", *host), *linux, "{host}");
             assert_eq!(paths(Platform::MacOs, "/ada", "/srv/shop/", *host), *macos, "{host}");

@@ -14,7 +14,7 @@ use std::{
 
 use super::{ConfigError, ConfigErrorKind, ConfigFile, Dialect, Host, Location, read_text};
 pub use new_server::NewServer;
-use replace::Replacement;
+use replace::{BACKUP, Replacement};
 
 /// The number of attempts to change a file that others change at the same time.
 const ATTEMPTS: usize = 10;
@@ -144,6 +144,11 @@ impl ConfigEdit {
             Some(text) => ("\u{feff}", text),
             None => ("", before),
         };
+        if let Some(earlier) = self.undone(&before_config, text, dialect)
+            && self.check(&before_config, &earlier).is_ok()
+        {
+            return Ok(earlier);
+        }
         let after = match dialect {
             Dialect::Codex => self.edited_toml(text)?,
             dialect => self.edited_json(text, member(dialect))?,
@@ -151,6 +156,18 @@ impl ConfigEdit {
         let after = format!("{mark}{after}");
         self.check(&before_config, &after)?;
         Ok(after)
+    }
+
+    /// Returns the text before a server was added, if removing it is all that has happened since: with its spaces and line breaks.
+    fn undone(&self, config: &ConfigFile, text: &str, dialect: Dialect) -> Option<String> {
+        let Action::Remove { name } = &self.action else { return None };
+        let entry = config.servers.iter().find(|entry| entry.name == *name)?.raw();
+        let earlier = read_text(&beside(&self.location.path.canonicalize().ok()?, BACKUP)).ok()?;
+        let added = match dialect {
+            Dialect::Codex => TOML.first().map(|(add, _)| add(&earlier, name, entry, false))?,
+            dialect => json::add(&earlier, member(dialect), name, entry, false),
+        };
+        added.is_ok_and(|added| added == text).then_some(earlier)
     }
 
     fn edited_json(&self, text: &str, member: &str) -> Result<String, ConfigError> {

@@ -16,6 +16,9 @@ const INTERVAL: Duration = Duration::from_millis(50);
 /// The age at which a new file counts as left by a process that died.
 const ABANDONED: Duration = Duration::from_secs(30);
 
+/// The end of the name of a file that is kept as it was.
+pub(super) const BACKUP: &str = ".pintle.bak";
+
 /// A new file beside the one that it is to replace. While it exists, no other process replaces that file in this way. Dropping it
 /// removes it.
 pub(super) struct Replacement {
@@ -83,7 +86,7 @@ impl Replacement {
 
     /// Keeps the file as it was, with its permissions. Another backup is replaced.
     fn back_up(&self, text: &str) -> io::Result<PathBuf> {
-        let backup = beside(&self.target, ".pintle.bak");
+        let backup = beside(&self.target, BACKUP);
         let new = beside(&self.target, ".pintle.bak.new");
         // Left by a process that died.
         let _ = fs::remove_file(&new);
