@@ -22,18 +22,22 @@ mod targets;
 pub mod tour;
 mod verbs;
 
-use std::{ffi::OsString, process::ExitCode};
+use std::{ffi::OsString, io, num::NonZeroUsize, process::ExitCode, thread, time::Duration};
 
 use clap::{CommandFactory as _, Parser as _};
+use tokio::runtime::{Builder, Runtime};
 
 use cli::Cli;
 use failure::{Exit, Failure};
 use output::{Output, OutputSettings};
-use signals::interrupted;
+use signals::{SignalPolicy, interrupted};
 use verbs::Verb;
 
 /// The first word of a command line that a shell runs to complete another one.
 const COMPLETE: &str = "__complete";
+
+/// How long the threads of a verb that has ended are waited for.
+const SHUTDOWN: Duration = Duration::from_secs(1);
 
 /// Runs a command with the given arguments, without the name of the program.
 pub fn run(arguments: impl IntoIterator<Item = impl Into<OsString>>) -> ExitCode {
@@ -56,8 +60,16 @@ pub fn run(arguments: impl IntoIterator<Item = impl Into<OsString>>) -> ExitCode
     match Cli::try_parse_from(std::iter::once(&name).chain(&words)) {
         Ok(Cli { verb, global }) => {
             let output = Output::new(global.into_settings(&typed));
-            let verb = verb.unwrap_or_default();
-            finish(&output, execute(verb, &output))
+            let done = match verb {
+                Some(verb) => execute(verb, &output).map_err(|failure| args::with_more_time(failure, &typed)),
+                None if typed.is_empty() => execute(Verb::default(), &output),
+                None => {
+                    let option = typed.first().map(|word| word.to_string_lossy()).unwrap_or_default();
+                    let message = format!("`{option}` is an option of a verb, and there is none");
+                    Err(Failure::usage(message, format!("pintle ls demo {option}")))
+                }
+            };
+            finish(&output, done)
         }
         Err(error) => {
             // Its own options could not be read: only this one matters here.
@@ -68,7 +80,10 @@ pub fn run(arguments: impl IntoIterator<Item = impl Into<OsString>>) -> ExitCode
                 false => output.text(|text| {
                     text.block(&error);
                 }),
-                true => Err(args::usage_failure(&error, verb_of(&typed).as_deref())),
+                true => {
+                    let verb = verb_of(&typed);
+                    Err(args::usage_failure(&error, verb.as_deref(), &Cli::command(), &typed))
+                }
             };
             finish(&output, done)
         }
@@ -78,10 +93,15 @@ pub fn run(arguments: impl IntoIterator<Item = impl Into<OsString>>) -> ExitCode
 /// Runs a verb until it ends, or the user presses Ctrl-C, or the process is asked to end. That drops it: calls are cancelled, and
 /// programs ended.
 fn execute(verb: Verb, output: &Output) -> Result<(), Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::internal(&error))?;
-    runtime.block_on(async {
-        let done = match verb.handles_signals() {
+    let runtime = runtime(verb.serves_many()).map_err(|error| Failure::internal(&error))?;
+    let (is_handled, is_server) = (verb.handles_signals(), verb.is_server());
+    if !verb.receives_signals() {
+        let is_gateway = matches!(verb, Verb::Gateway(_));
+        // A gateway opens its logs again on `SIGHUP`.
+        signals::listen(SignalPolicy { is_handled, drains: is_gateway, ends_on_hangup: !is_gateway });
+    }
+    let done = runtime.block_on(async {
+        let done = match is_handled {
             true => run_verb(verb, output).await,
             false => tokio::select! {
                 // An interrupted verb has no result.
@@ -92,7 +112,30 @@ fn execute(verb: Verb, output: &Output) -> Result<(), Failure> {
         };
         output.flush_recording().await;
         done
-    })
+    });
+    // A thread that is busy is not waited for.
+    runtime.shutdown_timeout(SHUTDOWN);
+    match (done, signals::exit()) {
+        // Servers run until they are told to stop.
+        (Err(failure), Some((_, true))) if failure.exit == Exit::Interrupted && is_server => Ok(()),
+        (Err(failure), Some((exit, _))) if failure.exit == Exit::Interrupted => {
+            if exit == Exit::Interrupted && !is_server {
+                output.cancelled();
+            }
+            Err(Failure::silent(exit))
+        }
+        (done, _) => done,
+    }
+}
+
+/// Returns the runtime of a verb. One that serves many clients has several threads, so that a busy call does not stop the others.
+fn runtime(serves_many: bool) -> io::Result<Runtime> {
+    let mut builder = match serves_many {
+        true => Builder::new_multi_thread(),
+        false => Builder::new_current_thread(),
+    };
+    let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    builder.worker_threads(cores.max(2)).enable_all().build()
 }
 
 async fn run_verb(verb: Verb, output: &Output) -> Result<(), Failure> {
@@ -119,4 +162,83 @@ fn verb_of(typed: &[OsString]) -> Option<String> {
     let words = typed.iter().take_while(|word| *word != "--").filter_map(|word| word.to_str());
     let mut known = words.filter(|word| command.find_subcommand(word).is_some());
     known.next().map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::{Read as _, Write as _},
+        net::TcpStream,
+        sync::{
+            Arc,
+            atomic::{AtomicBool, Ordering},
+            mpsc,
+        },
+    };
+
+    use pintle::{Server, server::tool};
+
+    use super::*;
+    use crate::listen::{Beside, ENDPOINT, ListenArgs, Page};
+
+    struct Health;
+
+    impl Beside for Health {
+        fn page(&self, path: &str) -> Option<Page> {
+            let (status, content_type) = (http::StatusCode::OK, "text/plain");
+            (path == "/health").then(|| Page { status, content_type, text: "ok".into(), is_open: true })
+        }
+
+        fn refused(&self, _: &str, _: http::StatusCode, _: tokio::time::Instant) {}
+    }
+
+    const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"spin","_meta":{
+        "io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},
+        "io.modelcontextprotocol/clientInfo":{"name":"t","version":"0"}}}}"#;
+
+    #[test]
+    fn a_busy_call_does_not_stop_the_others() {
+        let (started, has_started) = mpsc::channel();
+        let is_over = Arc::new(AtomicBool::new(false));
+        let over = is_over.clone();
+        let spin = move || {
+            let (started, over) = (started.clone(), over.clone());
+            async move {
+                started.send(()).unwrap();
+                while !over.load(Ordering::Acquire) {
+                    std::hint::spin_loop();
+                }
+                "done"
+            }
+        };
+        let server = Server::new("busy", "1").tool(tool("spin", spin));
+        let runtime = runtime(true).unwrap();
+        let (address, _serving) = runtime.block_on(async {
+            let listening = ListenArgs::default().listen("127.0.0.1:0", "demo").await.unwrap();
+            let address = listening.local_url().unwrap().replace("http://", "");
+            let routes = Arc::new(listening.routes(None));
+            routes.insert(ENDPOINT, &server, |http| http).unwrap();
+            let output = Output::new(OutputSettings::default());
+            (address, listening.serve_routes(routes, Arc::new(Health), &output).unwrap())
+        });
+        let send = |request: String| {
+            let mut stream = TcpStream::connect(&address).unwrap();
+            stream.write_all(request.as_bytes()).unwrap();
+            stream
+        };
+        let head = format!(
+            "Host: {address}\r\nConnection: close\r\nContent-Type: application/json\r\nAccept: application/json, \
+             text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: spin\r\n"
+        );
+        let mut call =
+            send(format!("POST /mcp HTTP/1.1\r\n{head}Content-Length: {}\r\n\r\n{CALL}", CALL.len()));
+        has_started.recv().unwrap();
+        let mut answer = String::new();
+        send(format!("GET /health HTTP/1.1\r\n{head}\r\n")).read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        is_over.store(true, Ordering::Release);
+        answer.clear();
+        call.read_to_string(&mut answer).unwrap();
+        assert!(answer.contains("done"), "{answer}");
+    }
 }

@@ -21,6 +21,9 @@ pub(crate) struct ConnectArgs {
     /// The directory to start a program in
     #[arg(long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
+    /// The value of an input of a configured server, which VS Code asks for: `${input:NAME}`
+    #[arg(long = "input", value_name = "NAME=VALUE")]
+    pub(crate) inputs: Vec<String>,
     /// The era of the protocol to use
     #[arg(long, value_name = "ERA", default_value = "auto", hide_default_value = true)]
     pub(crate) era: EraArg,
@@ -41,12 +44,13 @@ pub(crate) struct ConnectArgs {
 impl ConnectArgs {
     /// Returns an option that was given, if there is one.
     pub(crate) fn given(&self) -> Option<&'static str> {
-        let Self { headers, token_env, env, cwd, era, revision, timeout, command, open: _ } = self;
+        let Self { headers, token_env, env, cwd, inputs, era, revision, timeout, command, open: _ } = self;
         let options = [
             ("--header", !headers.is_empty()),
             ("--token-env", token_env.is_some()),
             ("--env", !env.is_empty()),
             ("--cwd", cwd.is_some()),
+            ("--input", !inputs.is_empty()),
             ("--era", *era != EraArg::Auto),
             ("--revision", revision.is_some()),
             ("--timeout", timeout.is_some()),

@@ -1,9 +1,12 @@
-use std::ffi::OsString;
+use std::{ffi::OsString, time::Duration};
 
 use clap::{ArgAction, Args};
 
-use super::quoted;
-use crate::output::{OutputSettings, Pick};
+use super::{duration, quoted};
+use crate::{
+    failure::{Exit, Failure},
+    output::{OutputSettings, Pick},
+};
 
 /// Options of output, which every verb has.
 #[derive(Args, Debug)]
@@ -37,6 +40,44 @@ impl GlobalArgs {
     }
 }
 
+/// Returns the failure; if there was no answer in time, what to type next is the same line with more time.
+pub(crate) fn with_more_time(mut failure: Failure, typed: &[OsString]) -> Failure {
+    let words: Vec<_> = typed.iter().map(|word| word.to_string_lossy()).collect();
+    let has_secret = words.iter().any(|word| word.starts_with("--header") || word.starts_with("-H"));
+    if failure.exit != Exit::Timeout || has_secret {
+        return failure;
+    }
+    let mut line = String::from("pintle");
+    let mut given = None;
+    let mut rest = words.iter();
+    while let Some(word) = rest.next() {
+        match word.strip_prefix("--timeout") {
+            _ if word == "--" => {
+                line.push_str(&more(given));
+                given = Some(Duration::MAX);
+                line.push_str(" --");
+            }
+            Some("") if given.is_none() => given = rest.next().and_then(|time| duration(time).ok()),
+            Some(time) if given.is_none() => {
+                given = time.strip_prefix('=').and_then(|time| duration(time).ok())
+            }
+            _ => line.extend([" ", &quoted(word)]),
+        }
+    }
+    if given != Some(Duration::MAX) {
+        line.push_str(&more(given));
+    }
+    failure.next = line;
+    failure
+}
+
+/// Returns an option with more time than was given, or than is usual.
+fn more(given: Option<Duration>) -> String {
+    let least = Duration::from_secs(60);
+    let time = given.map_or(least, |given| given.saturating_mul(10).clamp(least, Duration::from_secs(3600)));
+    format!(" --timeout {}s", time.as_secs())
+}
+
 /// Returns a command line with `--json` instead of `--pick`, and without the values of headers.
 fn without_pick(typed: &[OsString]) -> String {
     let mut line = String::from("pintle");
@@ -62,6 +103,20 @@ fn without_pick(typed: &[OsString]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_without_an_answer_is_typed_again_with_more_time() {
+        for (typed, next) in [
+            ("call demo x --timeout 2s", "pintle call demo x --timeout 60s"),
+            ("ls --timeout=20s demo", "pintle ls demo --timeout 200s"),
+            ("ls -- sh --timeout 1s", "pintle ls --timeout 60s -- sh --timeout 1s"),
+            ("ls -H a:b demo", "as before"),
+        ] {
+            let typed: Vec<_> = typed.split(' ').map(OsString::from).collect();
+            let failure = Failure::new(Exit::Timeout, "no answer", "as before");
+            assert_eq!(with_more_time(failure, &typed).next, next);
+        }
+    }
 
     #[test]
     fn the_line_to_type_has_no_secrets() {

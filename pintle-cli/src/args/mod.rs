@@ -12,7 +12,7 @@ mod usage;
 
 pub(crate) use connect::{ConnectArgs, EraArg, duration};
 pub(crate) use flags::{flag_of, mark_flags};
-pub(crate) use global::GlobalArgs;
+pub(crate) use global::{GlobalArgs, with_more_time};
 pub(crate) use help::{HELP, examples, help_of};
 pub(crate) use near::near;
 pub(crate) use questions::QuestionArgs;

@@ -38,7 +38,9 @@ pub(super) fn coerce(shape: &Shape, text: &str) -> Result<Value, String> {
         // Any text is a text: the others come first.
         Shape::OneOf(shapes) => {
             let (texts, others): (Vec<_>, Vec<_>) = shapes.iter().partition(|shape| **shape == Shape::Text);
-            others.into_iter().chain(texts).find_map(|shape| coerce(shape, text).ok()).ok_or_else(expected)
+            // No text is an empty one, where a text can be given.
+            let others = others.into_iter().filter(|_| !text.is_empty() || texts.is_empty());
+            others.chain(texts.clone()).find_map(|shape| coerce(shape, text).ok()).ok_or_else(expected)
         }
         Shape::Any => Ok(serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))),
     }
@@ -70,7 +72,10 @@ mod tests {
             (list(Shape::Integer), "[7, 8]", json!([7, 8])),
             (Shape::Object, r#"{"a":1}"#, json!({"a": 1})),
             (either.clone(), "7", json!(7)),
-            (either, "seven", json!("seven")),
+            (either.clone(), "seven", json!("seven")),
+            (either.clone(), "null", json!(null)),
+            (either, "", json!("")),
+            (Shape::OneOf(vec![Shape::Integer, Shape::Null]), "", json!(null)),
             (Shape::Any, "[1]", json!([1])),
             (Shape::Any, "x y", json!("x y")),
         ] {

@@ -7,14 +7,17 @@ mod shape;
 mod signature;
 mod word;
 
-use pintle::types::{JsonObject, schema::Tool};
+use pintle::{
+    schema::Fault,
+    types::{JsonObject, schema::Tool},
+};
 use serde_json::Value;
 
 use crate::args::near;
 use coerce::coerce;
 pub(crate) use flags::replace_flags;
 pub(crate) use parameter::{Parameter, parameters};
-use shape::excerpt;
+use shape::{Shape, excerpt};
 pub(crate) use signature::{help, prompt_signature, signature};
 pub(crate) use word::{Word, read_words};
 
@@ -31,6 +34,18 @@ pub(crate) fn of_texts(words: Vec<Word>) -> Result<Vec<(String, String)>, String
         value => (name, value.to_string()),
     });
     Ok(texts.collect())
+}
+
+/// Describes a fault of arguments in the words that are typed: names instead of JSON pointers, and texts without quotation marks.
+pub(crate) fn typed_fault(fault: &Fault) -> String {
+    let mut fault = fault.clone();
+    if let Some(name) = fault.pointer.strip_prefix('/').filter(|rest| !rest.contains(['/', '~'])) {
+        fault.pointer = name.to_owned();
+    }
+    let plain = |text: &str| text.replace("`\"", "`").replace("\"`", "`");
+    (fault.expected, fault.got) = (plain(&fault.expected), plain(&fault.got));
+    fault.hint = fault.hint.map(|hint| plain(&hint));
+    fault.to_string()
 }
 
 fn build(parameters: &[Parameter<'_>], words: Vec<Word>) -> Result<JsonObject, String> {
@@ -53,8 +68,15 @@ fn build(parameters: &[Parameter<'_>], words: Vec<Word>) -> Result<JsonObject, S
                     insert(&mut arguments, name, Value::String(text))?;
                     continue;
                 };
-                let value = coerce(&parameter.shape, &text)
-                    .map_err(|expected| format!("`{name}` is {expected}, and `{}` is not", excerpt(&text)))?;
+                let value = coerce(&parameter.shape, &text).map_err(|expected| {
+                    let hint = match (&parameter.shape, text.starts_with('[')) {
+                        (Shape::List(_), true) => {
+                            format!(": write `{name}:=[\"a\", \"b\"]`, or `{name}=` once for each item")
+                        }
+                        _ => String::new(),
+                    };
+                    format!("`{name}` is {expected}, and `{}` is not{hint}", excerpt(&text))
+                })?;
                 match (arguments.get_mut(&name), value) {
                     // A list may be given item by item.
                     (Some(Value::Array(items)), Value::Array(more)) => items.extend(more),
@@ -119,6 +141,10 @@ mod tests {
             (&["when=tody"], "`when` is `today` or `tomorrow` (did you mean `today`?), and `tody` is not"),
             (&["ctiy=x"], "no argument `ctiy`; did you mean `city`?"),
             (&["city=x", "city=y"], "`city` is given twice"),
+            (
+                &["tags=[draft]"],
+                "and `[draft]` is not: write `tags:=[\"a\", \"b\"]`, or `tags=` once for each item",
+            ),
             (&["limit=x"], "`limit` is an integer or null, and `x` is not"),
             (
                 &["bergen"],

@@ -1,7 +1,10 @@
 use clap::{Arg, Command};
 
 use super::catalogue::{CachedTool, is_plain, load};
-use crate::targets::{directories, inventory};
+use crate::{
+    suspended::SuspendedStore,
+    targets::{directories, inventory},
+};
 
 /// How many words are offered.
 const MAX_CANDIDATES: usize = 500;
@@ -88,6 +91,7 @@ fn words_of(verb: &Command, positionals: &[&str], current: &str) -> Vec<String> 
         argument.get_value_names().is_some_and(|names| names.iter().any(|name| name == "TARGET"))
     });
     match (verb.get_name(), positionals) {
+        ("resume", []) => SuspendedStore::of_user().map(|store| store.tokens()).unwrap_or_default(),
         ("resume", _) => Vec::new(),
         (_, []) if has_target => targets(),
         (_, []) => verb.get_positionals().flat_map(values).collect(),
@@ -100,8 +104,14 @@ fn words_of(verb: &Command, positionals: &[&str], current: &str) -> Vec<String> 
             Some(tool) => arguments(&tool, given, current),
             None => Vec::new(),
         },
+        ("prompt" | "complete", [target]) => plain(load(target).map(|known| known.prompts)),
+        ("read" | "watch", [target, ..]) => plain(load(target).map(|known| known.resources)),
         _ => Vec::new(),
     }
+}
+
+fn plain(names: Option<Vec<String>>) -> Vec<String> {
+    names.unwrap_or_default().into_iter().filter(|name| is_plain(name)).collect()
 }
 
 fn targets() -> Vec<String> {

@@ -5,7 +5,7 @@ use std::{
     time::SystemTime,
 };
 
-use pintle::types::schema::Tool;
+use pintle::types::schema::{Prompt, Resource, Tool};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -28,6 +28,10 @@ pub(super) struct CachedCatalogue {
     /// The word of the target: two may have the same file.
     target: String,
     pub(super) tools: Vec<CachedTool>,
+    #[serde(default)]
+    pub(super) prompts: Vec<String>,
+    #[serde(default)]
+    pub(super) resources: Vec<String>,
 }
 
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -41,7 +45,23 @@ pub(super) struct CachedTool {
 pub(crate) fn cache_tools(target: Option<&str>, tools: &[Tool]) {
     let Some(target) = target else { return };
     let tools = tools.iter().filter_map(cached).take(MAX_TOOLS).collect();
-    store(&CachedCatalogue { target: target.to_owned(), tools });
+    store(&CachedCatalogue { target: target.to_owned(), tools, ..load(target).unwrap_or_default() });
+}
+
+/// Stores the names of the prompts and the URIs of the resources of a target for completion, if they were listed.
+pub(crate) fn cache_names(target: Option<&str>, prompts: Option<&[Prompt]>, resources: Option<&[Resource]>) {
+    let Some(target) = target.filter(|_| prompts.is_some() || resources.is_some()) else { return };
+    let mut known = CachedCatalogue { target: target.to_owned(), ..load(target).unwrap_or_default() };
+    let plain = |names: Vec<&String>| -> Vec<String> {
+        names.into_iter().filter(|name| is_plain(name)).take(MAX_TOOLS).cloned().collect()
+    };
+    if let Some(prompts) = prompts {
+        known.prompts = plain(prompts.iter().map(|prompt| &prompt.name).collect());
+    }
+    if let Some(resources) = resources {
+        known.resources = plain(resources.iter().map(|resource| &resource.uri).collect());
+    }
+    store(&known);
 }
 
 /// Stores one tool of a target for completion.

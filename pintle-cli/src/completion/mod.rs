@@ -4,4 +4,4 @@ mod candidates;
 mod catalogue;
 
 pub(crate) use candidates::candidates;
-pub(crate) use catalogue::{cache_tool, cache_tools};
+pub(crate) use catalogue::{cache_names, cache_tool, cache_tools};

@@ -21,8 +21,8 @@ struct Stay {
 
 pub(super) fn add(server: Server) -> Server {
     server
-        .tool(tool("berth", berth).description("Reserves a berth.").asks::<Stay>())
-        .tool(tool("customs", customs).description("Clears customs."))
+        .tool(tool("berth", berth).description("Reserves a berth.").destructive(false).asks::<Stay>())
+        .tool(tool("customs", customs).description("Clears customs.").destructive(false))
 }
 
 async fn berth(cx: Cx, State(harbour): State<Harbour>) -> Result<String, ToolError> {

@@ -16,9 +16,9 @@ struct Notice {
 }
 
 pub(super) fn add(server: Server) -> Server {
-    server
-        .tool(tool("post", post).description("Posts a notice.").idempotent())
-        .tool(tool("season", season).description("Opens the season: there will be a regatta."))
+    server.tool(tool("post", post).description("Posts a notice.").idempotent()).tool(
+        tool("season", season).description("Opens the season: there will be a regatta.").destructive(false),
+    )
 }
 
 async fn post(cx: Cx, State(harbour): State<Harbour>, Args(Notice { text }): Args<Notice>) -> &'static str {

@@ -17,6 +17,7 @@ pub(super) fn add(server: Server) -> Server {
     let boats = BOATS.iter().map(|boat| {
         let uri = format!("harbour://boats/{}", boat.to_lowercase());
         resource(uri, *boat, move || async move { format!("The {boat}: one mast, two bunks.") })
+            .description(format!("The boat {boat}."))
     });
     server.routes(pintle::routes![notice, tide]).resources(boats)
 }

@@ -19,8 +19,12 @@ struct To {
 
 pub(super) fn add(server: Server) -> Server {
     server
-        .tool(tool("sail", sail).description("Sails to a port and reports progress."))
-        .tool(tool("anchor", anchor).description("Lies at anchor until the call is cancelled."))
+        .tool(tool("sail", sail).description("Sails to a port and reports progress.").destructive(false))
+        .tool(
+            tool("anchor", anchor)
+                .description("Lies at anchor until the call is cancelled.")
+                .destructive(false),
+        )
 }
 
 async fn sail(cx: Cx, Args(To { to }): Args<To>) -> String {

@@ -14,11 +14,12 @@ pub(crate) enum Exit {
     NeedsInput = 7,
     Timeout = 8,
     Interrupted = 130,
+    Terminated = 143,
 }
 
 impl Exit {
     /// All of them, each with its name in JSON and its meaning.
-    pub(crate) const TABLE: [(Self, &'static str, &'static str); 10] = [
+    pub(crate) const TABLE: [(Self, &'static str, &'static str); 11] = [
         (Self::Success, "success", "the verb did what it was asked for"),
         (Self::Usage, "usage", "the command line is wrong: an option, a target, a name, an argument"),
         (Self::Server, "server", "the server returned an error, or violated the protocol"),
@@ -37,6 +38,11 @@ impl Exit {
         ),
         (Self::Timeout, "timeout", "there was no answer in time"),
         (Self::Interrupted, "interrupted", "the user pressed Ctrl-C"),
+        (
+            Self::Terminated,
+            "terminated",
+            "the process was asked to end, by `SIGTERM` or because its terminal was closed; a server that stopped has 0",
+        ),
     ];
 
     /// The name in JSON.

@@ -41,9 +41,9 @@ pub(crate) use line_reader::{LineReader, LineRequest, TypedLine};
 pub use paint::Paint;
 pub(crate) use paint::Tone;
 pub(crate) use pick::Pick;
-pub(crate) use printable::is_hazardous;
+pub(crate) use printable::{cut, hides};
 pub(crate) use stream::own_stdout;
-pub(crate) use text::Text;
+pub(crate) use text::{Text, counted};
 
 /// Removes the line that the cursor is in.
 const CLEAR_LINE: &[u8] = b"\r\x1b[2K";
@@ -366,6 +366,16 @@ impl Output {
         let progress = progress.shortened(self.width.saturating_sub(1));
         // Where nobody reads, there is nobody to tell.
         let _ = err.write_bytes(CLEAR_LINE).and_then(|()| err.write(&progress));
+    }
+
+    /// Prints that the user has cancelled the verb.
+    pub(crate) fn cancelled(&self) {
+        let is_at_progress = self.has_progress.load(Ordering::Relaxed);
+        if lock(&self.err).is_terminal && !is_at_progress {
+            // After the `^C` of the terminal.
+            self.question(Text::new().end());
+        }
+        self.note("cancelled");
     }
 
     /// Prints why the command failed: with `--json` as a line of JSON, in either case to standard error.

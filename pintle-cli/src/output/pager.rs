@@ -6,6 +6,10 @@ use std::{
     process::{Command, Stdio},
 };
 
+use unicode_width::UnicodeWidthChar as _;
+
+const TAB: usize = 8;
+
 /// The options of `less`: it ends if the text fits, shows colours, and leaves the text on the screen.
 const LESS_OPTIONS: &str = "FRX";
 
@@ -38,8 +42,22 @@ pub(super) fn show(text: &str) -> bool {
 
 /// Returns whether a text has more lines than a terminal, in which long lines wrap.
 pub(super) fn is_longer(text: &str, rows: usize, columns: usize) -> bool {
-    let rows_of = |line: &str| line.chars().count().div_ceil(columns.max(1)).max(1);
+    let rows_of = |line: &str| cells(line).div_ceil(columns.max(1)).max(1);
     text.lines().map(rows_of).sum::<usize>() >= rows
+}
+
+/// Returns the cells that a line takes: colours take none, and some letters take two.
+fn cells(line: &str) -> usize {
+    let mut cells = 0;
+    let mut letters = line.chars();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\u{1b}' => drop(letters.find(|letter| *letter == 'm')),
+            '\t' => cells += TAB - cells % TAB,
+            letter => cells += letter.width().unwrap_or_default(),
+        }
+    }
+    cells
 }
 
 #[cfg(test)]
@@ -59,5 +77,7 @@ mod tests {
         assert!(!is_longer("a\nb\n", 3, 10));
         assert!(is_longer("a\nb\nc\n", 3, 10));
         assert!(is_longer("aaaaaaaaaaa\nb\n", 3, 10));
+        assert!(is_longer("東東東東東東\nb\n", 3, 10));
+        assert!(!is_longer("\u{1b}[1;36maaaaaaaaaa\u{1b}[0m\nb\n", 3, 10));
     }
 }

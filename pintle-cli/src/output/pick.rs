@@ -16,34 +16,45 @@ enum Step {
 }
 
 impl Pick {
-    /// Returns the values at the path. A missing member or item is an error that names what there is.
+    /// Returns the values at the path. If there are none, the error names what there is.
     pub(crate) fn apply<'a>(&self, value: &'a Value) -> Result<Vec<&'a Value>, String> {
         let mut found = vec![value];
         for step in &self.steps {
             let mut next = Vec::new();
+            let mut absent = None;
             for value in found {
-                match (step, value) {
-                    (Step::Member(name), Value::Object(members)) => match members.get(name) {
-                        Some(member) => next.push(member),
-                        None => return Err(missing(name, members.keys().map(String::as_str))),
-                    },
-                    (Step::Item(at), Value::Array(items)) => match items.get(*at) {
-                        Some(item) => next.push(item),
-                        None => return Err(format!("no item [{at}]: the list has {}", items.len())),
-                    },
-                    (Step::Each, Value::Array(items)) => next.extend(items),
-                    (Step::Each, Value::Object(members)) => next.extend(members.values()),
-                    (Step::Member(name), value) => {
-                        return Err(format!("no member `{name}`: the value is {}", kind(value)));
-                    }
-                    (Step::Item(_) | Step::Each, value) => {
-                        return Err(format!("no items: the value is {}", kind(value)));
-                    }
+                match step.of(value) {
+                    Ok(values) => next.extend(values),
+                    // Others of a list may have it.
+                    Err(reason) => drop(absent.get_or_insert(reason)),
                 }
+            }
+            if let (true, Some(reason)) = (next.is_empty(), absent) {
+                return Err(reason);
             }
             found = next;
         }
         Ok(found)
+    }
+}
+
+impl Step {
+    /// Returns the values that the step leads to from a value.
+    fn of<'a>(&self, value: &'a Value) -> Result<Vec<&'a Value>, String> {
+        match (self, value) {
+            (Self::Member(name), Value::Object(members)) => match members.get(name) {
+                Some(member) => Ok(vec![member]),
+                None => Err(missing(name, members.keys().map(String::as_str))),
+            },
+            (Self::Item(at), Value::Array(items)) => match items.get(*at) {
+                Some(item) => Ok(vec![item]),
+                None => Err(format!("no item [{at}]: the list has {}", items.len())),
+            },
+            (Self::Each, Value::Array(items)) => Ok(items.iter().collect()),
+            (Self::Each, Value::Object(members)) => Ok(members.values().collect()),
+            (Self::Member(name), value) => Err(format!("no member `{name}`: the value is {}", kind(value))),
+            (Self::Item(_) | Self::Each, value) => Err(format!("no items: the value is {}", kind(value))),
+        }
     }
 }
 
@@ -113,7 +124,7 @@ mod tests {
     use super::*;
 
     fn pick(path: &str) -> Result<Value, String> {
-        let value = json!({"tools": [{"name": "a"}, {"name": "b"}], "odd name": 1});
+        let value = json!({"tools": [{"name": "a"}, {"name": "b", "hint": true}], "odd name": 1});
         let found = path.parse::<Pick>()?;
         let found = found.apply(&value)?;
         Ok(json!(found))
@@ -123,6 +134,7 @@ mod tests {
     fn a_path_finds_values() {
         assert_eq!(pick(".tools[1].name"), Ok(json!(["b"])));
         assert_eq!(pick("tools[].name"), Ok(json!(["a", "b"])));
+        assert_eq!(pick("tools[].hint"), Ok(json!([true])));
         assert_eq!(pick(".\"odd name\""), Ok(json!([1])));
         assert_eq!(pick(".").unwrap()[0]["odd name"], 1);
         assert_eq!(pick(".[]").unwrap()[1], 1);

@@ -3,7 +3,7 @@ use std::fmt;
 use super::{
     image::{Image, ImageProtocol},
     paint::{Paint, Tone},
-    printable::{Layout, Printable},
+    printable::{Layout, Printable, cut},
 };
 
 /// A text to be printed. Its parts may come from a server: control characters are made visible when it is printed.
@@ -82,13 +82,13 @@ impl Text {
         self
     }
 
-    /// Returns the start of the text, without tones, in at most this many characters.
-    pub(super) fn shortened(&self, limit: usize) -> Self {
+    /// Returns the start of the text, without tones, in at most this many cells of a terminal.
+    pub(super) fn shortened(&self, cells: usize) -> Self {
         let text = self.rendered_plain();
-        match text.char_indices().nth(limit) {
+        match cut(&text, cells) {
             Some(_) => {
-                let end = text.char_indices().nth(limit.saturating_sub(1)).map_or(0, |(at, _)| at);
-                Self::from(format_args!("{}…", &text[..end]))
+                let start = cut(&text, cells.saturating_sub(1)).unwrap_or(&text);
+                Self::from(format_args!("{start}…"))
             }
             None => Self::from(text),
         }
@@ -132,6 +132,11 @@ impl Text {
     }
 }
 
+/// Formats a number of things: `1 tool`, `2 tools`.
+pub(crate) fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
 impl<T: fmt::Display> From<T> for Text {
     fn from(text: T) -> Self {
         let mut all = Self::new();
@@ -163,6 +168,7 @@ mod tests {
         let plain = Rendering { paint: Paint::PLAIN, raw: false, images: None };
         assert_eq!(Text::from("a\u{1b}bcd").shortened(5).render(plain), "a\\u{…");
         assert_eq!(Text::from("abcde").shortened(5).render(plain), "abcde");
+        assert_eq!(Text::from("东东东").shortened(5).render(plain), "东东…");
         assert_eq!(Text::new().shortened(5).render(plain), "");
     }
 

@@ -11,7 +11,7 @@ use super::{
     lists::CachedLists,
     words::{LineWord, LineWords, line_quoted},
 };
-use crate::{arguments::parameters, output::is_hazardous, targets::Endpoint};
+use crate::{arguments::parameters, output::hides, targets::Endpoint};
 
 /// The number of words that are offered.
 const MAX_CANDIDATES: usize = 200;
@@ -59,7 +59,7 @@ impl Offer {
             Self::Name(name) => (format!("{name}="), format!("{name}=")),
             Self::Value { name, value } => (value.clone(), format!("{name}={value}")),
         };
-        if !inserted.starts_with(typed) || inserted.contains(is_hazardous) {
+        if !inserted.starts_with(typed) || hides(&inserted) {
             return None;
         }
         let quoted = line_quoted(&inserted);

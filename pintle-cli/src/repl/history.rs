@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::words::LineWords;
 use crate::{
-    output::is_hazardous,
+    output::hides,
     storage::{self, read_private, write_private},
 };
 
@@ -68,7 +68,7 @@ impl History {
 
 /// Returns whether a line can be kept and shown again.
 fn is_kept(line: &str) -> bool {
-    !line.trim().is_empty() && line.len() <= MAX_LINE && !line.contains(is_hazardous)
+    !line.trim().is_empty() && line.len() <= MAX_LINE && !hides(line)
 }
 
 /// Returns whether a line may hold a secret: by the name of an argument, or by the schema of the tool that is called.

@@ -115,7 +115,7 @@ impl Line {
                 Ok(Self::Verb(Box::new((verb, settings))))
             }
             Err(error) if !error.use_stderr() => Ok(Self::Print(error.to_string())),
-            Err(error) => Err(usage_failure(&error, Some(first))),
+            Err(error) => Err(usage_failure(&error, Some(first), &VerbLine::command(), &typed)),
         }
     }
 }

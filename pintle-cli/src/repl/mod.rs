@@ -9,12 +9,13 @@ mod session;
 mod words;
 
 use clap::CommandFactory as _;
-use tokio::{pin, signal, sync::mpsc};
+use tokio::{pin, sync::mpsc};
 
 use crate::{
     args::QuestionArgs,
     failure::{Exit, Failure},
     output::{Console, LineRequest, Output, Text, Tone, TypedLine},
+    signals,
     targets::Endpoint,
     verbs::ReplArgs,
 };
@@ -37,7 +38,7 @@ pub(crate) async fn run(args: ReplArgs, output: &Output) -> Result<(), Failure> 
         let mut session = Session::new(endpoint, target, questions, output).await?;
         let done = tokio::select! {
             biased;
-            _ = signal::ctrl_c() => Err(interrupted()),
+            () = signals::interrupted() => Err(interrupted()),
             done = run_script(&mut session, output) => done,
         };
         session.close().await;
@@ -51,7 +52,7 @@ pub(crate) async fn run(args: ReplArgs, output: &Output) -> Result<(), Failure> 
     let mut session = Session::new(endpoint, target, questions, &output).await?;
     let opened = tokio::select! {
         biased;
-        _ = signal::ctrl_c() => Err(interrupted()),
+        () = signals::interrupted() => Err(interrupted()),
         opened = session.open() => opened,
     };
     let mut terminal = ReplTerminal { session, history, console, completions, output };
@@ -149,7 +150,7 @@ impl ReplTerminal {
     async fn run_until_interrupted(&mut self, line: Line) -> Result<(), (Failure, Output)> {
         let interrupted = async {
             tokio::select! {
-                _ = signal::ctrl_c() => {}
+                () = signals::interrupted() => {}
                 () = self.console.interrupted() => {}
             }
         };

@@ -52,6 +52,17 @@ impl SuspendedStore {
         Ok(token)
     }
 
+    /// Returns the tokens of the calls that can be resumed.
+    pub(crate) fn tokens(&self) -> Vec<String> {
+        let files = fs::read_dir(&self.0).into_iter().flatten().flatten().take(MAX_CALLS);
+        let names = files.filter_map(|file| file.file_name().into_string().ok());
+        names
+            .filter_map(|name| {
+                name.strip_suffix(".json").filter(|token| is_unique_name(token)).map(str::to_owned)
+            })
+            .collect()
+    }
+
     /// Takes a call, so that no other command can.
     pub(crate) fn claim(&self, token: &str) -> Result<(Claim, SuspendedRecord), Failure> {
         if !is_unique_name(token) {

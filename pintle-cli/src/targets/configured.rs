@@ -1,17 +1,22 @@
 //! Servers of configuration files that hosts write.
 
-use std::{collections::HashSet, fs, path::Path, sync::Arc};
+use std::{
+    collections::{BTreeSet, HashSet},
+    fs,
+    path::Path,
+    sync::Arc,
+};
 
 use pintle_host::config::{
     ConfigError, ConfigErrorKind, ConfigFile, Directories, Host, Location, ResolvedServer, Scope,
-    ServerEntry, Variables, locations,
+    ServerEntry, Template, Variables, locations,
 };
 
 use super::approval::{UntrustedFile, is_absent};
 use crate::{
     args::{near, quoted},
-    failure::Failure,
-    output::Output,
+    failure::{Exit, Failure},
+    output::{Output, Text},
 };
 
 /// Splits `file.json:name`. The name is `None` if only a file was typed, and it exists: a URL may end like one.
@@ -37,12 +42,46 @@ pub(crate) struct ConfiguredServer {
 impl ConfiguredServer {
     /// Replaces the variables of the entry by their values, after the user has approved its file. There is no other way from an
     /// entry to a program or a URL.
-    pub(super) async fn resolve(&self, output: &Output) -> Result<ResolvedServer, Failure> {
+    ///
+    /// Inputs that were not given are asked for.
+    pub(super) async fn resolve(
+        &self,
+        inputs: &[String],
+        output: &Output,
+    ) -> Result<ResolvedServer, Failure> {
         if let Some(file) = &self.untrusted {
             file.require(output).await?;
         }
         let here = std::env::current_dir().unwrap_or_default();
-        self.entry.resolve(&Variables::process().workspace(here)).map_err(|error| unresolved(&error))
+        let mut variables = Variables::process().workspace(here);
+        let given: Vec<_> = inputs.iter().filter_map(|input| input.split_once('=')).collect();
+        let ids: BTreeSet<_> = self.entry.templates().flat_map(Template::inputs).collect();
+        for id in ids {
+            let value = match given.iter().find(|(name, _)| *name == id) {
+                Some((_, value)) => (*value).to_owned(),
+                None => self.ask(id, output).await?,
+            };
+            variables = variables.input(id, value);
+        }
+        self.entry.resolve(&variables).map_err(|error| unresolved(&error))
+    }
+
+    /// Asks the user for an input.
+    async fn ask(&self, id: &str, output: &Output) -> Result<String, Failure> {
+        let name = &self.entry.name;
+        let answer = match output.is_interactive() {
+            true => {
+                let mut prompt = Text::new();
+                prompt.add(format_args!("{id} of {name}: "));
+                output.console().turn(output).await.ask(&prompt).await
+            }
+            false => None,
+        };
+        answer.ok_or_else(|| {
+            let message = format!("the server `{name}` needs the input `{id}`: give it with `--input`");
+            let next = format!("pintle info {} --input {}", quoted(name), quoted(&format!("{id}=…")));
+            Failure::new(Exit::NeedsInput, message, next)
+        })
     }
 }
 
@@ -88,10 +127,48 @@ pub(super) fn entry_of(
     Err(Failure::usage(format!("`{path}` has no server `{name}`: there are {}", listed(&names)), next))
 }
 
+/// Finds a name in the user's own files of hosts. If they mean several servers by it, the failure asks which.
+pub(super) fn find_own(name: &str, directories: &Directories) -> Result<Option<ConfiguredServer>, Failure> {
+    let mut found: Vec<ServerEntry> = Vec::new();
+    for location in locations(directories).into_iter().filter(|location| location.scope == Scope::User) {
+        let Ok((file, _)) = read(&location.path, directories) else { continue };
+        if let Some(entry) = own_entry(&file, name)
+            && found.iter().all(|other| !is_same(other, &entry))
+        {
+            found.push(entry);
+        }
+    }
+    match found.as_slice() {
+        [] => Ok(None),
+        [entry] => Ok(Some(ConfiguredServer { entry: entry.clone(), untrusted: None })),
+        several => {
+            let words = several.iter().map(|entry| format!("{}:{name}", entry.source.file.display()));
+            let lines: Vec<_> = words.map(|word| format!("pintle info {}", quoted(&word))).collect();
+            let message =
+                format!("which `{name}`? {} files of hosts mean different servers by it", lines.len());
+            let failure = Failure::usage(message, lines[0].clone());
+            Err(lines.iter().skip(1).fold(failure, |failure, line| failure.detail(format!("or: {line}"))))
+        }
+    }
+}
+
+/// Returns whether two entries mean the same server: hosts write variables differently.
+fn is_same(one: &ServerEntry, other: &ServerEntry) -> bool {
+    let texts = |entry: &ServerEntry| -> Vec<String> {
+        let written =
+            entry.templates().map(|text| text.as_written().replace("{env:", "{").replace("${", "{"));
+        written.collect()
+    };
+    texts(one) == texts(other)
+}
+
 /// Finds a name in the files of hosts: first in the user's own, then in those of the project.
 ///
 /// A project cannot replace a server of the user by one with the same name.
 pub(super) fn find(name: &str, directories: &Directories) -> Result<ConfiguredServer, Failure> {
+    if let Some(own) = find_own(name, directories)? {
+        return Ok(own);
+    }
     let mut names = Vec::new();
     let (mut rejected, mut unread) = (None, Vec::new());
     let mut locations = locations(directories);

@@ -41,7 +41,7 @@ impl Endpoint {
                 cwd: cwd.clone(),
                 variables: typed.collect(),
             },
-            Target::Configured(server) => match server.resolve(output).await? {
+            Target::Configured(server) => match server.resolve(&self.options.inputs, output).await? {
                 ResolvedServer::Stdio(stdio) => {
                     let set = stdio.env.iter().map(|(name, _)| name.clone());
                     Destination::Program {

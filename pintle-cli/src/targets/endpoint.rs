@@ -69,6 +69,14 @@ impl Endpoint {
         let ConnectArgs { headers, token_env, env, cwd, .. } = &self.options;
         let of_url = [("--header", !headers.is_empty()), ("--token-env", token_env.is_some())];
         let of_program = [("--env", !env.is_empty()), ("--cwd", cwd.is_some())];
+        if !self.options.inputs.is_empty() && !matches!(self.target, Target::Configured(_)) {
+            let message = "`--input` is an option of a server that a host has configured: leave it out";
+            return Err(Failure::usage(message, self.line("info", &[])));
+        }
+        if let Some(input) = self.options.inputs.iter().find(|input| !input.contains('=')) {
+            let message = format!("`--input` cannot be `{input}`: write `NAME=VALUE`");
+            return Err(Failure::usage(message, self.line("info", &[])));
+        }
         let of_url = of_url.into_iter().filter(|_| !self.target.has_url());
         let of_program = of_program.into_iter().filter(|_| !self.target.has_program());
         let mut refused = of_url
@@ -92,6 +100,14 @@ impl Endpoint {
             Target::Program { program, .. } => {
                 Path::new(program).file_name().unwrap_or(program).to_string_lossy().into_owned()
             }
+        }
+    }
+
+    /// Returns the URL of the target without secrets, if that is what was typed.
+    pub(crate) fn plain_url(&self) -> Option<String> {
+        match &self.target {
+            Target::Url(url) => Some(super::address::without_secrets(url)),
+            _ => None,
         }
     }
 

@@ -12,7 +12,17 @@ impl Endpoint {
     /// type next.
     pub(crate) fn explain(&self, error: &Error) -> Failure {
         let (exit, message) = describe(error);
+        let message = match (error, self.options.timeout) {
+            (Error::Timeout(_), given) => {
+                let given = given.map(|given| format!(" within {given:?}")).unwrap_or_default();
+                format!("no answer{given}: give it more time, or ask for less")
+            }
+            _ => without_api(message),
+        };
+        let is_forbidden = message.contains("HTTP status 403");
         let next = match exit {
+            // Who is known and may not, gains nothing from another login.
+            Exit::Authorization if is_forbidden => self.line("doctor", &[]),
             Exit::Authorization
                 if self.has_token() || self.has_configured_token() || !self.target.has_url() =>
             {
@@ -20,7 +30,10 @@ impl Endpoint {
             }
             Exit::Authorization => self.line("login", &[]),
             Exit::Timeout => self.line_with("info", "--timeout 60s"),
-            Exit::Usage | Exit::Server => self.line("info", &[]),
+            // The server has said what is wrong.
+            Exit::Server if matches!(error, Error::Rpc(_)) => String::new(),
+            Exit::Server => self.line("doctor", &[]),
+            Exit::Usage => self.line("info", &[]),
             _ => self.next_if_unreachable(),
         };
         Failure::new(exit, message, next)
@@ -31,8 +44,14 @@ fn describe(error: &Error) -> (Exit, String) {
     match error {
         Error::Open { error: cause, seen } => {
             let (exit, message) = opening(cause);
-            let seen = seen.as_ref().map(|seen| format!(" ({seen})")).unwrap_or_default();
-            (exit, format!("{message}{seen}"))
+            match seen {
+                // What the server said first is the reason.
+                Some(seen) if seen.contains("status 401") || seen.contains("status 403") => {
+                    (Exit::Authorization, format!("{seen}; then {message}"))
+                }
+                Some(seen) => (exit, format!("{message} ({seen})")),
+                None => (exit, message),
+            }
         }
         Error::Failed(failed) => transit(failed),
         Error::Timeout(_) => (Exit::Timeout, error.to_string()),
@@ -112,4 +131,44 @@ fn denied(status: u16, text: Option<&str>) -> (Exit, String) {
 
 fn reason(text: Option<&str>) -> String {
     text.filter(|text| !text.is_empty()).map(|text| format!("{text}: ")).unwrap_or_default()
+}
+
+/// Returns a message without advice for programmers: what follows the last colon before a name of the library.
+fn without_api(message: String) -> String {
+    let names_api = |part: &str| part.contains("::");
+    let Some(at) = message
+        .split('`')
+        .scan(0, |at, part| {
+            let start = *at;
+            *at += part.len() + 1;
+            Some((start, part))
+        })
+        .find(|(_, part)| names_api(part))
+        .map(|(at, _)| at)
+    else {
+        return message;
+    };
+    match message[..at].rsplit_once(": ") {
+        Some((reason, _)) => format!("{reason}: ask for less"),
+        None => message,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn advice_for_programmers_is_left_out() {
+        for (message, shown) in [
+            ("the answer is long: raise `Limits::answer`", "the answer is long: ask for less"),
+            (
+                "it has 5 bytes, the most: raise `Limits::a` or the `limit`",
+                "it has 5 bytes, the most: ask for less",
+            ),
+            ("no such tool: `a:b`: look", "no such tool: `a:b`: look"),
+        ] {
+            assert_eq!(without_api(message.to_owned()), shown);
+        }
+    }
 }

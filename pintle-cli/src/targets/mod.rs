@@ -7,6 +7,7 @@ mod connect;
 mod destination;
 mod endpoint;
 mod explain;
+mod launch;
 mod launcher;
 mod new_server;
 mod program_starts;
@@ -26,10 +27,11 @@ pub(crate) use configured::{ConfiguredServer, Inventory, ListedServer, directori
 pub(crate) use connect::log_text;
 pub(crate) use destination::Destination;
 pub(crate) use endpoint::Endpoint;
+pub(crate) use launch::{Launch, LaunchedProgram, LaunchedUrl};
 pub(crate) use launcher::launched;
 pub(crate) use program_starts::ProgramStarts;
 pub(crate) use reference::TargetReference;
-pub(crate) use resolve::resolve;
+use resolve::resolve;
 pub(crate) use resolved::ResolvedTarget;
 use resolved::ResolvedUrl;
 

@@ -5,8 +5,8 @@ use crate::failure::Failure;
 
 /// Finds out which server a word means.
 ///
-/// The order is: `demo`, a URL, an entry of a file, a path, a host, a configured name. Configuration files are read only for the
-/// last: some hosts keep megabytes in theirs.
+/// The order is: `demo`, a URL, an entry of a file, a path, a configured name of the user, a host, a configured name of the project: a
+/// project decides nothing about words that mean something else.
 pub(crate) fn resolve(typed: &str) -> Result<Target, Failure> {
     resolve_in(typed, &configured::directories())
 }
@@ -33,7 +33,10 @@ fn resolve_in(typed: &str, directories: &Directories) -> Result<Target, Failure>
         return Err(Failure::usage(format!("`{typed}` is a path: write `--` before a program"), next));
     }
     if address::is_host(typed) {
-        return Ok(Target::Url(address::url_of_host(typed)));
+        return Ok(match configured::find_own(typed, directories)? {
+            Some(server) => Target::Configured(Box::new(server)),
+            None => Target::Url(address::url_of_host(typed)),
+        });
     }
     configured::find(typed, directories).map(|server| Target::Configured(Box::new(server)))
 }

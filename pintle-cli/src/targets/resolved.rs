@@ -48,7 +48,9 @@ impl Endpoint {
     pub(crate) async fn resolved(&self, output: &Output) -> Result<ResolvedTarget, Failure> {
         let platform = Platform::current();
         match &self.target {
-            Target::Configured(server) => of_entry(server.resolve(output).await?, platform),
+            Target::Configured(server) => {
+                of_entry(server.resolve(&self.options.inputs, output).await?, platform)
+            }
             target => of_word(target, platform),
         }
     }

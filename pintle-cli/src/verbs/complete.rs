@@ -43,8 +43,17 @@ pub(super) async fn run(args: CompleteArgs, output: &Output) -> Result<(), Failu
         false => CompletionReference::Prompt(PromptReference::new(&of)),
     };
     let connection = endpoint.connect(&endpoint.client(output), output).await?;
-    let completed = connection.complete(reference, &name, &start, given).await;
-    let completion = completed.map_err(|error| endpoint.explain(&error))?;
+    let is_prompt = matches!(reference, CompletionReference::Prompt(_));
+    let completion = match connection.complete(reference, &name, &start, given).await {
+        Ok(completion) => completion,
+        Err(error) => {
+            let unknown = match is_prompt {
+                true => super::prompt::explain(&connection, &of, None, &endpoint).await,
+                false => None,
+            };
+            return Err(unknown.unwrap_or_else(|| endpoint.explain(&error)));
+        }
+    };
     let more = completion.has_more == Some(true);
     let result = CompleteResult::new(completion);
     output.result(&result, |text| {

@@ -11,9 +11,9 @@ use serde_json::{Map, Value};
 use crate::{
     args::{HELP, TargetArgs, examples, near},
     arguments::{prompt_signature, signature},
-    completion::cache_tools,
+    completion::{cache_names, cache_tools},
     failure::Failure,
-    output::{Output, Text, Tone},
+    output::{Output, Text, Tone, cut},
     targets::Endpoint,
 };
 
@@ -72,6 +72,7 @@ pub(super) async fn run(args: LsArgs, output: &Output) -> Result<(), Failure> {
     if let Some(tools) = &listing.tools {
         cache_tools(endpoint.plain_word(), tools);
     }
+    cache_names(endpoint.plain_word(), listing.prompts.as_deref(), listing.resources.as_deref());
     if let Some(tools) = &mut listing.tools {
         tools.retain(|tool| endpoint.allows_tool(&tool.name));
     }
@@ -79,6 +80,9 @@ pub(super) async fn run(args: LsArgs, output: &Output) -> Result<(), Failure> {
         listing.grep(&grep.to_lowercase());
     }
     output.result(&listing.to_json()?, |text| listing.to_text(schema, output.width(), text))?;
+    if listing.is_empty() {
+        output.note("nothing");
+    }
     connection.close().await;
     Ok(())
 }
@@ -97,6 +101,17 @@ fn kinds(words: &[String], endpoint: &Endpoint) -> Result<Vec<Kind>, Failure> {
 }
 
 impl Listing {
+    fn is_empty(&self) -> bool {
+        let Self { tools, prompts, resources, templates } = self;
+        let counts = [
+            tools.as_ref().map(Vec::len),
+            prompts.as_ref().map(Vec::len),
+            resources.as_ref().map(Vec::len),
+            templates.as_ref().map(Vec::len),
+        ];
+        counts.into_iter().flatten().sum::<usize>() == 0
+    }
+
     /// Fetches the lists: those that were asked for, or all that the server declares and has.
     async fn fetch(connection: &Connection, kinds: &[Kind]) -> pintle::Result<Self> {
         let declared = connection.capabilities();
@@ -186,9 +201,6 @@ impl Listing {
             let ResourceTemplate { uri_template, name, description, mime_type, .. } = template;
             list.resource(uri_template, name, mime_type.as_deref(), description.as_deref());
         }
-        if !list.begun {
-            text.line("nothing");
-        }
     }
 }
 
@@ -237,15 +249,11 @@ impl List<'_> {
     fn description(&mut self, description: Option<&str>) {
         let Some(line) = description.and_then(|text| text.trim().lines().next()) else { return };
         let room = self.width.saturating_sub(6);
-        match line.char_indices().nth(room) {
-            Some(_) => {
-                let cut = line.char_indices().nth(room.saturating_sub(1)).map_or(line.len(), |(at, _)| at);
-                self.text.add("      ").add(&line[..cut]).line("…");
-            }
-            None => {
-                self.text.add("      ").line(line);
-            }
-        }
+        self.text.add("      ");
+        match cut(line, room) {
+            Some(_) => self.text.add(cut(line, room.saturating_sub(1)).unwrap_or(line)).line("…"),
+            None => self.text.line(line),
+        };
     }
 
     fn schema(&mut self, what: &str, schema: Option<&pintle::types::JsonObject>) {

@@ -104,10 +104,29 @@ impl Verb {
         )
     }
 
+    /// Returns whether the verb serves clients until it is told to stop.
+    pub(crate) fn is_server(&self) -> bool {
+        matches!(self, Self::Bridge(_) | Self::Demo(_) | Self::Gateway(_) | Self::Replay(_) | Self::Tap(_))
+    }
+
+    /// Returns whether the verb serves several clients at a time, or one whose calls are handled in this process.
+    pub(crate) fn serves_many(&self) -> bool {
+        match self {
+            Self::Bridge(args) => args.serves_http(),
+            Self::Demo(_) | Self::Gateway(_) | Self::Tap(_) => true,
+            _ => false,
+        }
+    }
+
+    /// Returns whether the verb receives signals itself: a tap may pass them on to a program.
+    pub(crate) fn receives_signals(&self) -> bool {
+        matches!(self, Self::Tap(_))
+    }
+
     /// Returns whether the verb handles Ctrl-C itself.
     pub(crate) fn handles_signals(&self) -> bool {
         match self {
-            Self::Tap(args) => args.has_program(),
+            Self::Tap(_) => true,
             Self::Gateway(args) => args.handles_signals(),
             Self::Repl(_) => true,
             _ => false,

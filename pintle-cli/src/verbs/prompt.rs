@@ -60,7 +60,12 @@ pub(super) async fn run(args: PromptArgs, output: &Output) -> Result<(), Failure
         // Only now it matters what there is.
         Err(error @ pintle::Error::Rpc(_)) => {
             let failure = questions.explain(&error, &endpoint, line);
-            return Err(explain(&connection, &name, &given, &endpoint).await.unwrap_or(failure));
+            if let Some(explained) = explain(&connection, &name, Some(&given), &endpoint).await {
+                return Err(explained);
+            }
+            let prompts = connection.prompts().await.unwrap_or_default();
+            let prompt = prompts.iter().find(|prompt| prompt.name == name);
+            return Err(prompt.map(prompt_signature).into_iter().fold(failure, Failure::detail));
         }
         Err(error) => return Err(questions.explain(&error, &endpoint, line)),
     };
@@ -70,10 +75,10 @@ pub(super) async fn run(args: PromptArgs, output: &Output) -> Result<(), Failure
 }
 
 /// Explains why a prompt was refused, from the list of prompts: no such prompt, or an argument is missing or unknown.
-async fn explain(
+pub(super) async fn explain(
     connection: &Connection,
     name: &str,
-    given: &Map<String, Value>,
+    given: Option<&Map<String, Value>>,
     endpoint: &Endpoint,
 ) -> Option<Failure> {
     let prompts = connection.prompts().await.ok()?;
@@ -86,6 +91,7 @@ async fn explain(
             None => Failure::usage(format!("no such prompt: `{name}`"), endpoint.line("ls", &["prompts"])),
         });
     };
+    let given = given?;
     let arguments = prompt.arguments.as_deref().unwrap_or_default();
     let missing: Vec<_> = arguments
         .iter()

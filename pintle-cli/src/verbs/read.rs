@@ -84,8 +84,25 @@ fn uri(typed: &str, given: Vec<(String, String)>) -> Result<String, String> {
     if let Some((name, _)) = given.iter().find(|(name, _)| !typed.contains(name.as_str())) {
         return Err(format!("`{typed}` has no variable `{name}`"));
     }
+    let has = |name: &str| given.iter().any(|(given, _)| given == name);
+    let missing: Vec<_> = required_variables(typed).into_iter().filter(|name| !has(name)).collect();
+    if !missing.is_empty() {
+        return Err(format!("missing: `{}`", missing.join("`, `")));
+    }
     let values = given.into_iter().fold(Values::new(), |values, (name, text)| values.set(&name, text));
     expand(typed, &values).map_err(|error| error.to_string())
+}
+
+/// Returns the variables of a template without which its URI is another one: those of a path.
+fn required_variables(template: &str) -> Vec<&str> {
+    let expressions = template.split('{').skip(1).filter_map(|rest| rest.split('}').next());
+    let names = expressions
+        .filter(|expression| !expression.starts_with(['?', '&', '#']))
+        .flat_map(|expression| expression.trim_start_matches(['+', '.', '/', ';']).split(','));
+    names
+        .map(|name| name.split([':', '*']).next().unwrap_or_default())
+        .filter(|name| !name.is_empty())
+        .collect()
 }
 
 /// Prints the contents of a resource. `next` is what to type to write them to a file.

@@ -66,7 +66,7 @@ pub(super) async fn run(args: TraceArgs, output: &Output) -> Result<(), Failure>
         }
         Err(error) => {
             let verb = verb.to_str().filter(|verb| command.find_subcommand(verb).is_some());
-            return Err(usage_failure(&error, verb));
+            return Err(usage_failure(&error, verb, &command, &typed));
         }
     };
     if !traced.verb.is_client() {

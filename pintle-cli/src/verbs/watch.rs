@@ -40,6 +40,7 @@ pub(crate) struct WatchArgs {
 
 pub(super) async fn run(args: WatchArgs, output: &Output) -> Result<(), Failure> {
     let WatchArgs { count, target } = args;
+    let silence_limit = target.connect.timeout;
     let (endpoint, words) = Endpoint::take("watch", target)?;
     let (sender, mut logs) = mpsc::channel(MAX_LOGS);
     let level = if output.verbosity() > 0 { LoggingLevel::Debug } else { LoggingLevel::Info };
@@ -55,6 +56,12 @@ pub(super) async fn run(args: WatchArgs, output: &Output) -> Result<(), Failure>
     output.note("watching; Ctrl-C ends it");
     let mut left = count.unwrap_or(u64::MAX);
     while left > 0 {
+        let silence = async {
+            match silence_limit {
+                Some(silence_limit) => tokio::time::sleep(silence_limit).await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             // Both are bounded: none can keep the other from being printed for long.
             event = changes.next() => match event {
@@ -66,6 +73,11 @@ pub(super) async fn run(args: WatchArgs, output: &Output) -> Result<(), Failure>
                 }
             },
             Some(log) = logs.recv() => print_log(&log, output)?,
+            () = silence => {
+                let message = format!("nothing was heard within {:?}", silence_limit.unwrap_or_default());
+                let next = endpoint.line("watch", &words.iter().map(String::as_str).collect::<Vec<_>>());
+                return Err(Failure::new(Exit::Timeout, message, next));
+            }
         }
         left -= 1;
     }

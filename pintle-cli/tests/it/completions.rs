@@ -41,6 +41,8 @@ fn tools_arguments_and_values_come_from_the_cache() {
     assert_eq!(filled(&["ls", "demo", "--grep", "nothing"]).code, Some(0));
     assert_eq!(offered("filled", &["call", "demo", "s"]), ["sail", "season", "signal"]);
     assert_eq!(offered("filled", &["call", "demo", "tide", ""]), ["hour=", "port="]);
+    assert_eq!(offered("filled", &["prompt", "demo", "pas"]), ["passage"]);
+    assert_eq!(offered("filled", &["read", "demo", "harbour://n"]), ["harbour://notice"]);
     assert_eq!(offered("filled", &["call", "demo", "tide", "hour=3", ""]), ["port="]);
     assert_eq!(offered("filled", &["call", "demo", "tide", "port=b"]), ["port=bergen"]);
     assert_eq!(offered("filled", &["call", "demo", "tide", "--po"]), ["--port"]);

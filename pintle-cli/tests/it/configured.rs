@@ -67,3 +67,46 @@ fn what_cannot_be_used_is_explained_without_secrets() {
         assert!(!closed.stderr.contains(secret), "{}", closed.stderr);
     }
 }
+
+#[test]
+fn a_configured_name_comes_before_a_host() {
+    let machine = Machine::new("dotted");
+    let demo = json!({"command": env!("CARGO_BIN_EXE_pintle"), "args": ["demo"]});
+    let own = json!({"mcpServers": {"my.server": demo, "io.github.x/y": demo, "twice": demo}});
+    machine.write("home/.cursor/mcp.json", &own.to_string());
+    let other = json!({"mcpServers": {"my.server": demo, "twice": {"url": "http://127.0.0.1:1/mcp"}}});
+    machine.write("home/.claude.json", &other.to_string());
+    for name in ["my.server", "io.github.x/y"] {
+        let printed = machine.typed(&["ping", name]);
+        assert_eq!(printed.code, Some(0), "{printed:?}");
+    }
+    // Two servers have the name.
+    let printed = machine.typed(&["ping", "twice"]);
+    assert_eq!(printed.code, Some(1), "{printed:?}");
+    assert!(
+        printed.stderr.contains("which `twice`? 2 files of hosts mean different servers"),
+        "{}",
+        printed.stderr
+    );
+    let file = machine.path("home/.cursor/mcp.json");
+    assert_eq!(machine.typed(&["ping", &format!("{}:twice", file.display())]).code, Some(0));
+    // A project does not decide what a host is.
+    machine.write("project/.mcp.json", &json!({"mcpServers": {"localhost:1": demo}}).to_string());
+    assert_eq!(machine.typed(&["ping", "localhost:1"]).code, Some(4));
+}
+
+#[test]
+fn inputs_of_an_entry_are_given() {
+    let machine = Machine::new("inputs");
+    let program = env!("CARGO_BIN_EXE_pintle");
+    let file = json!({
+        "inputs": [{"id": "what", "type": "promptString", "description": "What to run"}],
+        "servers": {"asked": {"command": program, "args": ["${input:what}"]}},
+    });
+    machine.write("home/.config/Code/User/mcp.json", &file.to_string());
+    let missing = machine.typed(&["ping", "asked"]);
+    assert_eq!(missing.code, Some(7), "{missing:?}");
+    assert!(missing.stderr.ends_with("  try: pintle info asked --input what=…\n"), "{}", missing.stderr);
+    assert_eq!(machine.typed(&["ping", "asked", "--input", "what=demo"]).code, Some(0));
+    assert_eq!(machine.typed(&["ping", "demo", "--input", "what=demo"]).code, Some(1));
+}

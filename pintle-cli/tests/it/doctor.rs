@@ -113,3 +113,12 @@ fn bad_manners_of_a_program_are_warnings() {
     );
     assert!(printed.stdout.contains("newer clients start it twice"), "{}", printed.stdout);
 }
+
+#[test]
+fn the_demo_passes_every_check() {
+    for words in [&["lint", "demo", "--strict"][..], &["doctor", "demo"]] {
+        let printed = typed(words);
+        assert_eq!(printed.code, Some(0), "{printed:?}");
+        assert!(!printed.stdout.contains('!') && !printed.stdout.contains("warning"), "{}", printed.stdout);
+    }
+}

@@ -63,7 +63,7 @@ fn if_one_host_cannot_have_it_none_is_changed() {
     assert!(refused.stderr.contains("names programs only"), "{}", refused.stderr);
     assert_eq!(machine.read("home/.cursor/mcp.json"), before);
     for (words, message) in [
-        (&["add"][..], "--to is missing"),
+        (&["add"][..], "`add` needs `--to`"),
         (&["add", "docs", "--to", "cursor"], "which server?"),
         (&["add", "docs", "e.test", "more", "--to", "cursor"], "`more` is too much"),
         (&["add", "docs", "e.test", "--to", "cusror"], "did you mean `cursor`?"),
@@ -97,4 +97,38 @@ fn a_server_of_a_project_is_added_to_it_and_still_needs_an_approval() {
     assert_eq!(kiro["mcpServers"]["copy"], json!({"command": program, "args": ["demo"]}));
     let path = kiro["mcpServers"]["path"]["command"].as_str().unwrap();
     assert!(std::path::Path::new(path).is_absolute() && path.ends_with("server"), "{path}");
+}
+
+#[test]
+fn what_is_added_and_removed_leaves_the_file_as_it_was() {
+    let machine = Machine::new("undone");
+    let file = "home/.cursor/mcp.json";
+    for text in [
+        "{}",
+        "{}\n",
+        "{\"mcpServers\":{}}",
+        "{\n  \"mcpServers\": {}\n}\n",
+        "{\n  \"theme\": \"dark\"\n}\n",
+        "{\n  \"mcpServers\": {\n    \"a\": { \"command\": \"a\" }\n  }\n}\n",
+        "{\"mcpServers\": {\"a\": {\"command\": \"a\"}}}",
+        "",
+    ] {
+        machine.write(file, text);
+        assert_eq!(
+            machine.typed(&["add", "x", "https://e.test/mcp", "--to", "cursor"]).code,
+            Some(0),
+            "{text:?}"
+        );
+        let removed = machine.typed(&["rm", "x", "--from", "cursor"]);
+        assert_eq!((removed.code, machine.read(file)), (Some(0), text.to_owned()), "{removed:?}");
+    }
+}
+
+#[test]
+fn a_host_of_programs_gets_a_bridge() {
+    let machine = Machine::new("desktop");
+    let refused = machine.typed(&["add", "docs", "https://e.test/mcp", "--to", "claude-desktop"]);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    let next = "  try: pintle add docs --to claude-desktop -- pintle bridge https://e.test/mcp\n";
+    assert!(refused.stderr.ends_with(next), "{}", refused.stderr);
 }

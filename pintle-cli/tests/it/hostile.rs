@@ -93,6 +93,54 @@ fn nothing_hostile_reaches_the_terminal() {
     }
 }
 
+/// Lines with hostile files, and servers that are served on: what is typed, the exit code, and whether a text of the attacker is shown.
+const FILE_LINES: &[(&str, i32, bool)] = &[
+    ("servers", 0, true),
+    ("servers --check", 6, true),
+    ("servers --check --json", 6, true),
+    ("add new https://e.test/mcp --to cursor --dry-run", 0, true),
+    ("add xHOSTILE https://e.test/mcp --to cursor", 1, false),
+    ("add new https://e.test/mcp --to cursor", 0, false),
+    ("rm new --from cursor --dry-run", 0, true),
+    ("rm new --from cursor", 0, false),
+    ("rm xHOSTILE --from cursor", 1, true),
+    ("add new x --to claude-code", 1, false),
+    ("resume nothingHOSTILE", 1, true),
+    ("gateway GATEWAY --check --connect", 0, true),
+    ("gateway GATEWAY --check --connect --json", 0, false),
+];
+
+#[test]
+fn nothing_hostile_of_files_reaches_the_terminal() {
+    let url = hostile_server::start();
+    let machine = Machine::new("hostile-files");
+    let name = format!("n{HOSTILE}");
+    let server = json!({"command": format!("no{HOSTILE}"), "args": [HOSTILE], "env": {HOSTILE: HOSTILE}});
+    let file = json!({"mcpServers": {&name: server, "reached": {"url": url}, "odd": {"args": [HOSTILE]}}});
+    machine.write("home/.cursor/mcp.json", &serde_json::to_string_pretty(&file).unwrap());
+    machine.write("gateway.toml", &format!("[targets.hostile]\nurl = \"{url}\"\n"));
+    let mut wrong = Vec::new();
+    for (line, expected, shows) in FILE_LINES {
+        let gateway = machine.path("gateway.toml").to_string_lossy().into_owned();
+        let typed = words(&line.replace("GATEWAY", &gateway).replace("HOSTILE", HOSTILE));
+        let (code, shown) = run_in_terminal(machine.command().args(typed).env("NO_COLOR", "1"), 80);
+        assert_harmless(line, &shown);
+        let found = (code, shown.contains("\\u{202e}") || shown.contains("\\u202e"));
+        if found != (Some(*expected), *shows) {
+            wrong.push(format!("{line}: {found:?}\n{shown}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    // What a bridge and a gateway pass on is for a host, and not for a terminal.
+    for verb in [format!("bridge {url} -v"), format!("gateway {}", machine.path("gateway.toml").display())] {
+        let mut command = machine.command();
+        let (code, shown) = run_in_terminal(command.args(words(&verb)).env("NO_COLOR", "1"), 80);
+        assert_eq!(code, Some(1), "{verb}: {shown}");
+        assert_harmless(&verb, &shown);
+        assert!(shown.contains("standard output is a terminal"), "{verb}: {shown}");
+    }
+}
+
 /// Lines for servers with a login: the attack, what is typed, the exit code, and whether a text of the attacker is shown.
 const LOGIN_LINES: &[(&str, &str, i32, bool)] = &[
     ("any", "ls TARGET", 3, true),

@@ -42,6 +42,12 @@ pub(crate) struct BridgeArgs {
     listen: ListenArgs,
 }
 
+impl BridgeArgs {
+    pub(super) fn serves_http(&self) -> bool {
+        self.http.is_some()
+    }
+}
+
 pub(super) async fn run(args: BridgeArgs, output: &Output) -> Result<(), Failure> {
     let BridgeArgs { target, http, no_browser, programs, listen } = args;
     let (endpoint, words) = Endpoint::take("bridge", target)?;
@@ -49,6 +55,11 @@ pub(super) async fn run(args: BridgeArgs, output: &Output) -> Result<(), Failure
     if let Some(option) = listen.given().filter(|_| http.is_none()) {
         let message = format!("`{option}` is an option of `--http`");
         return Err(Failure::usage(message, "pintle bridge --help"));
+    }
+    if http.is_none() && !output.takes_bytes() {
+        // What the server sends would reach the terminal as it is.
+        let message = "standard output is a terminal, and a bridge speaks to a host there: give it `--http`";
+        return Err(Failure::usage(message, endpoint.line("repl", &[])));
     }
     let target = endpoint.resolved(output).await?;
     programs.check(&target)?;

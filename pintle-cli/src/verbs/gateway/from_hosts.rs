@@ -151,7 +151,14 @@ fn of_url(remote: &RemoteEntry, name: &str) -> Option<String> {
         .iter()
         .map(|(header, value)| {
             let made: String = format!("{name}_{header}").to_ascii_uppercase().replace('-', "_");
-            reference(header, variable_of(value).unwrap_or(&made))
+            let token = value.as_written().strip_prefix("Bearer ");
+            match token {
+                Some(token) => {
+                    let from = whole_variable(token).unwrap_or(&made);
+                    format!("{} = {{ bearer_env = {} }}", quoted(header), quoted(from))
+                }
+                None => reference(header, variable_of(value).unwrap_or(&made)),
+            }
         })
         .collect();
     if !headers.is_empty() {
@@ -172,7 +179,10 @@ fn plain(template: &Template) -> Option<&str> {
 
 /// Returns the variable that is all of a text.
 fn variable_of(template: &Template) -> Option<&str> {
-    let text = template.as_written();
+    whole_variable(template.as_written())
+}
+
+fn whole_variable(text: &str) -> Option<&str> {
     let name = text.strip_prefix("${")?.strip_suffix('}')?;
     let name = name.strip_prefix("env:").unwrap_or(name);
     name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_').then_some(name)

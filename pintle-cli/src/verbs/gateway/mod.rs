@@ -40,7 +40,7 @@ use crate::{
     failure::{Exit, Failure},
     listen::{Beside, BrowserPage, ENDPOINT, ListenArgs, Page, PathProtection, Routes},
     output::Output,
-    signals::terminated,
+    signals::interrupted,
 };
 
 /// The time that running calls have to complete when the gateway is ended.
@@ -127,6 +127,13 @@ pub(super) async fn run(args: GatewayArgs, output: &Output) -> Result<(), Failur
             Gateway::new(&file, GatewayUsers::Local, output)?.explain(&file, &explain, output).await
         }
         (None, _) if check => Gateway::new(&file, GatewayUsers::Local, output)?.check(&file, output).await,
+        (None, None) if !output.takes_bytes() => {
+            // What the targets send would reach the terminal as it is.
+            let message =
+                "standard output is a terminal, and a gateway speaks to a host there: give it `--http`";
+            let next = format!("pintle gateway {} --http 127.0.0.1:8000", path.display());
+            Err(Failure::usage(message, next))
+        }
         (None, None) => {
             let gateway = Gateway::new(&file, GatewayUsers::Local, output)?;
             gateway.connect(&file).await;
@@ -142,7 +149,7 @@ pub(super) async fn run(args: GatewayArgs, output: &Output) -> Result<(), Failur
             })
         }
         (None, Some(address)) => {
-            let mut stop = pin!(terminated());
+            let mut stop = pin!(interrupted());
             let serving = GatewayServing::start(&file, &address, &listen, &fleet, output);
             let serving = tokio::select! {
                 biased;
@@ -157,7 +164,7 @@ pub(super) async fn run(args: GatewayArgs, output: &Output) -> Result<(), Failur
             // The second time, calls are not waited for.
             tokio::select! {
                 biased;
-                () = terminated() => Err(Failure::silent(Exit::Interrupted)),
+                () = interrupted() => Err(Failure::silent(Exit::Interrupted)),
                 () = serving.drain(output) => Ok(()),
             }
         }

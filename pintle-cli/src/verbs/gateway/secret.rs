@@ -23,6 +23,9 @@ pub(super) enum SecretValue {
 pub(super) enum SecretSource {
     /// The name of an environment variable.
     Env(String),
+    /// The name of an environment variable with a token: the text is `Bearer ` and the token.
+    #[serde(rename = "bearer_env")]
+    BearerEnv(String),
     /// The path of a file.
     File(PathBuf),
 }
@@ -32,10 +35,8 @@ impl SecretValue {
     pub(super) fn read(&self) -> Result<String, Failure> {
         match self {
             Self::Text(text) => Ok(text.clone()),
-            Self::Source(SecretSource::Env(name)) => std::env::var(name).map_err(|_| {
-                let message = format!("the environment variable `{name}` is not set");
-                Failure::usage(message, format!("export {name}=…"))
-            }),
+            Self::Source(SecretSource::Env(name)) => variable(name),
+            Self::Source(SecretSource::BearerEnv(name)) => Ok(format!("Bearer {}", variable(name)?)),
             Self::Source(SecretSource::File(path)) => {
                 let text = fs::read_to_string(path).map_err(|error| {
                     let message = format!("the secret in `{}` cannot be read: {error}", path.display());
@@ -54,4 +55,11 @@ impl SecretValue {
             "`client_secret` does not belong into this file: write `{ env = \"VARIABLE\" }` or `{ file = \"PATH\" }`".into()
         })
     }
+}
+
+fn variable(name: &str) -> Result<String, Failure> {
+    std::env::var(name).map_err(|_| {
+        let message = format!("the environment variable `{name}` is not set");
+        Failure::usage(message, format!("export {name}=…"))
+    })
 }

@@ -3,7 +3,7 @@ use pintle_host::config::{ConfigEdit, Host};
 
 use super::edit;
 use crate::{
-    args::{HELP, TargetArgs, examples},
+    args::{HELP, TargetArgs, examples, quoted},
     failure::Failure,
     output::Output,
     targets::Endpoint,
@@ -52,7 +52,18 @@ pub(crate) fn run(args: AddArgs, output: &Output) -> Result<(), Failure> {
         let message = format!("`{word}` is too much: write the name, and the target or `--` and a program");
         return Err(Failure::usage(message, "pintle add --help"));
     }
+    if name == "demo" {
+        output.note(
+            "`pintle` takes `demo` for the demo server: choose another name if you want to use this one here",
+        );
+    }
     let server = endpoint.new_server(&name)?;
+    if let Some(url) = endpoint.plain_url().filter(|_| to.contains(&Host::ClaudeDesktop)) {
+        let message = "the file of Claude Desktop names programs only: add a bridge to the URL";
+        let next =
+            format!("pintle add {} --to claude-desktop -- pintle bridge {}", quoted(&name), quoted(&url));
+        return Err(Failure::usage(message, next));
+    }
     let files = edit::files(&to, project)?;
     let edits: Vec<_> = files
         .into_iter()

@@ -4,6 +4,7 @@ use clap::Args;
 use pintle_host::config::Scope;
 use serde_json::{Value, json};
 use tokio::{sync::Semaphore, task::JoinSet};
+use unicode_width::UnicodeWidthStr;
 
 use crate::{
     args::{ConnectArgs, HELP, duration, examples},
@@ -181,7 +182,7 @@ fn to_json(listed: &ListedServer, checked: Option<&Checked>) -> Value {
 }
 
 fn to_text(servers: &[ListedServer], checked: &[Checked], text: &mut Text) {
-    let width = |name: &str| name.chars().count();
+    let width = |name: &str| UnicodeWidthStr::width(name);
     let column =
         servers.iter().map(|server| width(&server.server.entry.name)).max().unwrap_or_default().min(30);
     let mut file = None;

@@ -10,6 +10,7 @@ fn a_file_is_made_of_what_is_configured_and_has_no_secrets() {
     let cursor = json!({"mcpServers": {
         "harbour": {"command": env!("CARGO_BIN_EXE_pintle"), "args": ["demo"], "env": {"LOG": "s3cret", "KEY": "${HARBOUR_KEY}"}},
         "my notes": {"url": "https://notes.example/mcp", "headers": {"Authorization": "Bearer s3cret", "X-Key": "${NOTES_KEY}"}},
+        "docs": {"url": "https://docs.example/mcp", "headers": {"Authorization": "Bearer ${DOCS_TOKEN}"}},
         "query": {"url": "https://query.example/mcp?key=s3cret"},
         "words": {"command": "uvx", "args": ["server", "--api-key", "s3cret"]},
         "off": {"command": "uvx", "args": ["server"], "disabled": true},
@@ -22,7 +23,8 @@ fn a_file_is_made_of_what_is_configured_and_has_no_secrets() {
         "[targets.harbour]",
         r#"env = { "LOG" = { env = "LOG" }, "KEY" = { env = "HARBOUR_KEY" } }"#,
         "[targets.my-notes]\nurl = \"https://notes.example/mcp\"",
-        r#"headers = { "Authorization" = { env = "MY_NOTES_AUTHORIZATION" }, "X-Key" = { env = "NOTES_KEY" } }"#,
+        r#"headers = { "Authorization" = { bearer_env = "MY_NOTES_AUTHORIZATION" }, "X-Key" = { env = "NOTES_KEY" } }"#,
+        r#"headers = { "Authorization" = { bearer_env = "DOCS_TOKEN" } }"#,
         "[targets.query]\nserver = \"query\"",
         "[targets.words]\nserver = \"words\"",
     ] {

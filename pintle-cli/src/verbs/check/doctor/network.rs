@@ -166,6 +166,12 @@ impl Network {
             StatusCode::METHOD_NOT_ALLOWED => {
                 report.failed("http", "status 405: the endpoint does not take POST requests; it may be the old SSE transport, or another path", curl);
             }
+            StatusCode::BAD_REQUEST => {
+                report.ok(
+                    "http",
+                    format!("{kind}; status 400, as it should be for a request outside of a session"),
+                );
+            }
             _ => report.ok("http", format!("status {status}, {kind}")),
         }
         Some(status)

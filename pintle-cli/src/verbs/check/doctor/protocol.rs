@@ -11,6 +11,7 @@ use crate::{
     connection::VerbConnection,
     failure::{Exit, Failure},
     output::Output,
+    output::counted,
     targets::Endpoint,
 };
 
@@ -48,7 +49,7 @@ pub(super) async fn check(endpoint: &Endpoint, is_program: bool, output: &Output
     }
     match &session {
         Ok((connection, took)) => report.ok(method::INITIALIZE, opened(connection, *took)),
-        Err(failure) if !works => report.failure(method::INITIALIZE, failure),
+        Err(failure) if !works || is_overloaded(failure) => report.failure(method::INITIALIZE, failure),
         Err(failure) => {
             let message =
                 format!("the server has no sessions, which older clients need: {}", failure.message);
@@ -61,7 +62,7 @@ pub(super) async fn check(endpoint: &Endpoint, is_program: bool, output: &Output
             0 => report.ok("stdout", "the server prints messages only"),
             count => report.warning(
                 "stdout",
-                format!("the server prints {count} lines that are no messages, the first is `{}`: some clients end the connection", noise.first),
+                format!("the server prints {} to standard output, the first is `{}`: some clients end the connection", counted(count, "line that is no message", "lines that are no messages"), noise.first),
                 "print logs to standard error",
             ),
         }
@@ -69,6 +70,11 @@ pub(super) async fn check(endpoint: &Endpoint, is_program: bool, output: &Output
     let Some((connection, _)) = stateless.ok().or(session.ok()) else { return };
     lists(&connection, endpoint, report).await;
     connection.close().await;
+}
+
+/// Returns whether the server has what was asked for, and no room now.
+fn is_overloaded(failure: &Failure) -> bool {
+    ["status 429", "status 503"].iter().any(|status| failure.message.contains(status))
 }
 
 async fn connect(
@@ -99,7 +105,7 @@ async fn lists(connection: &Connection, endpoint: &Endpoint, report: &mut Report
     let mut done = Vec::new();
     let mut count = |what: &'static str, listed: pintle::Result<usize>, report: &mut Report<'_>| match listed
     {
-        Ok(count) => done.push(format!("{count} {what}")),
+        Ok(count) => done.push(counted(count, what.trim_end_matches('s'), what)),
         Err(error) => report.failure("lists", &endpoint.explain(&error)),
     };
     if declared.tools.is_some() {

@@ -14,7 +14,7 @@ use super::{
     super::catalogue::ServerCatalogue,
     finding::{Finding, Level},
 };
-use crate::output::is_hazardous;
+use crate::output::hides;
 
 /// The maximum length of a name (SEP-986).
 const MAX_NAME: usize = 128;
@@ -158,7 +158,7 @@ impl Findings {
                 format!("the description has more than {MAX_DESCRIPTION} characters: OpenAI takes no more"),
             );
         }
-        if description.chars().any(|letter| letter != '\n' && letter != '\t' && is_hazardous(letter)) {
+        if hides(&description.replace(['\n', '\t'], " ")) {
             self.error("hidden-text", "the description has control or invisible characters, which a user does not see and a model reads");
         }
     }

@@ -17,7 +17,7 @@ use super::catalogue::{ServerCatalogue, sorted};
 use crate::{
     args::{HELP, TargetArgs, examples, quoted},
     failure::Failure,
-    output::Output,
+    output::{Output, counted},
     targets::Endpoint,
 };
 
@@ -75,8 +75,8 @@ pub(crate) async fn run(args: LockArgs, output: &Output) -> Result<(), Failure> 
     };
     let fingerprint = fingerprint(&catalogue);
     let count = |kind: &str| catalogue.get(kind).and_then(Value::as_object).map_or(0, Map::len);
-    let summary =
-        format!("{} tools, {} prompts, {} resources", count("tools"), count("prompts"), count("resources"));
+    let kinds = [("tool", "tools"), ("prompt", "prompts"), ("resource", "resources")];
+    let summary = kinds.map(|(one, many)| counted(count(many), one, many)).join(", ");
     file.servers.insert(name.clone(), json!({ "sha256": fingerprint, "catalogue": catalogue }));
     file.write()?;
     let json =
@@ -84,7 +84,7 @@ pub(crate) async fn run(args: LockArgs, output: &Output) -> Result<(), Failure> 
     output.result(&json, |text| {
         text.add(path.display()).add(": ").add(&name).add(": ").add(summary);
         if changes > 0 {
-            text.add(format_args!(", {changes} changes"));
+            text.add(", ").add(counted(changes, "change", "changes"));
         }
         text.end();
     })

@@ -12,7 +12,7 @@ use std::{
 };
 
 use clap::Args;
-use pintle::types::JsonObject;
+use pintle::types::{ErrorCode, JsonObject};
 
 use crate::{
     args::{EraArg, HELP, TargetArgs, duration, examples, quoted},
@@ -130,7 +130,16 @@ async fn measure(
     load.arguments = arguments::of_tool(&tool, typed).map_err(refused)?;
     call::check(&tool, &load.arguments).map_err(refused)?;
     let first = connection.call(&*load.tool).args(load.arguments.clone()).send().await;
-    let first = first.map_err(|error| endpoint.explain(&error))?;
+    let first = first.map_err(|error| match &error {
+        pintle::Error::Rpc(rpc) if rpc.code == ErrorCode::MISSING_CLIENT_CAPABILITY => {
+            let message = format!(
+                "`{}` asks its user, and nobody answers in a measurement: measure another tool",
+                load.tool
+            );
+            Failure::new(Exit::Server, message, endpoint.line("ls", &["tools"]))
+        }
+        _ => endpoint.explain(&error),
+    })?;
     if first.is_error == Some(true) {
         call::print(&first, None, output)?;
         return Err(call::failed(&load.tool, endpoint));

@@ -12,10 +12,11 @@ use clap::Args;
 
 use crate::listen::ListenArgs;
 use crate::{
-    args::{HELP, examples},
+    args::{ConnectArgs, HELP, TargetArgs, examples},
     failure::Failure,
     output::Output,
     recording::{RecordArgs, Recorder},
+    targets::{Endpoint, Launch},
 };
 
 /// Show every message between a real host and its server
@@ -27,11 +28,11 @@ use crate::{
         ("pintle replay git.jsonl", "serve what was recorded"),
     ]),
     help_template = HELP,
-    override_usage = "pintle tap -- PROGRAM [ARGS]...\n       pintle tap URL --listen ADDRESS",
+    override_usage = "pintle tap TARGET [--listen ADDRESS]\n       pintle tap -- PROGRAM [ARGS]...",
 )]
 pub(crate) struct TapArgs {
-    #[arg(value_name = "URL", hide = true)]
-    url: Option<String>,
+    #[arg(value_name = "TARGET", hide = true)]
+    target: Option<String>,
     /// The address to listen at, for a server at a URL; port 0 is a free one
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<String>,
@@ -43,32 +44,23 @@ pub(crate) struct TapArgs {
     command: Vec<OsString>,
 }
 
-impl TapArgs {
-    /// Returns whether a program is run, which signals are passed on to.
-    pub(in crate::verbs) fn has_program(&self) -> bool {
-        !self.command.is_empty()
-    }
-}
-
 pub(in crate::verbs) async fn run(args: TapArgs, output: &Output) -> Result<(), Failure> {
-    let TapArgs { url, listen, allowed, record, command } = args;
-    match (url, command.split_first()) {
-        (None, Some((program, args))) => {
+    let TapArgs { target, listen, allowed, record, command } = args;
+    if target.is_some() && !command.is_empty() {
+        let message = "a target and a program: write one of them";
+        return Err(Failure::usage(message, "pintle tap --help"));
+    }
+    let connect = ConnectArgs { command, ..ConnectArgs::default() };
+    let (endpoint, _) = Endpoint::take("tap", TargetArgs { words: target.into_iter().collect(), connect })?;
+    match endpoint.launch(output).await? {
+        Launch::Program(program) => {
             let listens = listen.is_some().then_some("--listen");
             if let Some(option) = listens.or_else(|| allowed.given()) {
                 let message = format!("`{option}` is an option of a server at a URL: leave it out");
                 return Err(Failure::usage(message, "pintle tap --help"));
             }
-            program::run(program, args, &Recorder::start(&record, output)?, output).await
+            program::run(&program, &Recorder::start(&record, output)?, output).await
         }
-        (Some(url), None) => proxy::run(&url, listen, &allowed, &record, output).await,
-        (Some(_), Some(_)) => {
-            let message = "a URL and a program: write one of them";
-            Err(Failure::usage(message, "pintle tap --help"))
-        }
-        (None, None) => {
-            let message = "which server? write `--` and a program, or a URL";
-            Err(Failure::usage(message, "pintle tap -- pintle demo"))
-        }
+        Launch::Url(remote) => proxy::run(&remote, listen, &allowed, &record, output).await,
     }
 }

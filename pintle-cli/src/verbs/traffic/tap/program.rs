@@ -1,7 +1,7 @@
 //! A program between its host and its standard streams.
 
 use std::{
-    ffi::{OsStr, OsString},
+    ffi::OsStr,
     io::{self, Read as _},
     process::{ExitStatus, Stdio},
     thread,
@@ -28,7 +28,7 @@ use crate::{
     failure::{Exit, Failure},
     output::Output,
     recording::Recorder,
-    targets::launched,
+    targets::{LaunchedProgram, launched},
 };
 
 /// How much is passed on at once.
@@ -42,8 +42,7 @@ const LINGER: Duration = Duration::from_secs(1);
 
 /// Runs a program, passes its streams, its exit code and signals on, and records the messages.
 pub(super) async fn run(
-    program: &OsStr,
-    args: &[OsString],
+    program: &LaunchedProgram,
     recorder: &Recorder,
     output: &Output,
 ) -> Result<(), Failure> {
@@ -52,9 +51,15 @@ pub(super) async fn run(
         super::signals::ForwardedSignals::listen().map_err(|error| Failure::internal(&error))?;
     let log = ConnectionLog::new(&recorder.log(), Side::Client, TransportKind::Stdio, None);
     // In the group of this process, so that what ends the group ends the program too.
-    let (launched, args) = launched(Platform::current(), program.to_owned(), args.to_vec());
-    let mut child = Command::new(launched)
+    let LaunchedProgram { program, args, env, cwd } = program;
+    let (launched, args) = launched(Platform::current(), program.to_owned(), args.clone());
+    let mut command = Command::new(launched);
+    if let Some(directory) = cwd {
+        command.current_dir(directory);
+    }
+    let mut child = command
         .args(args)
+        .envs(env.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         // A terminal gets it with its control characters made visible.

@@ -18,11 +18,12 @@ use pintle::{
 };
 
 use crate::{
-    failure::Failure,
+    failure::{Exit, Failure},
     listen::{ListenArgs, ServedBody, refused},
     output::Output,
     recording::{RecordArgs, Recorder},
-    targets::{Target, resolve},
+    signals::{SignalPolicy, interrupted, listen as listen_for_signals},
+    targets::LaunchedUrl,
 };
 
 /// Where the proxy listens if nothing else is given.
@@ -46,41 +47,50 @@ const HOP_BY_HOP: [HeaderName; 8] = [
 struct Upstream {
     /// The URL of the server, with its query.
     url: Uri,
+    /// The headers of its entry, for clients that do not send them.
+    headers: HeaderMap,
     requests: Requests,
     log: ConnectionLog,
 }
 
 /// Serves until the command is interrupted.
 pub(super) async fn run(
-    typed: &str,
+    remote: &LaunchedUrl,
     listen: Option<String>,
     allowed: &ListenArgs,
     record: &RecordArgs,
     output: &Output,
 ) -> Result<(), Failure> {
-    let url = url_of(typed)?;
+    let url = url_of(&remote.url)?;
+    let headers = remote.header_map()?;
     let address = listen.as_deref().unwrap_or(ADDRESS);
     let listening = allowed.listen(address, "tap").await?;
+    if listening.is_open_to_all() && !headers.is_empty() {
+        let message =
+            "anybody could use the server with the headers of its entry: leave out `--insecure-no-auth`";
+        return Err(Failure::usage(message, "pintle tap --help"));
+    }
     let recorder = Recorder::start(record, output)?;
     listening.announce(url.path(), output)?;
     let mut limits = Limits::default();
     limits.head_wait = HEAD_WAIT;
     let upstream = Arc::new(Upstream {
         url,
+        headers,
         requests: Requests::new().limits(limits),
         log: ConnectionLog::new(&recorder.log(), Side::Client, TransportKind::Http, None),
     });
-    listening.serve(move |request| upstream.clone().answer(request), output).await
+    listen_for_signals(SignalPolicy { is_handled: false, drains: false, ends_on_hangup: true });
+    tokio::select! {
+        biased;
+        () = interrupted() => Err(Failure::silent(Exit::Interrupted)),
+        served = listening.serve(move |request| upstream.clone().answer(request), output) => served,
+    }
 }
 
-fn url_of(typed: &str) -> Result<Uri, Failure> {
+fn url_of(url: &str) -> Result<Uri, Failure> {
     let not_a_url = |message: String| {
         Failure::usage(message, "pintle tap https://example.com/mcp --listen 127.0.0.1:8001")
-    };
-    let Target::Url(url) = resolve(typed)? else {
-        return Err(not_a_url(format!(
-            "`{typed}` is not a URL: write the URL of the server, or `--` and a program"
-        )));
     };
     let uri: Uri = url.parse().map_err(|error| not_a_url(format!("the URL cannot be read: {error}")))?;
     match uri.authority() {
@@ -138,6 +148,11 @@ impl Upstream {
         headers.remove(header::HOST);
         headers.remove(header::CONTENT_LENGTH);
         headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        for (name, value) in &self.headers {
+            if !headers.contains_key(name) {
+                headers.insert(name, value.clone());
+            }
+        }
         self.requests.stream(request).await.map_err(|error| error.to_string())
     }
 
@@ -196,7 +211,6 @@ mod tests {
     fn a_url_has_no_password() {
         for (typed, message) in [
             ("https://u:p@example.com/mcp", "the URL has a user or a password"),
-            ("demo", "`demo` is not a URL"),
             ("http://[x", "the URL cannot be read"),
         ] {
             let refused = url_of(typed).unwrap_err().message;
