@@ -12,7 +12,7 @@ use std::{
 use http::{HeaderValue, Request, Response, StatusCode, header};
 use pintle::{
     proto::http::{Guard, Head, Refusal},
-    server::{Authenticated, http::RequestBody},
+    server::{Authenticated, PeerAddress, http::RequestBody},
 };
 use tokio::time::Instant;
 use tower_service::Service;
@@ -33,8 +33,8 @@ pub(crate) type BrowserPage = Pin<Box<dyn Future<Output = Response<String>> + Se
 
 /// The pages and the log of a verb, beside its servers.
 pub(crate) trait Beside: Send + Sync {
-    /// Returns the page of a path, if there is one.
-    fn page(&self, path: &str) -> Option<Page>;
+    /// Returns the page of a path for a reader, if there is one.
+    fn page(&self, path: &str, reader: &PageReader<'_>) -> Option<Page>;
 
     /// Answers a request for a page that browsers open, which have no token.
     fn browser_page(&self, request: &Request<RequestBody>) -> Option<BrowserPage> {
@@ -46,6 +46,30 @@ pub(crate) trait Beside: Send + Sync {
     fn refused(&self, path: &str, status: StatusCode, start: Instant);
 }
 
+/// Who reads a page.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PageReader<'a> {
+    /// The authenticated principal, if there is one.
+    pub(crate) principal: Option<&'a str>,
+    /// Whether the request comes from this machine, and nothing says that it was passed on for another.
+    pub(crate) is_local: bool,
+}
+
+/// Headers with which proxies say that a request was passed on.
+const FORWARDED: [&str; 6] =
+    ["forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip"];
+
+impl<'a> PageReader<'a> {
+    /// Returns the reader that sends a request, after its principal is known.
+    pub(super) fn of<B>(request: &'a Request<B>) -> Self {
+        let principal = request.extensions().get::<Authenticated>().and_then(Authenticated::principal);
+        let address = request.extensions().get::<PeerAddress>();
+        let is_near = address.is_some_and(|PeerAddress(address)| address.ip().to_canonical().is_loopback());
+        let is_forwarded = FORWARDED.iter().any(|name| request.headers().contains_key(*name));
+        Self { principal, is_local: is_near && !is_forwarded }
+    }
+}
+
 /// A page of text.
 #[derive(Clone, Debug)]
 pub(crate) struct Page {
@@ -54,6 +78,17 @@ pub(crate) struct Page {
     pub(crate) text: String,
     /// Whether it is for clients without a token too.
     pub(crate) is_open: bool,
+}
+
+/// The pages of a request whose token is being checked.
+#[derive(Clone)]
+pub(super) struct PendingPage(Arc<dyn Beside>);
+
+impl PendingPage {
+    /// Returns the page for the reader that the token is of.
+    pub(super) fn page<B>(&self, request: &Request<B>) -> Option<Page> {
+        self.0.page(request.uri().path(), &PageReader::of(request))
+    }
 }
 
 impl Page {
@@ -120,8 +155,8 @@ impl RoutedService {
         if let Some(page) = self.beside.browser_page(&request) {
             return Box::pin(async move { page.await.map(ServedBody::full) });
         }
-        let mut page = self.beside.page(request.uri().path());
-        if let Some(page) = page.take_if(|page| page.is_open) {
+        let page = self.beside.page(request.uri().path(), &PageReader::default());
+        if let Some(page) = page.clone().filter(|page| page.is_open) {
             return now(page.into_response(ServedBody::full));
         }
         if !self.routes.are_protected() {
@@ -138,13 +173,16 @@ impl RoutedService {
         }
         let route = self.routes.find(request.uri().path());
         match (route, page) {
-            (Some(route), Some(page)) if self.routes.are_protected() => {
-                // The check of the first path answers for the pages.
-                request.extensions_mut().insert(page);
+            (Some(route), Some(_)) if self.routes.are_protected() => {
+                // The check of the first path answers for the pages, and says who reads them.
+                request.extensions_mut().insert(PendingPage(self.beside.clone()));
                 let answering = route.answer(request);
                 Box::pin(async move { answering.await.map(ServedBody::Mcp) })
             }
-            (_, Some(page)) if !self.routes.are_protected() => now(page.into_response(ServedBody::full)),
+            (_, Some(page)) if !self.routes.are_protected() => {
+                let page = self.beside.page(request.uri().path(), &PageReader::of(&request)).unwrap_or(page);
+                now(page.into_response(ServedBody::full))
+            }
             (Some(route), _) => {
                 let answering = route.answer(request);
                 Box::pin(async move { answering.await.map(ServedBody::Mcp) })

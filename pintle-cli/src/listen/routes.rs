@@ -22,7 +22,7 @@ use tower_layer::Layer as _;
 use tower_service::Service;
 
 use super::{
-    Page,
+    PendingPage,
     listening::{SSE_MESSAGES, SSE_STREAM},
 };
 use crate::failure::Failure;
@@ -171,7 +171,8 @@ impl Service<Request<RequestBody>> for PagedHttp {
     }
 
     fn call(&mut self, mut request: Request<RequestBody>) -> Self::Future {
-        if let Some(page) = request.extensions_mut().remove::<Page>() {
+        let pending = request.extensions_mut().remove::<PendingPage>();
+        if let Some(page) = pending.and_then(|pending| pending.page(&request)) {
             return Box::pin(std::future::ready(
                 Ok(page.into_response(|text| Body::from(Bytes::from(text)))),
             ));

@@ -1,4 +1,5 @@
 use std::{
+    collections::HashMap,
     io,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -21,27 +22,52 @@ const MAX_DELAY: Duration = Duration::from_secs(30);
 /// How long to wait for programs to end: each stage of a shutdown takes two seconds.
 const MAX_WAIT: Duration = Duration::from_secs(5);
 
-/// The programs behind a bridge: how many run, and when the next may be started. Clones share it.
+/// The limit of callers whose failures are remembered.
+const MAX_CALLERS: usize = 1_000;
+
+/// The programs of a target: how many run, and when the next may be started. Clones share it.
+///
+/// An authenticated caller has at most three quarters of them, and waits only for what its own programs did.
 #[derive(Clone, Debug)]
 pub(crate) struct ProgramStarts {
     limit: usize,
+    /// The option that sets the limit.
+    option: &'static str,
     state: Arc<Mutex<StartState>>,
     /// Notified when a program is gone.
     gone: Arc<Notify>,
 }
 
+/// The name of an authenticated caller that a program is started for; `None` for all others.
+type Caller = Option<Box<str>>;
+
 #[derive(Debug, Default)]
 struct StartState {
-    running: usize,
-    /// The number of programs in a row that exited soon after their start.
-    failures: u32,
-    /// When the next program may be started, and how the last one exited.
-    delay: Option<(Instant, Exit)>,
+    running: HashMap<Caller, usize>,
+    failures: HashMap<Caller, Failures>,
+}
+
+/// Programs of a caller that exited soon after their start.
+#[derive(Clone, Copy, Debug)]
+struct Failures {
+    /// How many in a row.
+    count: u32,
+    /// When the next program may be started.
+    until: Instant,
+    /// How the last one exited.
+    exit: Exit,
+}
+
+impl StartState {
+    fn all_running(&self) -> usize {
+        self.running.values().sum()
+    }
 }
 
 impl ProgramStarts {
-    pub(crate) fn new(limit: usize) -> Self {
-        Self { limit, state: Arc::default(), gone: Arc::default() }
+    /// Creates a limit, with the option that sets it, for messages.
+    pub(crate) fn new(limit: usize, option: &'static str) -> Self {
+        Self { limit, option, state: Arc::default(), gone: Arc::default() }
     }
 
     /// Returns whether a program runs, or another value may start one.
@@ -54,7 +80,7 @@ impl ProgramStarts {
         let gone = async {
             loop {
                 let notified = self.gone.notified();
-                if lock(&self.state).running == 0 {
+                if lock(&self.state).all_running() == 0 {
                     return;
                 }
                 notified.await;
@@ -64,58 +90,80 @@ impl ProgramStarts {
         let _ = timeout(MAX_WAIT, gone).await;
     }
 
-    /// Takes the slot of a program that is about to be started.
+    /// Takes the slot of a program that is about to be started for an authenticated caller, or for others.
     ///
     /// # Errors
     ///
-    /// All slots are taken: [`io::ErrorKind::ResourceBusy`], which a relay reports as overload. Or programs have exited soon after
-    /// their start, and the next one has to wait.
-    pub(super) fn begin(&self) -> io::Result<ProgramSlot> {
+    /// All slots are taken: [`io::ErrorKind::ResourceBusy`], which a relay reports as overload. Or programs of the caller have exited soon
+    /// after their start, and the next one has to wait.
+    pub(super) fn begin(&self, caller: Option<&str>) -> io::Result<ProgramSlot> {
+        let (caller, option): (Caller, _) = (caller.map(Into::into), self.option);
         let mut state = lock(&self.state);
-        if state.running >= self.limit {
-            let message = format!(
-                "{} programs are running behind this bridge, which is the limit: end a session, or start the bridge with a larger \
-                 `--max-programs`",
-                self.limit
-            );
+        let of_caller = state.running.get(&caller).copied().unwrap_or_default();
+        let share = (self.limit / 4 * 3 + self.limit % 4 * 3 / 4).max(1);
+        let full = match state.all_running() {
+            all if all >= self.limit => Some(format!("{all} programs of this target are running")),
+            _ if caller.is_some() && of_caller >= share => {
+                Some(format!("{of_caller} programs of this target are running for this caller"))
+            }
+            _ => None,
+        };
+        if let Some(full) = full {
+            let message = format!("{full}, which is the limit: end a session, or have {option} raised");
             return Err(io::Error::new(io::ErrorKind::ResourceBusy, message));
         }
         let now = Instant::now();
-        if let Some((until, exit)) = state.delay.filter(|(until, _)| *until > now) {
-            let (failures, wait) = (state.failures, until - now);
+        if let Some(Failures { count, until, exit }) = state.failures.get(&caller).filter(|it| it.until > now)
+        {
+            let wait = *until - now;
             return Err(io::Error::other(format!(
-                "the program was started {failures} times and {exit} each time within {UNSTABLE:?}; it is started again in {wait:.1?}"
+                "the program was started {count} times and {exit} each time within {UNSTABLE:?}; it is started again in {wait:.1?}"
             )));
         }
-        state.running += 1;
-        Ok(ProgramSlot { state: self.state.clone(), gone: self.gone.clone(), started: now })
+        *state.running.entry(caller.clone()).or_default() += 1;
+        Ok(ProgramSlot { caller, state: self.state.clone(), gone: self.gone.clone(), started: now })
     }
 }
 
 /// The slot of a program. It is free again when this is dropped.
 #[derive(Debug)]
 pub(super) struct ProgramSlot {
+    caller: Caller,
     state: Arc<Mutex<StartState>>,
     gone: Arc<Notify>,
     started: Instant,
 }
 
 impl ProgramSlot {
-    /// Notes how the program ended. One that exits by itself soon after its start delays the next one.
+    /// Notes how the program ended. One that exits by itself soon after its start delays the next one of its caller.
     pub(super) fn ended(&self, exit: &Exit) {
-        let mut state = lock(&self.state);
+        let (mut state, now) = (lock(&self.state), Instant::now());
+        let failures = &mut state.failures;
         if exit.stage == Stage::Exited && !is_killed(exit) && self.started.elapsed() < UNSTABLE {
-            state.failures = state.failures.saturating_add(1);
-            state.delay = delay_after(state.failures).map(|delay| (Instant::now() + delay, *exit));
+            let count = failures.get(&self.caller).map_or(0, |known| known.count).saturating_add(1);
+            if failures.len() >= MAX_CALLERS {
+                failures.retain(|_, known| known.until > now);
+            }
+            if failures.len() < MAX_CALLERS || failures.contains_key(&self.caller) {
+                let until = now + delay_after(count).unwrap_or_default();
+                failures.insert(self.caller.clone(), Failures { count, until, exit: *exit });
+            }
         } else if self.started.elapsed() >= UNSTABLE {
-            state.failures = 0;
+            failures.remove(&self.caller);
         }
     }
 }
 
 impl Drop for ProgramSlot {
     fn drop(&mut self) {
-        lock(&self.state).running -= 1;
+        let mut state = lock(&self.state);
+        if let Some(running) = state.running.get_mut(&self.caller) {
+            *running -= 1;
+            if *running == 0 {
+                state.running.remove(&self.caller);
+            }
+        }
+        drop(state);
         self.gone.notify_waiters();
     }
 }
@@ -173,57 +221,79 @@ mod tests {
 
     #[test]
     fn a_slot_is_free_when_its_program_is_gone() {
-        let starts = ProgramStarts::new(2);
-        let (one, _other) = (starts.begin().unwrap(), starts.begin().unwrap());
-        let full = starts.begin().unwrap_err();
+        let starts = ProgramStarts::new(2, "`--max-programs`");
+        let (one, _other) = (starts.begin(None).unwrap(), starts.begin(None).unwrap());
+        let full = starts.begin(None).unwrap_err();
         assert_eq!(full.kind(), io::ErrorKind::ResourceBusy);
-        assert!(full.to_string().starts_with("2 programs are running"), "{full}");
+        assert!(full.to_string().starts_with("2 programs of this target are running"), "{full}");
         drop(one);
-        let _third = starts.begin().unwrap();
-        assert!(starts.clone().begin().is_err(), "clones share the limit");
+        let _third = starts.begin(None).unwrap();
+        assert!(starts.clone().begin(None).is_err(), "clones share the limit");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_caller_has_three_quarters_and_waits_only_for_its_own_failures() {
+        let starts = ProgramStarts::new(4, "`max_programs`");
+        let of_ann: Vec<_> = (0..3).map(|_| starts.begin(Some("ann")).unwrap()).collect();
+        let full = starts.begin(Some("ann")).unwrap_err();
+        assert_eq!(full.kind(), io::ErrorKind::ResourceBusy);
+        assert!(
+            full.to_string().contains("for this caller") && full.to_string().contains("`max_programs`"),
+            "{full}"
+        );
+        let of_bob = starts.begin(Some("bob")).unwrap();
+        assert!(starts.begin(Some("bob")).unwrap_err().to_string().starts_with("4 programs"));
+        drop((of_ann, of_bob));
+        let failed = exit("exit 3");
+        for _ in 0..=FREE_FAILURES {
+            starts.begin(Some("ann")).unwrap().ended(&failed);
+        }
+        assert!(starts.begin(Some("ann")).unwrap_err().to_string().contains("is started again in"));
+        starts.begin(Some("bob")).unwrap();
+        starts.begin(None).unwrap();
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_program_that_fails_at_once_is_started_less_and_less_often() {
-        let (starts, failed) = (ProgramStarts::new(9), exit("exit 3"));
+        let (starts, failed) = (ProgramStarts::new(9, "`--max-programs`"), exit("exit 3"));
         for _ in 0..=FREE_FAILURES {
-            starts.begin().unwrap().ended(&failed);
+            starts.begin(None).unwrap().ended(&failed);
         }
         let mut delay = FIRST_DELAY;
         for _ in 0..8 {
-            let refused = starts.begin().unwrap_err().to_string();
+            let refused = starts.begin(None).unwrap_err().to_string();
             assert!(
                 refused.contains("exited with status 3") && refused.contains("is started again in"),
                 "{refused}"
             );
             advance(delay - Duration::from_millis(1)).await;
-            assert!(starts.begin().is_err(), "{delay:?}");
+            assert!(starts.begin(None).is_err(), "{delay:?}");
             advance(Duration::from_millis(1)).await;
-            starts.begin().unwrap().ended(&failed);
+            starts.begin(None).unwrap().ended(&failed);
             delay = MAX_DELAY.min(delay * 2);
         }
         assert_eq!(delay, MAX_DELAY);
         // One that stays ends the row.
         advance(MAX_DELAY).await;
-        let stays = starts.begin().unwrap();
+        let stays = starts.begin(None).unwrap();
         advance(UNSTABLE).await;
         stays.ended(&failed);
         for _ in 0..FREE_FAILURES {
-            starts.begin().unwrap().ended(&failed);
+            starts.begin(None).unwrap().ended(&failed);
         }
-        starts.begin().unwrap();
+        starts.begin(None).unwrap();
     }
 
     #[tokio::test(start_paused = true)]
     async fn one_that_was_ended_from_outside_has_not_failed() {
-        let (starts, killed) = (ProgramStarts::new(9), exit("kill -9 $$"));
+        let (starts, killed) = (ProgramStarts::new(9, "`--max-programs`"), exit("kill -9 $$"));
         let mut closed = exit("exit 0");
         closed.stage = Stage::Closed;
         for _ in 0..20 {
-            starts.begin().unwrap().ended(&killed);
-            starts.begin().unwrap().ended(&closed);
+            starts.begin(None).unwrap().ended(&killed);
+            starts.begin(None).unwrap().ended(&closed);
         }
         advance(SECOND).await;
-        starts.begin().unwrap();
+        starts.begin(None).unwrap();
     }
 }

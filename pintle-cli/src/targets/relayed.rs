@@ -1,6 +1,11 @@
 use std::{future::ready, io};
 
-use pintle::{Client, client::http::Auth, relay::Relay};
+use pintle::{
+    Client,
+    client::{Connector, http::Auth},
+    relay::Relay,
+    transport::{Child, ChildCommand},
+};
 use pintle_host::config::{EntryTransport, Template};
 
 use super::{Endpoint, ProgramStarts, ResolvedTarget, Target, secrets};
@@ -26,13 +31,7 @@ impl Endpoint {
             }
             ResolvedTarget::Program(command) => {
                 let (endpoint, output) = (self.clone(), output.clone());
-                let start = move || {
-                    let slot = starts.begin()?;
-                    // Its slot is free when the program is gone, with all that it has started.
-                    let command = command.clone().on_exit(move |exit| slot.ended(exit));
-                    endpoint.start(command, &output).map_err(io_error)
-                };
-                Relay::connect(client, move || ready(start())).await
+                Relay::connect(client, ProgramConnector { endpoint, command, starts, output }).await
             }
             ResolvedTarget::Url(url) => {
                 // What cannot be used at all is reported as the other verbs do. All connections share their sockets.
@@ -96,6 +95,38 @@ impl Endpoint {
                 _ => true,
             },
         }
+    }
+}
+
+/// The source of the programs of a relay.
+struct ProgramConnector {
+    endpoint: Endpoint,
+    command: ChildCommand,
+    starts: ProgramStarts,
+    output: Output,
+}
+
+impl ProgramConnector {
+    fn start(&self, caller: Option<&str>) -> io::Result<Child> {
+        let slot = self.starts.begin(caller)?;
+        // Its slot is free when the program is gone, with all that it has started.
+        let command = self.command.clone().on_exit(move |exit| slot.ended(exit));
+        self.endpoint.start(command, &self.output).map_err(io_error)
+    }
+}
+
+impl Connector for ProgramConnector {
+    type Transport = Child;
+
+    fn connect(&mut self) -> impl Future<Output = io::Result<Child>> + Send + 'static {
+        ready(self.start(None))
+    }
+
+    fn connect_for(
+        &mut self,
+        caller: Option<&str>,
+    ) -> impl Future<Output = io::Result<Child>> + Send + 'static {
+        ready(self.start(caller))
     }
 }
 

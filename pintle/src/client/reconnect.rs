@@ -21,6 +21,16 @@ pub trait Connector: Send + 'static {
     type Transport: Transport;
     /// Opens a new connection.
     fn connect(&mut self) -> impl Future<Output = io::Result<Self::Transport>> + Send + 'static;
+
+    /// Opens a new connection of a relay, on behalf of an authenticated principal if there is one. A connector whose connections are
+    /// limited overrides it, so that one principal does not have them all.
+    fn connect_for(
+        &mut self,
+        principal: Option<&str>,
+    ) -> impl Future<Output = io::Result<Self::Transport>> + Send + 'static {
+        let _ = principal;
+        self.connect()
+    }
 }
 
 impl<F, Fut, T> Connector for F

@@ -362,8 +362,10 @@ pub(super) fn no_subscription(connection: &Connection) -> RpcError {
 }
 
 /// Opens a connection of a client to the server behind.
-pub(super) type OpenConnection =
-    dyn Fn(Client) -> std::pin::Pin<Box<dyn Future<Output = Result<Connection>> + Send>> + Send + Sync;
+type OpenConnection = dyn Fn(Client) -> OpeningConnection + Send + Sync;
+
+/// A connection that is being opened.
+pub(super) type OpeningConnection = std::pin::Pin<Box<dyn Future<Output = Result<Connection>> + Send>>;
 
 /// The calls that are open on a link.
 #[derive(Debug, Default)]

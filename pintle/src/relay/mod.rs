@@ -181,6 +181,14 @@ impl Relay {
         self
     }
 
+    /// Notifies only clients of this authenticated principal of changes: all connections are made on its behalf, with its token. A
+    /// subscription of another client does not reach the server behind.
+    #[must_use]
+    pub fn for_principal(self, name: impl Into<String>) -> Self {
+        self.inner.upstream.set_principal(name.into());
+        self
+    }
+
     /// Closes a connection for single clients that has had no call for this long. It is opened again for the next one. Without this, a
     /// session of a client keeps its connection, and with it the process behind it, as long as the session is open.
     #[must_use]

@@ -162,8 +162,9 @@ impl Provider for Relay {
 
     fn watch(&self, uri: &str) {
         lock(&self.inner.reported).insert(uri.into());
-        // Other connections watch what their clients subscribe to.
-        if self.inner.upstream.is_shared(self.options.links.sharing) {
+        // Other connections watch what their clients subscribe to, and those of one principal what that one does.
+        let upstream = &self.inner.upstream;
+        if upstream.is_shared(self.options.links.sharing) && upstream.principal().is_none() {
             self.inner.watched.insert(uri);
             self.send_subscriptions();
         }

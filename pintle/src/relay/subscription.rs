@@ -2,7 +2,8 @@
 //!
 //! If all clients share the first connection, it reports the changes to all of them. Otherwise each session is notified of the
 //! changes that its own connection reports, and the clients of a principal without a session of those of its connections. The first
-//! one is for the rest: sessions that have used nothing yet, and anonymous clients that share nothing.
+//! one is for the rest: sessions that have used nothing yet, and anonymous clients that share nothing. Of a relay that is for one
+//! principal, only the clients of that one are notified.
 
 use std::{
     sync::{Arc, Weak},
@@ -384,8 +385,13 @@ fn publish(inner: &Inner, sharing: LinkSharing, changes: &[Change]) {
     if upstream.identity().is_in_loop() || changes.is_empty() {
         return;
     }
-    match upstream.is_shared(sharing) {
-        true => upstream.attached().publish_all(changes),
-        false => upstream.attached().publish_to(changes, &upstream.primary_audience()),
+    let (attached, is_shared) = (upstream.attached(), upstream.is_shared(sharing));
+    match upstream.principal() {
+        Some(name) => {
+            let others = upstream.primary_audience();
+            attached.publish_to(changes, &|owner| owner.is_of(name) && (is_shared || others(owner)));
+        }
+        None if is_shared => attached.publish_all(changes),
+        None => attached.publish_to(changes, &upstream.primary_audience()),
     }
 }

@@ -4,7 +4,7 @@ use std::{
     collections::HashMap,
     io,
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, OnceLock,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
@@ -16,7 +16,7 @@ use tokio::{sync::watch, time::Instant};
 use super::{
     attached::AttachedServers,
     hops::RelayIdentity,
-    link::{OpenConnection, RelayLink},
+    link::{OpeningConnection, RelayLink},
     link_state::{catalogue::LinkCatalogue, limits::LinkLimits},
     listeners::{LinkListener, OpenSessions, PrimaryListener, PrincipalListeners, TaskGuard},
     pool::{Lease, LinkKey, LinkPool, RETRY_AFTER_MS},
@@ -51,6 +51,8 @@ pub(super) struct Upstream {
     identity: Arc<RelayIdentity>,
     /// Whether clients see this server, and so the ids of its tasks.
     is_whole_server: AtomicBool,
+    /// The principal that all connections are for, if there is one.
+    principal: OnceLock<String>,
 }
 
 /// A time in which the server behind cannot be reached.
@@ -81,9 +83,23 @@ const GRACE: Duration = Duration::from_secs(300);
 
 /// Connections that are not shared between clients.
 struct OwnLinks {
-    open: Arc<OpenConnection>,
+    open: Arc<OpenFor>,
     client: Client,
     pool: LinkPool,
+}
+
+/// Opens a connection of a client on behalf of an authenticated principal, if there is one.
+type OpenFor = dyn Fn(Client, Option<&str>) -> OpeningConnection + Send + Sync;
+
+impl OwnLinks {
+    /// Returns what opens connections on behalf of a principal.
+    fn opening(
+        &self,
+        principal: Option<String>,
+    ) -> impl Fn(Client) -> OpeningConnection + Send + Sync + use<> {
+        let open = self.open.clone();
+        move |client| open(client, principal.as_deref())
+    }
 }
 
 /// How connections are shared and kept.
@@ -131,14 +147,12 @@ impl Upstream {
     /// Opens the first connection.
     pub(super) async fn connect<C: Connector>(client: Client, connector: C) -> Result<Self> {
         let connector = Arc::new(Mutex::new(connector));
-        let open: Arc<OpenConnection> = Arc::new(move |client| {
-            let connector = connector.clone();
-            Box::pin(async move {
-                let connecting = lock(&connector).connect();
-                client.connect(connecting.await.map_err(Error::Io)?).await
-            })
-        });
-        let connection = open(client.clone()).await?;
+        let open: Arc<OpenFor> =
+            Arc::new(move |client: Client, principal: Option<&str>| -> OpeningConnection {
+                let connecting = lock(&connector).connect_for(principal);
+                Box::pin(async move { client.connect(connecting.await.map_err(Error::Io)?).await })
+            });
+        let connection = open(client.clone(), None).await?;
         let own = OwnLinks { open, client, pool: LinkPool::default() };
         Ok(Self::new(connection, Some(own)))
     }
@@ -160,7 +174,18 @@ impl Upstream {
             attached: Arc::default(),
             identity: Arc::default(),
             is_whole_server: AtomicBool::new(false),
+            principal: OnceLock::new(),
         }
+    }
+
+    /// Sets the principal that all connections are for. The first one stays.
+    pub(super) fn set_principal(&self, name: String) {
+        let _ = self.principal.set(name);
+    }
+
+    /// Returns the principal that all connections are for.
+    pub(super) fn principal(&self) -> Option<&str> {
+        self.principal.get().map(String::as_str)
     }
 
     /// Notes that clients see the server behind as it is.
@@ -234,7 +259,7 @@ impl Upstream {
     pub(super) async fn live_primary(&self) -> Result<Arc<RelayLink>, RpcError> {
         let Some(own) = &self.own else { return Ok(self.primary()) };
         let open = async |before: Option<Arc<RelayLink>>| {
-            let opened = (own.open)(own.client.clone()).await;
+            let opened = (own.open)(own.client.clone(), None).await;
             let link = self.record(opened.map(|connection| Arc::new(RelayLink::new(connection))))?;
             if let Some(before) = before {
                 link.catalogue.inherit(&before.catalogue);
@@ -387,7 +412,8 @@ impl Upstream {
         let open = async |before: Option<Arc<RelayLink>>| {
             self.retire_first();
             let asked = Some(session.clone());
-            let link = RelayLink::open(&*own.open, own.client.clone(), capabilities.clone(), asked).await;
+            let open = own.opening(session.principal());
+            let link = RelayLink::open(&open, own.client.clone(), capabilities.clone(), asked).await;
             let link = self.record(link.map(Arc::new))?;
             let knows_task_ids = self.is_whole_server.load(Ordering::Relaxed);
             let (attached, notified) = (self.attached.clone(), session.clone());
@@ -441,8 +467,8 @@ impl Upstream {
             Box::pin(async {
                 opened.store(true, Ordering::Relaxed);
                 self.retire_first();
-                let opened =
-                    RelayLink::open(&*own.open, own.client.clone(), capabilities.clone(), None).await;
+                let open = own.opening(principal.as_ref().and_then(OwnedPrincipal::name));
+                let opened = RelayLink::open(&open, own.client.clone(), capabilities.clone(), None).await;
                 let link = self.record(opened.map(Arc::new))?;
                 if let Some(principal) = principal.clone() {
                     let (attached, identity) = (self.attached.clone(), self.identity.clone());

@@ -81,7 +81,7 @@ pub(super) async fn run(args: BridgeArgs, output: &Output) -> Result<(), Failure
     };
     // Programs of this machine belong to one user.
     let shares = listening.as_ref().is_some_and(Listening::is_open_to_local);
-    let starts = ProgramStarts::new(programs.max_programs());
+    let starts = programs.starts();
     let bridge = Bridge { endpoint, target, login, programs, starts, shares };
     let (server, pending) = bridge.open(output).await?;
     let serving = bridge.serve(&server, listening, output);

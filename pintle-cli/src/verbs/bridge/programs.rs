@@ -3,14 +3,11 @@ use std::time::Duration;
 use clap::Args;
 use pintle::relay::Relay;
 
-use crate::{args::duration, failure::Failure, targets::ResolvedTarget};
-
-/// How long a program without a call is kept, if nothing else is given.
-const IDLE: Duration = Duration::from_secs(600);
-/// The age of a program at which another takes its place.
-const LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
-/// The number of programs that run at the same time.
-const MAX_PROGRAMS: usize = 64;
+use crate::{
+    args::duration,
+    failure::Failure,
+    targets::{ProgramLimits, ProgramStarts, ResolvedTarget},
+};
 
 /// Options of programs behind a bridge.
 #[derive(Args, Clone, Debug, Default)]
@@ -49,17 +46,17 @@ impl ProgramArgs {
         }
     }
 
-    pub(super) fn max_programs(&self) -> usize {
-        self.max_programs.map_or(MAX_PROGRAMS, usize::from)
+    fn limits(&self) -> ProgramLimits {
+        ProgramLimits { idle: self.idle, lifetime: self.lifetime, max_programs: self.max_programs }
+    }
+
+    pub(super) fn starts(&self) -> ProgramStarts {
+        self.limits().starts("`--max-programs`")
     }
 
     /// Returns a relay to the target with these limits.
     pub(super) fn limited(&self, target: &ResolvedTarget, relay: Relay) -> Relay {
-        if !matches!(target, ResolvedTarget::Program(_)) {
-            return relay;
-        }
         let relay = if self.shared { relay.share_connection() } else { relay };
-        let (idle, lifetime) = (self.idle.unwrap_or(IDLE), self.lifetime.unwrap_or(LIFETIME));
-        relay.idle_timeout(idle).max_lifetime(lifetime)
+        self.limits().limited(target, relay)
     }
 }

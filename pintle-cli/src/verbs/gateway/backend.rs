@@ -1,5 +1,6 @@
 use std::{
     borrow::Cow,
+    collections::BTreeMap,
     sync::{
         Arc, Mutex, OnceLock, PoisonError, RwLock,
         atomic::{AtomicU64, Ordering},
@@ -37,6 +38,8 @@ pub(super) type ConnectedTarget = HostNames<Mount<Transform<Relay>>>;
 /// A backend of a gateway, by its name. It is connected later, may fail and may be replaced; none of that fails the lists of the others.
 pub(super) struct Backend {
     name: String,
+    /// The targets that the file has chosen for extensions.
+    chosen: BTreeMap<String, String>,
     state: RwLock<BackendState>,
     /// The number of targets that it has had. Attempts to connect to an earlier one end.
     target: AtomicU64,
@@ -76,10 +79,17 @@ impl Backend {
     pub(super) fn new(name: &str, prefix: &str) -> Self {
         Self {
             name: name.to_owned(),
+            chosen: BTreeMap::new(),
             state: RwLock::new(being_connected(prefix)),
             target: AtomicU64::new(0),
             attached: Mutex::default(),
         }
+    }
+
+    /// Leaves the extensions that the file has chosen another target for to that.
+    pub(super) fn extensions(mut self, chosen: &BTreeMap<String, String>) -> Self {
+        self.chosen.clone_from(chosen);
+        self
     }
 
     /// Begins with another target, which is being connected. Returns its number.
@@ -262,7 +272,10 @@ impl Provider for Backend {
         capabilities.logging = Some(JsonObject::new());
         if let Some(connected) = self.connected() {
             let offered = connected.capabilities();
-            capabilities.extensions = offered.extensions;
+            capabilities.extensions = offered.extensions.map(|declared| {
+                let is_own = |name: &str| self.chosen.get(name).is_none_or(|target| *target == self.name);
+                declared.into_iter().filter(|(name, _)| is_own(name)).collect()
+            });
             capabilities.experimental = offered.experimental;
             capabilities.tasks = offered.tasks;
         }

@@ -27,8 +27,8 @@ type OpenForCaller =
 /// A caller that a target is connected for.
 #[derive(Clone, Debug)]
 pub(super) enum Caller {
-    /// A token of a client, which is exchanged.
-    Token(Secret),
+    /// A token of a client, which is exchanged, and whose it is.
+    Token { token: Secret, principal: String },
     /// A principal, by its name, which logs in for itself.
     Principal(String),
 }
@@ -119,10 +119,12 @@ impl CallerTargets {
             (Some(_), Principal::Local | Principal::Anonymous) => Err(
                 "it is for clients with names, which log in with their own accounts: start the gateway with `--bearer-env` or `[auth]`",
             ),
-            (None, _) => extensions
-                .get::<CallerToken>()
-                .map(|token| Caller::Token(token.secret().clone()))
-                .ok_or("it needs a bearer token of the authorization server of the gateway"),
+            (None, identity) => match (identity, extensions.get::<CallerToken>()) {
+                (Principal::Named(name), Some(token)) => {
+                    Ok(Caller::Token { token: token.secret().clone(), principal: name.to_owned() })
+                }
+                _ => Err("it needs a bearer token of the authorization server of the gateway"),
+            },
         }
     }
 
@@ -170,7 +172,7 @@ impl CallerTargets {
 impl Caller {
     fn key(&self) -> [u8; 32] {
         let text = match self {
-            Self::Token(token) => format!("token {}", token.reveal()),
+            Self::Token { token, .. } => format!("token {}", token.reveal()),
             Self::Principal(name) => format!("principal {name}"),
         };
         let mut key = [0; 32];

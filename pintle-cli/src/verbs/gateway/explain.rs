@@ -87,6 +87,12 @@ impl Gateway {
                 }
             }
         })?;
+        let overlaps = self.overlaps().await;
+        if let Some(first) = overlaps.first() {
+            overlaps.iter().skip(1).for_each(|overlap| output.note(overlap.as_str()));
+            let message = format!("{first}; give one of them another `prefix`, or hide it");
+            return Err(Failure::new(Exit::Server, message, "pintle gateway --help"));
+        }
         match down.first() {
             None => Ok(()),
             Some(backend) => {

@@ -42,16 +42,38 @@ pub(super) struct GatewayFile {
     pub(super) url: Option<String>,
     /// The authorization server whose tokens clients need.
     pub(super) auth: Option<AuthEntry>,
+    /// Who reads the names of targets at `/ready` and `/metrics`, beside this machine.
+    pub(super) admin: AdminEntry,
     /// Whether `/mcp` offers `search_tools` and `call_tool` in place of the tools.
     pub(super) search: bool,
     /// The targets, by their names, which are the prefixes of their tools.
     pub(super) targets: BTreeMap<String, TargetEntry>,
+    /// The targets that answer for extensions which several declare, by the names of the extensions.
+    pub(super) extensions: BTreeMap<String, String>,
+    /// The names of the targets, in the order of the file: of two that offer one name, the first is used.
+    #[serde(skip)]
+    pub(super) order: Vec<String>,
     /// The virtual servers, by their names: each at `/mcp/NAME`, with a choice of targets and tools.
     pub(super) servers: BTreeMap<String, VirtualServerEntry>,
     /// The rules, in their order. Without rules, everybody who can connect may use everything.
     pub(super) rules: Vec<Rule>,
     /// The decision if no rule decides: `hide` by default.
     pub(super) default: Option<RuleDecision>,
+}
+
+/// The administrators of a gateway.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[cfg_attr(test, derive(JsonSchema))]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct AdminEntry {
+    /// The names of principals.
+    principals: Vec<String>,
+}
+
+impl AdminEntry {
+    pub(super) fn has(&self, principal: &str) -> bool {
+        self.principals.iter().any(|name| name == principal)
+    }
 }
 
 impl GatewayFile {
@@ -83,11 +105,13 @@ impl GatewayFile {
 
     /// Parses the text of a file. An error has the line, and what was meant.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
-        let file: Self = toml::from_str(text).map_err(|error| {
+        let mut file: Self = toml::from_str(text).map_err(|error| {
             let line = error.span().and_then(|span| text.get(..span.start));
             let line = line.map(|before| before.matches('\n').count() + 1);
             described(line, &meant(error.message().trim()))
         })?;
+        file.order = file.targets.keys().cloned().collect();
+        file.order.sort_by_key(|name| line_of(text, &format!("targets.{name}")).unwrap_or(usize::MAX));
         match file.fault() {
             None => Ok(file),
             Some(Fault { table, message }) => Err(described(line_of(text, &table), &message)),
@@ -144,6 +168,12 @@ impl GatewayFile {
             if let Some(message) = server.fault(&self.targets) {
                 return wrong(format!("server `{name}`: {message}"));
             }
+        }
+        if let Some((extension, target)) =
+            self.extensions.iter().find(|(_, target)| !self.targets.contains_key(*target))
+        {
+            let message = format!("`{extension}` is given to `{target}`, which is not a target");
+            return fault("extensions".to_owned(), message);
         }
         if let Some(url) = self.url.as_deref().filter(|url| !protection::is_gateway_url(url)) {
             return fault("url".to_owned(), protection::not_a_gateway_url(url));
@@ -244,6 +274,8 @@ mod tests {
         assert_eq!(file.rule_set().default, Some(RuleDecision::Allow));
         let ruled = format!("{SMALL}[[rules]]\ntools = [\"demo_*\"]\ndecision = \"allow\"\n");
         assert_eq!(GatewayFile::parse(&ruled).unwrap().rule_set().default, None, "the rest is hidden");
+        let ordered = "[targets.zeta]\nserver = \"demo\"\n[targets.alpha]\nserver = \"demo\"\n";
+        assert_eq!(GatewayFile::parse(ordered).unwrap().order, ["zeta", "alpha"]);
     }
 
     #[test]
@@ -298,6 +330,9 @@ mod tests {
                 "[targets.a]\ncommand = [\"x\"]\nenv = { WHO = \"9f86d081884c7d659a2feaa0\" }\n",
                 "`WHO` looks like a secret",
             ),
+            ("[targets.a]\nurl = \"https://a\"\nidle = \"5m\"\n", "are for a target with a program"),
+            ("[targets.a]\nserver = \"demo\"\nlifetime = \"5 moons\"\n", "line 3: "),
+            (&demo("[extensions]\n\"a.example/b\" = \"no\"\n"), "line 3: `a.example/b` is given to `no`"),
             (&format!("audit_required = true\n{SMALL}"), "line 1: `audit_required` needs a log"),
             (
                 "[targets.a]\nserver = \"demo\"\nprefix = \"b\"\n[targets.b]\nserver = \"demo\"\n",

@@ -1,6 +1,5 @@
 //! `pintle gateway`: many servers as one.
 
-mod access_log;
 mod backend;
 mod caller_targets;
 mod exchange;
@@ -8,9 +7,10 @@ mod explain;
 mod file;
 mod fleet;
 mod from_hosts;
-mod json_log;
 mod login;
+mod logs;
 mod names;
+mod overlaps;
 mod protection;
 mod reload;
 mod running;
@@ -38,7 +38,7 @@ use self::{
 use crate::{
     args::{HELP, examples},
     failure::{Exit, Failure},
-    listen::{Beside, BrowserPage, ENDPOINT, ListenArgs, Page, PathProtection, Routes},
+    listen::{Beside, BrowserPage, ENDPOINT, ListenArgs, Page, PageReader, PathProtection, Routes},
     output::Output,
     signals::interrupted,
 };
@@ -276,8 +276,8 @@ impl Beside for GatewayPages {
         }
     }
 
-    fn page(&self, path: &str) -> Option<Page> {
-        self.gateway.page(path, self.routes.is_draining())
+    fn page(&self, path: &str, reader: &PageReader<'_>) -> Option<Page> {
+        self.gateway.page(path, self.routes.is_draining(), reader)
     }
 
     fn refused(&self, path: &str, status: StatusCode, start: Instant) {

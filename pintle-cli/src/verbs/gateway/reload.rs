@@ -2,7 +2,7 @@ use std::{convert::Infallible, path::Path, time::Duration};
 
 use pintle::server::{RuleDecision, RuleSet};
 
-use super::{file::GatewayFile, running::Gateway};
+use super::{file::GatewayFile, overlaps::Overlaps, running::Gateway};
 use crate::{
     failure::Failure,
     listen::{ENDPOINT, Routes},
@@ -21,10 +21,14 @@ impl Gateway {
         mut current: GatewayFile,
         routes: Option<&Routes>,
     ) -> Infallible {
-        let (mut reported, mut hangups) = (None, Hangups::new());
+        let (mut reported, mut hangups, mut overlaps) = (None, Hangups::new(), Overlaps::default());
         loop {
             tokio::select! {
                 () = tokio::time::sleep(INTERVAL) => {}
+                () = self.connected.notified() => {
+                    overlaps.warn(self).await;
+                    continue;
+                }
                 () = hangups.next() => {
                     self.reopen_logs();
                     self.output.note("the logs are opened again");
@@ -184,6 +188,14 @@ fn changed_at_start(current: &GatewayFile, next: &GatewayFile) -> Vec<&'static s
         ("access_log", current.access_log != next.access_log),
         ("auth", current.auth != next.auth),
         ("search", current.search != next.search),
+        ("admin", current.admin != next.admin),
+        ("extensions", current.extensions != next.extensions),
+        ("the order of targets", {
+            let kept = |one: &GatewayFile, other: &GatewayFile| -> Vec<_> {
+                one.order.iter().filter(|name| other.targets.contains_key(*name)).cloned().collect()
+            };
+            kept(current, next) != kept(next, current)
+        }),
     ];
     options.into_iter().filter(|(_, changed)| *changed).map(|(option, _)| option).collect()
 }

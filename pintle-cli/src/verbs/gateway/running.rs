@@ -10,15 +10,14 @@ use pintle::{
     Server,
     server::{AuditRecord, Rules, ToolSearch, around},
 };
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 use super::{
-    access_log::AccessLog,
     backend::Backend,
-    file::GatewayFile,
+    file::{AdminEntry, GatewayFile},
     fleet::GatewayFleet,
-    json_log::{JsonLog, cut, logged},
     login::{LoginPages, ask_to_log_in},
+    logs::{AccessLog, JsonLog, cut, logged},
     status::Counters,
     target::TargetEntry,
     target_opening::TargetOpening,
@@ -26,13 +25,11 @@ use super::{
 };
 use crate::{
     failure::Failure,
-    listen::{ENDPOINT, Page, Routes},
+    listen::{ENDPOINT, Page, PageReader, Routes},
     output::Output,
     targets::ProgramStarts,
 };
 
-/// The limit of programs that run for one target.
-const MAX_PROGRAMS: usize = 64;
 /// The time that targets have to be connected before the gateway starts without them.
 const FIRST_ATTEMPT_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -54,6 +51,10 @@ pub(super) struct Gateway {
     pub(super) name: String,
     instructions: Option<String>,
     backends: Mutex<Vec<Arc<Backend>>>,
+    /// The targets that the file has chosen for extensions.
+    extensions: BTreeMap<String, String>,
+    /// Notified when a target was connected: it may offer names that another has.
+    pub(super) connected: Arc<Notify>,
     /// The server with all backends.
     server: Server,
     /// Whether tools are searched in place of listed.
@@ -64,6 +65,7 @@ pub(super) struct Gateway {
     audit_log: Option<JsonLog>,
     pub(super) access_log: Option<AccessLog>,
     users: GatewayUsers,
+    admin: AdminEntry,
     /// The pages of logins, if its users can open them.
     pub(super) pages: Option<Arc<LoginPages>>,
     /// The issuer of the tokens of clients.
@@ -93,11 +95,11 @@ impl Gateway {
         let rules = Rules::audited(file.rule_set(), move |record: &AuditRecord<'_>| reported(record));
         let rules = rules.map_err(|error| wrong(&error))?;
         let gates = VirtualServerGates { rules, audit, required_log, fleet: None };
-        let backends: Vec<_> = file
-            .targets
-            .iter()
-            .map(|(name, target)| Arc::new(Backend::new(name, target.prefix_text(name))))
-            .collect();
+        let targets = file.order.iter().filter_map(|name| Some((name, file.targets.get(name)?)));
+        let backend = |(name, target): (&String, &TargetEntry)| {
+            Arc::new(Backend::new(name, target.prefix_text(name)).extensions(&file.extensions))
+        };
+        let backends: Vec<_> = targets.map(backend).collect();
         let name = file.name.clone().unwrap_or_else(|| "pintle-gateway".to_owned());
         let server = gates.guard(base(&name, file.instructions.as_deref()));
         let server = backends.iter().fold(server, |server, backend| server.provider(backend.clone()));
@@ -105,6 +107,8 @@ impl Gateway {
             name,
             instructions: file.instructions.clone(),
             backends: Mutex::new(backends),
+            extensions: file.extensions.clone(),
+            connected: Arc::default(),
             server,
             search: file.search,
             gates,
@@ -113,6 +117,7 @@ impl Gateway {
             audit_log: log,
             access_log,
             users,
+            admin: file.admin.clone(),
             pages: None,
             issuer: file.auth.as_ref().map(|auth| auth.issuer.clone()),
             programs: Mutex::default(),
@@ -225,7 +230,8 @@ impl Gateway {
         let backend = match known {
             Some(backend) => backend,
             None => {
-                let backend = Arc::new(Backend::new(name, target.prefix_text(name)));
+                let backend = Backend::new(name, target.prefix_text(name)).extensions(&self.extensions);
+                let backend = Arc::new(backend);
                 self.server.add_provider(backend.clone())?;
                 lock(&self.backends).push(backend.clone());
                 backend
@@ -243,7 +249,7 @@ impl Gateway {
         target: &TargetEntry,
         tried: Option<oneshot::Sender<()>>,
     ) {
-        let starts = ProgramStarts::new(MAX_PROGRAMS);
+        let starts = target.programs().starts("`max_programs` of the target");
         {
             let mut programs = lock(&self.programs);
             programs.retain(ProgramStarts::is_used);
@@ -257,6 +263,7 @@ impl Gateway {
             users: self.users,
             pages: self.pages.clone(),
             issuer: self.issuer.clone(),
+            connected: self.connected.clone(),
             output: self.output.clone(),
         };
         tokio::spawn(opening.connect(tried));
@@ -285,8 +292,9 @@ impl Gateway {
         self.logs().for_each(|(_, log)| log.reopen());
     }
 
-    /// Returns the pages beside the servers.
-    pub(super) fn page(&self, path: &str, is_draining: bool) -> Option<Page> {
+    /// Returns the pages beside the servers. Only administrators, and this machine, read the names of targets.
+    pub(super) fn page(&self, path: &str, is_draining: bool, reader: &PageReader<'_>) -> Option<Page> {
+        let sees_names = reader.is_local || reader.principal.is_some_and(|name| self.admin.has(name));
         let text = |status, text: String| Page { status, content_type: "text/plain", text, is_open: false };
         Some(match path {
             "/health" => Page { is_open: true, ..text(StatusCode::OK, "ok\n".to_owned()) },
@@ -297,10 +305,14 @@ impl Gateway {
                 let names: String = down.map(|backend| format!("{} is down\n", backend.name())).collect();
                 match names.is_empty() {
                     true => text(StatusCode::OK, "ready\n".to_owned()),
-                    false => text(StatusCode::SERVICE_UNAVAILABLE, names),
+                    false if sees_names => text(StatusCode::SERVICE_UNAVAILABLE, names),
+                    false => text(StatusCode::SERVICE_UNAVAILABLE, "a target is down\n".to_owned()),
                 }
             }
-            "/metrics" => text(StatusCode::OK, self.counters.metrics(&self.backends(), self.logs())),
+            "/metrics" => {
+                let backends = if sees_names { self.backends() } else { Vec::new() };
+                text(StatusCode::OK, self.counters.metrics(&backends, self.logs()))
+            }
             _ => return None,
         })
     }

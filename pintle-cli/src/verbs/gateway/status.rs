@@ -6,7 +6,7 @@ use std::{
     },
 };
 
-use super::{backend::Backend, json_log::JsonLog};
+use super::{backend::Backend, logs::JsonLog};
 
 /// The decisions that are counted.
 const DECISIONS: [&str; 5] = ["allow", "confirm", "limit", "deny", "hide"];

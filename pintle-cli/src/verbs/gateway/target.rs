@@ -1,10 +1,10 @@
-use std::{collections::BTreeMap, ffi::OsString, path::PathBuf};
+use std::{collections::BTreeMap, ffi::OsString, path::PathBuf, time::Duration};
 
 use pintle::server::{EntryEdit, ListKind, Prefix, Provider, ResultLimit, Transform};
 use pintle_oauth::client::Reach;
 #[cfg(test)]
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer, de::Error as _};
 use serde_json::Value;
 
 use super::{
@@ -14,9 +14,9 @@ use super::{
     secret::SecretValue,
 };
 use crate::{
-    args::{ConnectArgs, TargetArgs},
+    args::{ConnectArgs, TargetArgs, duration},
     failure::Failure,
-    targets::{Endpoint, secrets},
+    targets::{Endpoint, ProgramLimits, secrets},
 };
 
 /// A target: exactly one of `command`, `url` and `server`.
@@ -38,6 +38,16 @@ pub(super) struct TargetEntry {
     env: BTreeMap<String, SecretValue>,
     /// The directory to start the program in.
     cwd: Option<PathBuf>,
+    /// The time without a call after which the program of a session ends, such as `10m`, which is the default.
+    #[serde(deserialize_with = "duration_text")]
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
+    idle: Option<Duration>,
+    /// The age at which a program ends, between two calls, such as `24h`, which is the default.
+    #[serde(deserialize_with = "duration_text")]
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
+    lifetime: Option<Duration>,
+    /// The limit of programs of the target that run at the same time: 64 by default. A principal has at most three quarters of them.
+    max_programs: Option<u16>,
     /// Whether the URL may lead to a private address although it is not written as one: a name in an internal network.
     allow_private: bool,
     /// The login to the server at the URL: `true` for that of the user of a gateway of one user, or `each` for one of each principal.
@@ -56,6 +66,43 @@ pub(super) struct TargetEntry {
     hide: Vec<String>,
     /// Changes of single tools, by the names that the target has for them.
     tools: BTreeMap<String, ToolEntry>,
+    /// Which prompts are offered.
+    prompts: ChoiceEntry,
+    /// Which resources are offered, also of those that a template has, by their URIs.
+    resources: ChoiceEntry,
+    /// Which resource templates are offered, with all of their resources.
+    templates: ChoiceEntry,
+}
+
+/// A choice of entries of one kind, by the names or URIs that they have.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[cfg_attr(test, derive(JsonSchema))]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct ChoiceEntry {
+    /// Patterns of those that are offered; all by default.
+    only: Vec<String>,
+    /// Patterns of those that are not offered.
+    hide: Vec<String>,
+}
+
+/// Removes the entries of a list that are not offered.
+pub(super) fn chosen<P: Provider>(
+    mut changed: Transform<P>,
+    list: ListKind,
+    only: &[String],
+    hide: &[String],
+) -> Transform<P> {
+    if !only.is_empty() {
+        changed = changed.only(list, only.iter().map(String::as_str));
+    }
+    hide.iter().fold(changed, |changed, pattern| changed.hide(list, pattern.as_str()))
+}
+
+impl ChoiceEntry {
+    /// Removes the entries of a list that are not offered.
+    pub(super) fn of<P: Provider>(&self, changed: Transform<P>, list: ListKind) -> Transform<P> {
+        chosen(changed, list, &self.only, &self.hide)
+    }
 }
 
 /// Changes of a tool.
@@ -79,6 +126,13 @@ impl TargetEntry {
         let given = [!self.command.is_empty(), self.url.is_some(), self.server.is_some()];
         if given.into_iter().filter(|given| *given).count() != 1 {
             return Some("it needs exactly one of `command`, `url` and `server`".into());
+        }
+        let of_program = [self.idle.is_some(), self.lifetime.is_some(), self.max_programs.is_some()];
+        if self.url.is_some() && of_program.contains(&true) {
+            return Some("`idle`, `lifetime` and `max_programs` are for a target with a program".into());
+        }
+        if self.max_programs == Some(0) {
+            return Some("`max_programs` has to be at least 1".into());
         }
         if self.login != LoginEntry::Nobody && self.url.is_none() {
             return Some("`login` is for a target with a `url`".into());
@@ -154,6 +208,11 @@ impl TargetEntry {
         Ok(if self.allow_private { endpoint } else { endpoint.guarded() })
     }
 
+    /// Returns the limits of its programs.
+    pub(super) fn programs(&self) -> ProgramLimits {
+        ProgramLimits { idle: self.idle, lifetime: self.lifetime, max_programs: self.max_programs }
+    }
+
     /// Returns the text before the `_` of the names of tools and prompts; it is empty if there is no prefix.
     pub(super) fn prefix_text<'a>(&'a self, name: &'a str) -> &'a str {
         self.prefix.as_deref().unwrap_or(name)
@@ -191,13 +250,12 @@ impl TargetEntry {
 
     /// Returns a provider with the changes of this entry.
     pub(super) fn transform<P: Provider>(&self, provider: P) -> Transform<P> {
-        let mut changed = Transform::new(provider);
-        if !self.only.is_empty() {
-            changed = changed.only(ListKind::Tools, self.only.iter().map(String::as_str));
-        }
-        for pattern in &self.hide {
-            changed = changed.hide(ListKind::Tools, pattern.as_str());
-        }
+        // A template without one would answer for the URIs of all other targets.
+        let changed = Transform::new(provider).literal_schemes();
+        let changed = chosen(changed, ListKind::Tools, &self.only, &self.hide);
+        let changed = self.prompts.of(changed, ListKind::Prompts);
+        let changed = self.resources.of(changed, ListKind::Resources);
+        let mut changed = self.templates.of(changed, ListKind::Templates);
         for (name, tool) in &self.tools {
             changed = changed.tool(name, tool.edit());
         }
@@ -206,6 +264,12 @@ impl TargetEntry {
             None => changed,
         }
     }
+}
+
+/// Reads a time as options of the command are written.
+fn duration_text<'de, D: Deserializer<'de>>(reader: D) -> Result<Option<Duration>, D::Error> {
+    let text = Option::<String>::deserialize(reader)?;
+    text.map(|text| duration(&text).map_err(D::Error::custom)).transpose()
 }
 
 impl ToolEntry {

@@ -1,7 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
 use pintle::{client::http::Auth, relay::Relay, server::Mount};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 use super::{
     backend::{Backend, ConnectedTarget},
@@ -32,6 +32,8 @@ pub(super) struct TargetOpening {
     pub(super) pages: Option<Arc<LoginPages>>,
     /// The issuer of the tokens of clients.
     pub(super) issuer: Option<String>,
+    /// Notified when the target is connected.
+    pub(super) connected: Arc<Notify>,
     pub(super) output: Output,
 }
 
@@ -47,7 +49,10 @@ impl TargetOpening {
         let (mut delay, mut login) = (Duration::from_secs(1), None);
         while self.backend.has_target(self.number) {
             match self.open(&mut login).await {
-                Ok(connected) => return self.backend.connect(self.number, connected),
+                Ok(connected) => {
+                    self.backend.connect(self.number, connected);
+                    return self.connected.notify_one();
+                }
                 Err(failure) => {
                     let name = self.backend.name();
                     self.output.note(format!("`{name}` cannot be connected: {}", failure.message));
@@ -82,14 +87,15 @@ impl TargetOpening {
             *login = endpoint.background_login(&resolved, false, output)?;
         }
         let client = endpoint.client(output);
-        let relay = endpoint.relay(resolved, client, login.clone(), starts.clone(), output).await;
+        let (kept, starts) = (resolved.clone(), starts.clone());
+        let relay = endpoint.relay(resolved, client, login.clone(), starts, output).await;
         // What the user has to do is the reason.
         let relay = relay.map_err(|failure| match login.as_ref().and_then(BackgroundLogin::waiting) {
             Some(waiting) => Failure { message: waiting, ..failure },
             None => failure,
         })?;
         let relay = if *users == GatewayUsers::Machine { relay.share_anonymous() } else { relay };
-        Ok(self.offered(relay))
+        Ok(self.offered(target.programs().limited(&kept, relay)))
     }
 
     /// Has the target connected for each token of a client, when it is used.
@@ -108,8 +114,8 @@ impl TargetOpening {
                 let (opening, exchange) = (opening.clone(), exchange.clone());
                 async move {
                     match caller {
-                        Caller::Token(token) => {
-                            opening.open_for_caller(ExchangedAuth::new(exchange, token)).await
+                        Caller::Token { token, principal } => {
+                            opening.open_for_caller(ExchangedAuth::new(exchange, token), principal).await
                         }
                         Caller::Principal(_) => Err(Failure::internal(&"a token is exchanged")),
                     }
@@ -135,8 +141,8 @@ impl TargetOpening {
             let (opening, logins) = (opening.clone(), logins.clone());
             async move {
                 match caller {
-                    Caller::Principal(name) => opening.open_for_principal(logins.of(&name)?).await,
-                    Caller::Token(_) => Err(Failure::internal(&"a principal logs in")),
+                    Caller::Principal(name) => opening.open_for_principal(logins.of(&name)?, name).await,
+                    Caller::Token { .. } => Err(Failure::internal(&"a principal logs in")),
                 }
             }
         };
@@ -165,21 +171,30 @@ impl TargetOpening {
         })
     }
 
-    async fn open_for_principal(&self, login: PrincipalLogin) -> Result<ConnectedTarget, Failure> {
+    async fn open_for_principal(
+        &self,
+        login: PrincipalLogin,
+        name: String,
+    ) -> Result<ConnectedTarget, Failure> {
         let waiting = || login.link().map(|link| wrong_login(login.describe(&link)));
         if let Some(waiting) = waiting() {
             return Err(waiting);
         }
         // What the principal has to do is the reason.
-        self.open_for_caller(login.clone()).await.map_err(|failure| waiting().unwrap_or(failure))
+        self.open_for_caller(login.clone(), name).await.map_err(|failure| waiting().unwrap_or(failure))
     }
 
-    async fn open_for_caller(&self, auth: impl Auth + Clone) -> Result<ConnectedTarget, Failure> {
+    /// Connects to the target with what a principal has there, of which no other is notified.
+    async fn open_for_caller(
+        &self,
+        auth: impl Auth + Clone,
+        principal: String,
+    ) -> Result<ConnectedTarget, Failure> {
         let endpoint = self.target.endpoint()?;
         let resolved = endpoint.resolved(&self.output).await?;
         let client = endpoint.client(&self.output);
         let relay = endpoint.relay(resolved, client, Some(auth), self.starts.clone(), &self.output).await?;
-        Ok(self.offered(relay))
+        Ok(self.offered(relay.for_principal(principal)))
     }
 
     /// Returns what clients see of the target.

@@ -26,8 +26,8 @@ use super::{
     backend::Backend,
     file::rule_set,
     fleet::GatewayFleet,
-    json_log::JsonLog,
-    target::{TargetEntry, ToolEntry},
+    logs::JsonLog,
+    target::{ChoiceEntry, TargetEntry, ToolEntry, chosen as chosen_of},
 };
 
 /// The error of a request that could not be written down.
@@ -52,6 +52,12 @@ pub(super) struct VirtualServerEntry {
     hide: Vec<String>,
     /// Changes of single tools, by the names that the gateway has for them.
     tools: BTreeMap<String, ToolEntry>,
+    /// Which prompts are offered, by the names that the gateway has for them.
+    prompts: ChoiceEntry,
+    /// Which resources are offered, also of those that a template has, by the URIs that the gateway has for them.
+    resources: ChoiceEntry,
+    /// Which resource templates are offered, with all of their resources.
+    templates: ChoiceEntry,
     /// Rules in addition to those of the gateway: the strictest decision counts. They have the names that the gateway has.
     rules: Vec<Rule>,
     /// The decision if none of its rules decides: `hide` by default.
@@ -80,13 +86,10 @@ impl VirtualServerEntry {
     }
 
     fn transform(&self, server: Server) -> Transform<Server> {
-        let mut changed = Transform::new(server);
-        if !self.only.is_empty() {
-            changed = changed.only(ListKind::Tools, self.only.iter().map(String::as_str));
-        }
-        for pattern in &self.hide {
-            changed = changed.hide(ListKind::Tools, pattern.as_str());
-        }
+        let changed = chosen_of(Transform::new(server), ListKind::Tools, &self.only, &self.hide);
+        let changed = self.prompts.of(changed, ListKind::Prompts);
+        let changed = self.resources.of(changed, ListKind::Resources);
+        let changed = self.templates.of(changed, ListKind::Templates);
         let changed =
             self.tools.iter().fold(changed, |changed, (name, tool)| changed.tool(name, tool.edit()));
         match self.max_result_bytes {

@@ -130,6 +130,32 @@ async fn a_program_that_is_killed_is_started_again_for_the_next_call() {
 }
 
 #[tokio::test]
+async fn a_principal_does_not_have_all_programs() {
+    let mut command = pintle();
+    command.args(["bridge", "--http", "127.0.0.1:0", "--era", "session", "--max-programs", "2"]);
+    command.args(["--bearer-env", "ANN", "--bearer-env", "BOB", "--", env!("CARGO_BIN_EXE_pintle"), "demo"]);
+    let bridge = HttpServing::of({
+        command.env("ANN", "ann-token").env("BOB", "bob-token");
+        command
+    });
+    let connect = async |token: &str| {
+        let http = Http::new(&bridge.url).unwrap().bearer(token).unwrap();
+        Client::new("host", "1.0.0").mode(Mode::Legacy).connect(http).await.unwrap()
+    };
+    let (ann, again, bob) =
+        (connect("ann-token").await, connect("ann-token").await, connect("bob-token").await);
+    tide(&ann).await.unwrap();
+    let Err(Error::Rpc(error)) = tide(&again).await else { panic!("she has all programs") };
+    assert_eq!(error.code, pintle::types::ErrorCode::OVERLOADED, "{error}");
+    assert!(
+        error.message.contains("for this caller") && error.message.contains("`--max-programs`"),
+        "{error}"
+    );
+    tide(&bob).await.unwrap();
+    tide(&ann).await.unwrap();
+}
+
+#[tokio::test]
 async fn more_programs_than_allowed_are_refused_with_what_to_do() {
     let marked = MarkedBridge::start("limited", &["--max-programs", "2"], r#"exec "$0" demo"#);
     let first = marked.connect(Mode::Legacy).await;

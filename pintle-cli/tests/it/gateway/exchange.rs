@@ -94,6 +94,57 @@ async fn each_principal_has_its_own_token_at_the_target_and_none_is_forwarded() 
 }
 
 #[tokio::test]
+async fn what_a_principal_watches_is_watched_with_its_own_token() {
+    let login = AuthorizationServer::listen().await.unwrap();
+    login.add_client_with_secret("gateway", "s3cret");
+    let (address, behind) = (free_address().to_string(), free_address().to_string());
+    let (watching, mut watched) = tokio::sync::mpsc::channel(9);
+    let url = format!("http://{behind}/mcp");
+    let mail = Server::new("mail", "0").may_change();
+    let mail = mail.resource(pintle::server::resource("mail://inbox", "inbox", || async { "" }));
+    let mail = mail.layer(&pintle::server::around(move |cx: pintle::server::Cx, next| {
+        let watching = watching.clone();
+        async move {
+            if cx.params().as_str().contains("mail://inbox") {
+                let who = if format!("{:?}", cx.identity()).contains("ann") { "ann" } else { "bob" };
+                watching.send((who, cx.method().to_owned())).await.unwrap();
+            }
+            next.run(cx).await
+        }
+    }));
+    let protected = Protected::new(&*url, Jwt::new(login.issuer()).unwrap()).unwrap();
+    let _serving = protected.serve(&mail, behind).await.unwrap();
+    let machine = Machine::new("gateway-exchange-watch");
+    let issuer = login.issuer().trim_end_matches('/').to_owned();
+    machine.write(
+        "team.toml",
+        &format!(
+            "[auth]\nissuer = \"{issuer}\"\nurl = \"http://{address}\"\n[targets.mail]\nurl = \"{url}\"\n[targets.mail.exchange]\n\
+             token_url = \"{issuer}/token\"\nclient_id = \"gateway\"\nclient_secret = {{ env = \"GATEWAY_SECRET\" }}\n"
+        ),
+    );
+    let mut command = pintle();
+    command.args(["gateway", "team.toml", "--http", &address]).current_dir(machine.path(""));
+    command.env("GATEWAY_SECRET", "s3cret");
+    let gateway = HttpServing::of(command);
+    let token = |subject: &str| login.token(&Claims::new(format!("http://{address}/mcp")).subject(subject));
+    let bob = connect(&gateway.url, &token("bob"), Mode::Modern).await;
+    assert_eq!(bob.resources().await.unwrap().len(), 1);
+    let ann = connect(&gateway.url, &token("ann"), Mode::Modern).await;
+    ann.subscribe("mail://inbox").await.unwrap();
+    // What bob does afterwards arrives afterwards.
+    bob.read_resource("mail://inbox").await.unwrap();
+    let mut seen = Vec::new();
+    while let Some((who, method)) = watched.recv().await {
+        seen.push(format!("{who} {method}"));
+        if method == "resources/read" {
+            break;
+        }
+    }
+    assert_eq!(seen, ["ann subscriptions/listen", "bob resources/read"]);
+}
+
+#[tokio::test]
 async fn a_token_that_ends_or_is_refused_is_exchanged_again_for_what_the_file_says() {
     let login = AuthorizationServer::listen().await.unwrap();
     login.add_client_with_secret("gateway", "s3cret");

@@ -6,6 +6,7 @@ mod exchange;
 mod exposure;
 mod fleet;
 mod from_hosts;
+mod leaks;
 mod login;
 mod login_fleet;
 mod logs;

@@ -9,6 +9,17 @@ pub(crate) struct InboxOwner {
     pub(crate) session: Option<NonZeroU64>,
     /// The principal of the subscriptions without a session, if there are any. In a box, because most inboxes are those of sessions.
     pub(crate) subscriber: Option<Box<OwnedPrincipal>>,
+    /// The authenticated principal of the session, if it has one.
+    pub(crate) principal: Option<Box<str>>,
+}
+
+impl InboxOwner {
+    /// Returns whether the changes are collected on behalf of an authenticated principal.
+    pub(crate) fn is_of(&self, name: &str) -> bool {
+        let is_subscriber =
+            |subscriber: &OwnedPrincipal| matches!(subscriber, OwnedPrincipal::Named(it) if **it == *name);
+        self.principal.as_deref() == Some(name) || self.subscriber.as_deref().is_some_and(is_subscriber)
+    }
 }
 
 /// A selection of inboxes, by their owners.
@@ -20,6 +31,16 @@ pub(crate) enum OwnedPrincipal {
     Local,
     Anonymous,
     Named(Box<str>),
+}
+
+impl OwnedPrincipal {
+    /// Returns the name of an authenticated one.
+    pub(crate) fn name(&self) -> Option<String> {
+        match self {
+            Self::Named(name) => Some(name.to_string()),
+            Self::Local | Self::Anonymous => None,
+        }
+    }
 }
 
 impl From<Principal<'_>> for OwnedPrincipal {

@@ -5,6 +5,8 @@ use pintle_types::{
     schema::{Prompt, Resource, ResourceTemplate, Tool},
 };
 
+use pintle_uri::{Template, TemplateRank};
+
 use super::prefix::Prefix;
 use crate::server::{
     Access, Cx, Entry, ListKind, PromptRoute, ResourceRoute, Target, TemplateRoute, ToolRoute,
@@ -27,6 +29,17 @@ pub struct ProvidedEntry {
     uncounted: bool,
     /// Whether it belongs to the caller, so that gates do not decide about it.
     pub(crate) owned: bool,
+}
+
+/// How exactly an entry is the one of a target, the most exact first.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(crate) enum EntryRank {
+    /// By its name or URI, or it is hidden.
+    Exact,
+    /// By a template, of which the most literal comes first.
+    Template(TemplateRank),
+    /// The provider may answer for it.
+    Unlisted,
 }
 
 /// Where the definition of an entry comes from.
@@ -105,6 +118,24 @@ impl ProvidedEntry {
             DefinitionSource::Resource(route) => judge(Entry::Resource(&route.resource)),
             DefinitionSource::Template(route) => judge(Entry::Template(&route.resource_template)),
         })
+    }
+
+    /// Returns how exactly the entry is the one of a target. Of several providers, the one with the lowest rank answers.
+    pub(crate) fn rank(&self, target: &Target<'_>) -> EntryRank {
+        if matches!(self.source, DefinitionSource::Unknown) {
+            return EntryRank::Unlisted;
+        }
+        let template = |found: Entry<'_>| match (target, found) {
+            (Target::Resource(_), Entry::Template(template)) => {
+                Some(Template::parse(&template.uri_template).map(|template| template.rank()).ok())
+            }
+            _ => None,
+        };
+        match self.judged(template).flatten() {
+            Some(Some(rank)) => EntryRank::Template(rank),
+            Some(None) => EntryRank::Unlisted,
+            None => EntryRank::Exact,
+        }
     }
 
     /// Decides whether a request may use the entry, which the provider `backend` has.

@@ -3,7 +3,11 @@
 use pintle_proto::server::{Body, Outcome};
 use pintle_types::{RawObject, RawValue, RpcError};
 
-use super::{page::key, registry::RegisteredProvider};
+use super::{
+    entry::EntryRank,
+    page::key,
+    registry::{FoundEntry, RegisteredProvider},
+};
 use crate::server::{
     Cx, ListKind, PageRequest, RequestError, Target,
     catalogue::{lists, overlay::Overlay, source, source::PagePosition},
@@ -159,9 +163,15 @@ async fn is_shadowed(cx: &Cx, list: ListKind, key: &str, provider: usize) -> boo
         ListKind::Resources => (catalogue.resources.get(key).is_some(), Target::Resource(key.into())),
         ListKind::Templates => (catalogue.templates.get(key).is_some(), Target::Template(key.into())),
     };
-    // A provider that fails is not known to have it.
+    // A provider that fails is not known to have it, and a template does not have what another lists.
+    let is_exact = |found: FoundEntry| found.entry.rank(&target) == EntryRank::Exact;
     own || (provider > 0
-        && cx.snapshot().providers.find(cx, &target, provider).await.is_ok_and(|found| found.is_some()))
+        && cx
+            .snapshot()
+            .providers
+            .find(cx, &target, provider)
+            .await
+            .is_ok_and(|found| found.is_some_and(is_exact)))
 }
 
 /// A page of a list that is filled from several providers.

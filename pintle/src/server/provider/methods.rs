@@ -9,7 +9,7 @@ use super::{any::AnyProvider, registry::RegisteredProvider};
 use crate::server::{Cx, Entry};
 
 /// Returns the provider that a request of a method is for: the first that has a handler of it; or else the only one that answers any
-/// method, or the first of several that declares its extension.
+/// method, or the only one of several that declares its extension: a server behind must not take over the methods of another.
 pub(crate) fn provider_of(cx: &Cx) -> Result<Arc<dyn AnyProvider>, Outcome> {
     let (method, snapshot) = (cx.method(), cx.snapshot());
     let known = || snapshot.providers.iter().filter(|known| !known.link.is_removed());
@@ -23,12 +23,23 @@ pub(crate) fn provider_of(cx: &Cx) -> Result<Arc<dyn AnyProvider>, Outcome> {
     }
     let candidates: Vec<_> = known().filter(|known| known.handles_any_method()).filter(is_shown).collect();
     let whole = candidates.iter().find(|known| known.provider.is_whole_server());
-    let declares = candidates.iter().find(|known| known.extensions().any(|name| is_method_of(name, method)));
-    match (&*candidates, whole.or(declares)) {
+    if let Some(whole) = whole {
+        return Ok(whole.provider.clone());
+    }
+    let declares = |known: &&&RegisteredProvider| known.extensions().any(|name| is_method_of(name, method));
+    let declaring: Vec<_> = candidates.iter().filter(declares).copied().collect();
+    match (&*candidates, &*declaring) {
         ([], _) => Err(Outcome::Failed(RpcError::method_not_found(method))),
-        ([only], _) => Ok(only.provider.clone()),
-        (_, Some(declares)) => Ok(declares.provider.clone()),
-        (several, None) => Err(Outcome::Failed(ambiguous(method, several))),
+        ([only], _) | (_, [only]) => Ok(only.provider.clone()),
+        (several, []) => {
+            let reason = "and none of them declares an extension that it is named after";
+            Err(Outcome::Failed(ambiguous(method, several, reason)))
+        }
+        (_, several) => Err(Outcome::Failed(ambiguous(
+            method,
+            several,
+            "which declare the extension that it is named after",
+        ))),
     }
 }
 
@@ -40,12 +51,11 @@ fn is_method_of(extension: &str, method: &str) -> bool {
     begins(extension) || begins(name)
 }
 
-fn ambiguous(method: &str, candidates: &[&RegisteredProvider]) -> RpcError {
+fn ambiguous(method: &str, candidates: &[&RegisteredProvider], why: &str) -> RpcError {
     let shown: String = method.chars().take(128).collect();
     let names: Vec<_> = candidates.iter().map(|known| format!("`{}`", known.provider.name())).collect();
     let reason = format!(
-        "`{shown}` may be a method of any of {}, and none of them declares an extension that it is named after: connect to one of \
-         them directly",
+        "`{shown}` may be a method of any of {}, {why}: connect to one of them directly",
         names.join(", ")
     );
     RpcError::new(ErrorCode::METHOD_NOT_FOUND, reason)

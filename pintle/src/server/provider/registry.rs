@@ -18,7 +18,7 @@ use super::{
     Provider,
     any::AnyProvider,
     definitions::DefinitionCache,
-    entry::{Definition, ProvidedEntry},
+    entry::{Definition, EntryRank, ProvidedEntry},
     page::ProviderPage,
     watched_tasks::WatchedTasks,
 };
@@ -290,19 +290,27 @@ impl Providers {
         self.0.iter()
     }
 
-    /// Returns the first of the first `count` providers that has this entry, and the entry. An error counts only if none has it.
+    /// Returns the entry of the first `count` providers that is the most exact one of a target, of equals the first. An error counts only if
+    /// none has it.
     pub(crate) async fn find(
         &self,
         cx: &Cx,
         target: &Target<'_>,
         count: usize,
     ) -> Result<Option<FoundEntry>, FindError> {
-        let mut failed = None;
+        let (mut failed, mut best) = (None, None);
         let known = self.0.iter().enumerate().take(count);
         for (number, known) in known.filter(|(_, known)| known.may_have(target)) {
             match known.provider.find(cx.clone(), target).await {
                 Ok(Some(entry)) => {
-                    return Ok(Some(FoundEntry { number, provider: known.provider.clone(), entry }));
+                    let rank = entry.rank(target);
+                    let found = FoundEntry { number, provider: known.provider.clone(), entry };
+                    if rank == EntryRank::Exact {
+                        return Ok(Some(found));
+                    }
+                    if best.as_ref().is_none_or(|(known, _)| rank < *known) {
+                        best = Some((rank, found));
+                    }
                 }
                 Ok(None) => {}
                 Err(error) => {
@@ -311,16 +319,26 @@ impl Providers {
                 }
             }
         }
-        failed.map_or(Ok(None), Err)
+        match best {
+            Some((_, found)) => Ok(Some(found)),
+            None => failed.map_or(Ok(None), Err),
+        }
     }
 
-    /// Returns the name of the first provider that has this entry, and what it knows of the entry without I/O.
+    /// Returns the name of the provider that [`find`](Self::find) would return, and what it knows of the entry without I/O.
     pub(crate) fn describe(&self, scope: &Scope<'_>, target: &Target<'_>) -> Option<(String, ProvidedEntry)> {
-        let mut known = self.0.iter().filter(|known| known.may_have(target));
-        known.find_map(|known| {
-            let entry = known.provider.describe(scope, target)?;
-            Some((known.provider.name().into_owned(), entry))
-        })
+        let mut best = None;
+        for known in self.0.iter().filter(|known| known.may_have(target)) {
+            let Some(entry) = known.provider.describe(scope, target) else { continue };
+            let rank = entry.rank(target);
+            if best.as_ref().is_none_or(|(known, _, _)| rank < *known) {
+                best = Some((rank, known, entry));
+            }
+            if rank == EntryRank::Exact {
+                break;
+            }
+        }
+        best.map(|(_, known, entry)| (known.provider.name().into_owned(), entry))
     }
 
     /// Has every provider handle an event of a connection, until one refuses it.

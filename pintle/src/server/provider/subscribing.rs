@@ -76,8 +76,11 @@ pub(crate) async fn subscribe(cx: &Cx, uris: Vec<String>) -> ProviderSubscriptio
             |at: &usize| snapshot.providers.get(*at).is_some_and(|it| it.offers(ListKind::Resources));
         let scope = cx.scope();
         let mut numbers: Vec<usize> = (0..asked.len()).filter(watchable).collect();
-        let owner = numbers.iter().copied().find(|at| asked[*at].0.describe(&scope, &target).is_some());
-        if let Some(owner) = owner {
+        let described = numbers.iter().filter_map(|at| {
+            let entry = asked[*at].0.describe(&scope, &target)?;
+            Some((entry.rank(&target), *at))
+        });
+        if let Some((_, owner)) = described.min() {
             numbers = vec![owner];
         }
         open.insert(uri.clone(), numbers.len());

@@ -192,7 +192,10 @@ impl StreamConnection {
         if let Some(peer) = self.engine.peer() {
             self.live.0.open(peer.clone());
             let number = self.live.0.facts.number;
-            self.inbox.edit_owner(|owner| owner.session = NonZeroU64::new(number));
+            self.inbox.edit_owner(|owner| {
+                owner.session = NonZeroU64::new(number);
+                owner.principal = self.principal.clone();
+            });
             let live: Arc<dyn LiveSession> = self.live.0.clone();
             self.server.session_registry().add(&live);
         }

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use super::world::{self, ERAS, everything};
 use crate::support::{
-    eras::{Client, R4},
+    eras::{Client, R4, R5},
     line_client::{Raw, modern},
 };
 
@@ -133,6 +133,33 @@ async fn nobody_else_hears_of_them() {
     assert_eq!(bob.hear().await["method"], "notifications/resources/updated");
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert_eq!(bob.heard(), Vec::<Value>::new());
+}
+
+/// A server without sessions whose connection has the token of ann.
+#[tokio::test(start_paused = true)]
+async fn what_is_connected_for_a_principal_is_heard_by_no_other() {
+    for downstream in ERAS {
+        let behind = Programs::default().start();
+        let relay = world::relay(&behind, R5).await.for_principal("ann");
+        let front = world::front(&relay);
+        let mut clients = Vec::new();
+        for name in ["ann", "bob"] {
+            let raw = Raw::known(&front, Caller::new().principal(name));
+            let mut client = Client::over(raw, downstream, everything()).await;
+            client.listen(&["note://1"]).await;
+            clients.push(client);
+        }
+        let [ann, bob] = &mut clients[..] else { panic!() };
+        behind.resource_updated("note://1");
+        behind.add_tool(tool("more", || async { "" })).unwrap();
+        let mut heard = [ann.hear().await["method"].to_string(), ann.hear().await["method"].to_string()];
+        heard.sort();
+        let expected = ["\"notifications/resources/updated\"", "\"notifications/tools/list_changed\""];
+        assert_eq!(heard, expected, "{downstream}");
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        bob.call("ping", json!({})).await;
+        assert_eq!(bob.heard(), Vec::<Value>::new(), "{downstream}");
+    }
 }
 
 /// Two principals without a session, on connections of their own.

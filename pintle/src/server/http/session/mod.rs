@@ -213,7 +213,10 @@ impl Session {
         };
         session.follow(&mut session.lock());
         if let Some(kept) = &session.kept {
-            session.inbox.edit_owner(|owner| owner.session = NonZeroU64::new(kept.facts.number));
+            session.inbox.edit_owner(|owner| {
+                owner.session = NonZeroU64::new(kept.facts.number);
+                owner.principal = session.principal.clone();
+            });
         }
         session
     }

@@ -65,6 +65,8 @@ pub struct Transform<P> {
     hidden: Vec<(ListKind, NamePattern)>,
     only: Vec<(ListKind, Vec<NamePattern>)>,
     result_limit: Option<ResultLimit>,
+    /// Whether templates without a literal scheme are removed.
+    needs_schemes: bool,
     faults: Vec<String>,
 }
 
@@ -78,6 +80,7 @@ impl<P: Provider> Transform<P> {
             hidden: Vec::new(),
             only: Vec::new(),
             result_limit: None,
+            needs_schemes: false,
             faults: Vec::new(),
         }
     }
@@ -122,6 +125,14 @@ impl<P: Provider> Transform<P> {
         patterns: impl IntoIterator<Item = T>,
     ) -> Self {
         self.only.push((list, patterns.into_iter().map(Into::into).collect()));
+        self
+    }
+
+    /// Removes resource templates without a literal scheme, such as `{+uri}`, and the resources that they match: beside other providers,
+    /// such a template would answer for URIs of theirs.
+    #[must_use]
+    pub fn literal_schemes(mut self) -> Self {
+        self.needs_schemes = true;
         self
     }
 
@@ -180,6 +191,10 @@ impl<P: Provider> Transform<P> {
     }
 
     fn is_removed(&self, list: ListKind, inner: &str) -> bool {
+        let has_scheme = || inner.split('{').next().is_some_and(|literal| literal.contains(':'));
+        if self.needs_schemes && list == ListKind::Templates && !has_scheme() {
+            return true;
+        }
         let hides = |(kind, pattern): &(ListKind, NamePattern)| *kind == list && pattern.matches(inner);
         let omits = |(kind, patterns): &(ListKind, Vec<NamePattern>)| {
             *kind == list && !patterns.iter().any(|pattern| pattern.matches(inner))

@@ -13,14 +13,14 @@ use serde::Serialize;
 use tokio::time::Instant;
 
 use super::{
-    backend::AnsweredBy,
+    super::backend::AnsweredBy,
     json_log::{JsonLog, cut, logged},
 };
 use crate::listen::RequestMark;
 
 /// A log of every request. It has no arguments and no results, and of URIs no query.
 #[derive(Clone)]
-pub(super) struct AccessLog(JsonLog);
+pub(in super::super) struct AccessLog(JsonLog);
 
 /// A line of the log.
 #[derive(Debug, Serialize)]
@@ -46,17 +46,17 @@ struct AccessRecord<'a> {
 }
 
 impl AccessLog {
-    pub(super) fn new(log: JsonLog) -> Self {
+    pub(in super::super) fn new(log: JsonLog) -> Self {
         Self(log)
     }
 
     /// Returns the file.
-    pub(super) fn file(&self) -> &JsonLog {
+    pub(in super::super) fn file(&self) -> &JsonLog {
         &self.0
     }
 
     /// Handles a request to a path, and logs it.
-    pub(super) async fn around(self, path: Arc<str>, cx: Cx, next: Next) -> Outcome {
+    pub(in super::super) async fn around(self, path: Arc<str>, cx: Cx, next: Next) -> Outcome {
         if cx.is_notification() {
             return next.run(cx).await;
         }
@@ -81,7 +81,7 @@ impl AccessLog {
     }
 
     /// Logs a request that was refused before its message was read.
-    pub(super) fn refused(&self, path: &str, status: StatusCode, start: Instant) {
+    pub(in super::super) fn refused(&self, path: &str, status: StatusCode, start: Instant) {
         self.0.write(&AccessRecord {
             time_ms: now(),
             principal: "@anonymous".into(),

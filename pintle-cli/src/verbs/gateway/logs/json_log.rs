@@ -30,7 +30,7 @@ const FLUSH: Duration = Duration::from_secs(2);
 ///
 /// A line that cannot be written is kept, and tried again; those for which the queue has no room are lost, and counted.
 #[derive(Clone)]
-pub(super) struct JsonLog {
+pub(in super::super) struct JsonLog {
     messages: SyncSender<LogMessage>,
     shared: Arc<SharedLog>,
     writer: Thread,
@@ -52,7 +52,7 @@ enum LogMessage {
 
 impl JsonLog {
     /// Opens a file, and creates it if there is none.
-    pub(super) fn open(path: &Path, output: &Output) -> Result<Self, Failure> {
+    pub(in super::super) fn open(path: &Path, output: &Output) -> Result<Self, Failure> {
         let unusable = |error: io::Error| {
             let message = format!("the log `{}` cannot be written: {error}", path.display());
             Failure::usage(message, format!("touch {}", path.display()))
@@ -72,7 +72,7 @@ impl JsonLog {
     }
 
     /// Has a line appended, without waiting for it.
-    pub(super) fn write(&self, record: &impl Serialize) {
+    pub(in super::super) fn write(&self, record: &impl Serialize) {
         let Ok(mut line) = serde_json::to_vec(record) else { return };
         line.push(b'\n');
         if self.messages.try_send(LogMessage::Line(line)).is_err() {
@@ -82,23 +82,23 @@ impl JsonLog {
     }
 
     /// Has the file opened again before the next line: another process may have renamed it.
-    pub(super) fn reopen(&self) {
+    pub(in super::super) fn reopen(&self) {
         self.shared.reopens.store(true, Ordering::Release);
         self.writer.unpark();
     }
 
     /// Returns whether lines cannot be written.
-    pub(super) fn is_failing(&self) -> bool {
+    pub(in super::super) fn is_failing(&self) -> bool {
         self.shared.is_failing.load(Ordering::Acquire)
     }
 
     /// Returns the number of lines that are lost.
-    pub(super) fn lost(&self) -> u64 {
+    pub(in super::super) fn lost(&self) -> u64 {
         self.shared.lost.load(Ordering::Relaxed)
     }
 
     /// Waits until all lines are written, for a limited time.
-    pub(super) async fn flush(&self) {
+    pub(in super::super) async fn flush(&self) {
         let (done, flushed) = oneshot::channel();
         if self.messages.try_send(LogMessage::Flush(done)).is_ok() {
             let _ = tokio::time::timeout(FLUSH, flushed).await;
@@ -187,12 +187,12 @@ fn append_to(path: &Path) -> io::Result<File> {
 }
 
 /// Returns a name or URI as logs have it: cut, and without a query, which may have secrets.
-pub(super) fn logged(name: &str) -> Cow<'_, str> {
+pub(in super::super) fn logged(name: &str) -> Cow<'_, str> {
     cut(name.split(['?', '#']).next().unwrap_or_default())
 }
 
 /// Returns the beginning of a text, as logs have it.
-pub(super) fn cut(text: &str) -> Cow<'_, str> {
+pub(in super::super) fn cut(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(MAX_NAME) {
         Some((end, _)) => format!("{}…", &text[..end]).into(),
         None => text.into(),

@@ -1,0 +1,37 @@
+use std::time::Duration;
+
+use pintle::relay::Relay;
+
+use super::{ProgramStarts, ResolvedTarget};
+
+/// How long a program without a call is kept, if nothing else is given.
+const IDLE: Duration = Duration::from_secs(600);
+/// The age of a program at which another takes its place.
+const LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
+/// The number of programs that run at the same time.
+const MAX_PROGRAMS: usize = 64;
+
+/// The limits of the programs of a target, where they are given.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ProgramLimits {
+    pub(crate) idle: Option<Duration>,
+    pub(crate) lifetime: Option<Duration>,
+    pub(crate) max_programs: Option<u16>,
+}
+
+impl ProgramLimits {
+    /// Returns the slots of the programs, with the option that sets their number.
+    pub(crate) fn starts(&self, option: &'static str) -> ProgramStarts {
+        ProgramStarts::new(self.max_programs.map_or(MAX_PROGRAMS, usize::from), option)
+    }
+
+    /// Returns a relay to the target with these limits.
+    pub(crate) fn limited(&self, target: &ResolvedTarget, relay: Relay) -> Relay {
+        match target {
+            ResolvedTarget::Program(_) => {
+                relay.idle_timeout(self.idle.unwrap_or(IDLE)).max_lifetime(self.lifetime.unwrap_or(LIFETIME))
+            }
+            ResolvedTarget::InProcess(_) | ResolvedTarget::Url(_) => relay,
+        }
+    }
+}

@@ -1,0 +1,71 @@
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+use pintle::{Client, Server, server::Provider as _};
+
+use super::{backend::Backend, running::Gateway, target_opening::shown};
+
+/// The limit of names that are reported at once.
+const MAX_REPORTED: usize = 16;
+
+const EXTENSION: &str = "the extension";
+
+/// The names that two targets offer, of which those of the first are used. Each is reported once.
+#[derive(Debug, Default)]
+pub(super) struct Overlaps(HashSet<String>);
+
+impl Overlaps {
+    /// Prints those that were not printed before.
+    pub(super) async fn warn(&mut self, gateway: &Gateway) {
+        for overlap in gateway.overlaps().await {
+            if self.0.len() < 1_000 && self.0.insert(overlap.clone()) {
+                gateway.output.warning(overlap);
+            }
+        }
+    }
+}
+
+impl Gateway {
+    /// Returns what two targets that are connected offer both, with their names.
+    pub(super) async fn overlaps(&self) -> Vec<String> {
+        let (mut owners, mut found) = (HashMap::<String, String>::new(), Vec::new());
+        for backend in self.backends().iter().filter(|backend| backend.is_up()) {
+            for name in offered(backend).await {
+                match owners.get(&name) {
+                    Some(first) if first != Backend::name(backend) && found.len() < MAX_REPORTED => {
+                        let (name, second) = (shown(&name), Backend::name(backend));
+                        let result = match name.starts_with(EXTENSION) {
+                            true => "its methods are refused: choose one in `[extensions]`".to_owned(),
+                            false => format!("that of `{first}` is used, which is the first in the file"),
+                        };
+                        found.push(format!("`{first}` and `{second}` both offer {name}: {result}"));
+                    }
+                    Some(_) => {}
+                    None => drop(owners.insert(name, Backend::name(backend).to_owned())),
+                }
+            }
+        }
+        found
+    }
+}
+
+/// Returns the entries and the extensions of a target, as far as they can be listed.
+async fn offered(backend: &Arc<Backend>) -> Vec<String> {
+    let extensions = backend.capabilities().extensions.into_iter().flatten();
+    let mut names: Vec<_> = extensions.map(|(name, _)| format!("{EXTENSION} `{name}`")).collect();
+    let server = Server::new("overlaps", env!("CARGO_PKG_VERSION")).provider(backend.clone());
+    let Ok(transport) = server.in_process() else { return names };
+    let client = Client::new("pintle", env!("CARGO_PKG_VERSION")).connect(transport).await;
+    let Ok(client) = client else { return names };
+    let (tools, prompts) =
+        (client.tools().await.unwrap_or_default(), client.prompts().await.unwrap_or_default());
+    let (resources, templates) =
+        (client.resources().await.unwrap_or_default(), client.resource_templates().await.unwrap_or_default());
+    names.extend(tools.into_iter().map(|tool| format!("the tool `{}`", tool.name)));
+    names.extend(prompts.into_iter().map(|prompt| format!("the prompt `{}`", prompt.name)));
+    names.extend(resources.into_iter().map(|resource| format!("the resource `{}`", resource.uri)));
+    names.extend(templates.into_iter().map(|template| format!("the template `{}`", template.uri_template)));
+    names
+}
