@@ -255,6 +255,7 @@ fn tool(cx: &Cx) -> Result<HandlerFuture, Outcome> {
     let arguments = cx.sent_arguments();
     let used = Used::own(&route.options.required, route.entry()).arguments(arguments);
     let admission = admit(cx, Access::Call, &used).map_err(|refused| refused.or_unknown(unknown))?;
+    let arguments = admission.arguments().unwrap_or(arguments);
     if !arguments.starts_with('{') {
         let message = "`arguments` of `tools/call` is not an object: send one with the arguments by name";
         return Err(Outcome::Failed(RpcError::invalid_params(message)));
@@ -358,7 +359,7 @@ fn provided(cx: &Cx) -> HandlerFuture {
                 Err(failed) if failed.is_hidden(&cx, &target) => return unprovided(&cx, &target),
                 Err(failed) => return failed.error.outcome(cx.method(), is_resource),
             };
-        let admission = match entry.admit(&cx, &provider.name(), &target) {
+        let admission = match entry.admit(&cx, &provider.name(), &target).await {
             Ok(admission) => admission,
             Err(refused) => return refused.or_unknown(|| unprovided(&cx, &target)),
         };

@@ -30,6 +30,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use self::{
+    explain::ExplainedRequest,
     file::GatewayFile,
     fleet::{FleetArgs, GatewayFleet},
     login::{LOGIN_PATH, LoginFleet, LoginPages},
@@ -73,9 +74,12 @@ pub(crate) struct GatewayArgs {
     /// With `--check`: connect to the targets too, and print the names that are changed for hosts
     #[arg(long, requires = "check")]
     connect: bool,
-    /// Print which rule decides about a call, and end. The principal is a name, `@local` or `@anonymous`
-    #[arg(long, num_args = 2..=3, value_names = ["PRINCIPAL", "TOOL", "ARGUMENTS"])]
+    /// Print which rule decides about a tool, prompt or URI, and end. The principal is a name, `@local` or `@anonymous`
+    #[arg(long, num_args = 2..=3, value_names = ["PRINCIPAL", "NAME", "ARGUMENTS"])]
     explain: Option<Vec<String>>,
+    /// With `--explain`: ask this virtual server or target, by the names that it has
+    #[arg(long, requires = "explain", value_name = "NAME")]
+    server: Option<String>,
     /// Write FILE with the servers that hosts on this machine have configured, or print it, and end
     #[arg(long, conflicts_with_all = ["http", "check", "explain", "schema"])]
     from_hosts: bool,
@@ -96,7 +100,8 @@ impl GatewayArgs {
 }
 
 pub(super) async fn run(args: GatewayArgs, output: &Output) -> Result<(), Failure> {
-    let GatewayArgs { file: path, http, check, connect, explain, from_hosts, schema, listen, fleet } = args;
+    let GatewayArgs { file: path, http, check, connect, explain, server, from_hosts, schema, listen, fleet } =
+        args;
     if from_hosts {
         return from_hosts::write(path.as_deref(), output);
     }
@@ -124,7 +129,8 @@ pub(super) async fn run(args: GatewayArgs, output: &Output) -> Result<(), Failur
     }
     match (explain, http) {
         (Some(explain), _) => {
-            Gateway::new(&file, GatewayUsers::Local, output)?.explain(&file, &explain, output).await
+            let request = ExplainedRequest::read(&explain, server.as_deref())?;
+            Gateway::new(&file, GatewayUsers::Local, output)?.explain(&file, &request, output).await
         }
         (None, _) if check => Gateway::new(&file, GatewayUsers::Local, output)?.check(&file, output).await,
         (None, None) if !output.takes_bytes() => {

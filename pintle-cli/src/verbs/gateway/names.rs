@@ -274,7 +274,7 @@ impl<P: Provider> Provider for HostNames<P> {
         }
         let Some(shortened) = shortened else { return Ok(None) };
         let inner = self.provider.find(self.inner_call(cx), &inner_target(list, &shortened)).await?;
-        Ok(inner.and_then(|_| shortened.provided(list)))
+        Ok(inner.and_then(|inner| Some(inner.shown_as(shortened.provided(list)?))))
     }
 
     async fn handle(&self, cx: Cx) -> Outcome {

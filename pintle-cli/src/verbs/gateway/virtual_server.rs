@@ -80,6 +80,12 @@ impl VirtualServerEntry {
         rule_set(&self.rules, self.default)
     }
 
+    /// Returns its choice of what a server with these backends offers.
+    pub(super) fn offered(&self, server: Server, backends: &[Arc<Backend>]) -> Transform<Server> {
+        let backends = chosen(self, backends).into_iter();
+        self.transform(backends.fold(server, |server, backend| server.provider(backend)))
+    }
+
     /// Returns whether the server has the target of this name.
     pub(super) fn has(&self, target: &str) -> bool {
         self.targets.is_empty() || self.targets.iter().any(|name| name == target)
@@ -217,11 +223,9 @@ impl OfferedChoice {
         backends: &[Arc<Backend>],
     ) -> pintle::Result<Self> {
         let server = gates.guard(Server::new(name, env!("CARGO_PKG_VERSION"))).gate(rules.clone());
-        let backends = chosen(entry, backends);
-        let server = backends.iter().fold(server, |server, backend| server.provider(backend.clone()));
-        let provider = entry.transform(server);
+        let provider = entry.offered(server, backends);
         provider.check()?;
-        Ok(Self { entry: entry.clone(), backends, provider })
+        Ok(Self { entry: entry.clone(), backends: chosen(entry, backends), provider })
     }
 }
 

@@ -282,6 +282,40 @@ fn a_file_is_checked_and_its_rules_are_explained() {
         let explained = run(&["kinds.toml", "--explain", principal, "one_tide"]).stdout;
         assert!(explained.contains(expected), "{explained}");
     }
+    // A virtual server, what it fixes, and what a target fixes; prompts; rights, which are in tokens.
+    let all = "[targets.one]\nserver = \"demo\"\ntools.tide.fix = { port = \"lerwick\" }\n\
+               [servers.small]\ntools.one_tide = { rename = \"tides\", fix = { hour = 3 } }\n\
+               [[servers.small.rules]]\nname = \"late\"\ntools = [\"one_tide\"]\narguments = { hour = { min = 3 } }\ndecision = \"deny\"\n\
+               [[servers.small.rules]]\ndecision = \"allow\"\n\
+               [[rules]]\nname = \"north\"\ntools = [\"one_tide\"]\narguments = { port = \"lerwick\" }\ndecision = \"confirm\"\n\
+               [[rules]]\nname = \"readers\"\nrights = [\"read\"]\ndecision = \"allow\"\n";
+    machine.write("all.toml", all);
+    let explain = |words: &[&str]| {
+        let explained = run(&[&["all.toml", "--explain"], words].concat());
+        explained.stdout + &explained.stderr
+    };
+    for (words, expected) in [
+        (&["@local", "one_tide", r#"{"hour":1}"#] as &[&str], "north: Confirm"),
+        (&["@local", "one_tide", r#"{"port":"bergen"}"#], "there is no argument `port`: leave it out"),
+        (&["@local", "tides", "--server", "small"], "late: Deny"),
+        (&["@local", "tides", "--server", "small"], "the strictest counts: Deny"),
+        (&["@local", "tides"], "has a tool, prompt or resource `tides`"),
+        (&["@local", "one_tide", "--server", "large"], "no server or target `large`"),
+        (&["@local", "one_signal"], "readers: Allow"),
+        (&["@local", "one_passage"], "readers: Allow"),
+        (&["@local", "harbour://notice"], "readers: Allow"),
+        (&["@anonymous", "one_signal"], "the default: Hide"),
+        (&["ANN", "one_signal"], "With `read`:"),
+        (&["ANN", "one_signal"], "readers: Allow"),
+        (
+            &["ANN", "one_signal"],
+            "without them:\nnorth: does not decide, because of the entry\nreaders: does not decide, because of `rights`\nthe default: Hide",
+        ),
+        (&["ANN", "one_tide"], "the same with and without the rights `read`"),
+    ] {
+        let explained = explain(words);
+        assert!(explained.contains(expected), "{words:?}: {explained}");
+    }
     // Names that hosts refuse are listed, and only those.
     let long = "a".repeat(32);
     machine

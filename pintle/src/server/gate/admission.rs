@@ -1,13 +1,16 @@
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use pintle_proto::server::Outcome;
-use pintle_types::{RpcError, method, schema::CacheScope};
+use pintle_types::{JsonObject, RawValue, RpcError, method, schema::CacheScope};
+use ring::digest;
 
 use super::{
+    arguments::{ArgumentEdits, JudgedArguments},
     confirmation::Confirmation,
     decision::{Access, Decision},
     private_result::private,
     request::GateRequest,
+    seen_states::StateDigest,
     unique_json,
 };
 use crate::server::{Cx, Entry, Principal, access::required::Required, call::run::HandlerFuture};
@@ -23,6 +26,12 @@ pub(crate) struct Used<'a> {
     pub(crate) uri: Option<&'a str>,
     /// The arguments of a call.
     pub(crate) arguments: Option<&'a str>,
+    /// The schema of the arguments, as the server that has the tool lists it.
+    pub(crate) schema: Option<&'a JsonObject>,
+    /// The changes of the arguments on the way to the provider, the innermost first.
+    pub(crate) edits: &'a [Arc<ArgumentEdits>],
+    /// The name that the provider has for the entry, if it is another one.
+    pub(crate) upstream: Option<&'a str>,
     /// Whether the request leads on to another entry, which is counted in place of this one.
     pub(crate) uncounted: bool,
 }
@@ -30,7 +39,21 @@ pub(crate) struct Used<'a> {
 impl<'a> Used<'a> {
     /// An entry of the server itself.
     pub(crate) fn own(required: &'a Required, entry: Entry<'a>) -> Self {
-        Self { entry, required, backend: None, uri: None, arguments: None, uncounted: false }
+        let schema = match entry {
+            Entry::Tool(tool) => Some(&*tool.input_schema),
+            _ => None,
+        };
+        Self {
+            entry,
+            required,
+            backend: None,
+            uri: None,
+            arguments: None,
+            schema,
+            edits: &[],
+            upstream: None,
+            uncounted: false,
+        }
     }
 
     pub(crate) fn uri(self, uri: &'a str) -> Self {
@@ -44,16 +67,60 @@ impl<'a> Used<'a> {
     fn name(&self) -> &'a str {
         self.uri.unwrap_or_else(|| self.entry.name())
     }
+
+    fn shown_name(&self) -> String {
+        self.name().chars().take(128).collect()
+    }
+
+    /// Returns the request that gates decide about.
+    fn request<'r>(&'r self, cx: &'r Cx, access: Access) -> GateRequest<'r> {
+        let judged = |text| JudgedArguments::new(text, self.edits, self.schema);
+        GateRequest::new(cx.scope(), access, self.entry)
+            .backend(self.backend)
+            .uri(self.uri)
+            .upstream(self.upstream)
+            .with_arguments(self.arguments.map(judged))
+    }
+}
+
+/// The round of a call, as far as rates and the audit log look at it.
+enum Round {
+    First,
+    /// A later one, whose state is claimed by this server.
+    Own,
+    /// A later one, whose state the server behind claims.
+    Relayed(StateDigest),
+}
+
+impl Round {
+    fn of(cx: &Cx) -> Self {
+        if !cx.call().returned() {
+            return Self::First;
+        }
+        let state = cx.call().params().get("requestState").filter(|_| cx.call().state_use().is_none());
+        let digest = |state: &str| digest::digest(&digest::SHA256, state.as_bytes());
+        match state.map(digest).and_then(|digest| digest.as_ref().try_into().ok()) {
+            Some(digest) => Self::Relayed(digest),
+            None => Self::Own,
+        }
+    }
 }
 
 /// The admission of a request.
 pub(crate) enum AccessGrant {
     /// A request that may run.
     Granted,
-    /// A request that may run, and whose result is for its caller alone.
-    Private,
-    /// A request that may run if the user agrees.
-    Asking(Confirmation),
+    /// A request that may run as it was judged, and whose result is for its caller alone.
+    Private(PrivateGrant),
+}
+
+/// The admission of a request that gates have judged.
+#[derive(Default)]
+pub(crate) struct PrivateGrant {
+    /// The question that the user has to answer first.
+    confirmation: Option<Confirmation>,
+    /// The arguments in place of those that were sent: with defaults that a gate has read.
+    arguments: Option<Box<RawValue>>,
 }
 
 /// The refusal of a request.
@@ -89,10 +156,7 @@ pub(crate) fn admit(cx: &Cx, access: Access, used: &Used<'_>) -> Result<AccessGr
 
 #[inline(never)]
 fn judge(cx: &Cx, access: Access, used: &Used<'_>) -> Result<AccessGrant, AccessRefusal> {
-    let request = GateRequest::new(cx.scope(), access, used.entry)
-        .backend(used.backend)
-        .uri(used.uri)
-        .arguments_text(used.arguments);
+    let request = used.request(cx, access);
     let granted = grant(cx, used, &request);
     if granted.is_err() {
         cx.snapshot().gates.refused(&request);
@@ -112,7 +176,7 @@ fn grant(cx: &Cx, used: &Used<'_>, request: &GateRequest<'_>) -> Result<AccessGr
         return Err(AccessRefusal::Hidden);
     }
     permit(cx, used.required, used.name()).map_err(AccessRefusal::Denied)?;
-    let name = || used.name().chars().take(128).collect::<String>();
+    let name = || used.shown_name();
     let runs = matches!(access, Access::Call | Access::Read);
     let question = match decision {
         Decision::Confirm(question) if runs && can_ask(cx) => Some(question),
@@ -128,20 +192,47 @@ fn grant(cx: &Cx, used: &Used<'_>, request: &GateRequest<'_>) -> Result<AccessGr
             None => None,
         },
     };
+    // What the user agrees to has one reading.
+    let confirmed = match &question {
+        Some(_) => request.arguments().map_or(Ok(String::new()), JudgedArguments::canonical),
+        None => Ok(String::new()),
+    };
+    let confirmed = confirmed.map_err(|fault| {
+        let error = RpcError::invalid_request(format!("`{}` is denied: {fault}", name()));
+        AccessRefusal::Denied(Outcome::Failed(error))
+    })?;
     // Later rounds belong to a call that was counted.
-    if runs
-        && !used.uncounted
-        && !cx.call().returned()
-        && let Some(wait) = gates.count(request)
-    {
-        return Err(AccessRefusal::Denied(Outcome::Failed(limited(&name(), wait))));
+    if runs && !used.uncounted && matches!(Round::of(cx), Round::First) {
+        count(cx, used, request)?;
     }
-    Ok(match question {
-        None => AccessGrant::Private,
-        Some(question) => {
-            AccessGrant::Asking(Confirmation::new(&name(), question, used.arguments.unwrap_or_default()))
-        }
-    })
+    let confirmation = question.map(|question| Confirmation::new(&name(), question, &confirmed));
+    let arguments = request.arguments().and_then(JudgedArguments::sent);
+    Ok(AccessGrant::Private(PrivateGrant { confirmation, arguments }))
+}
+
+fn count(cx: &Cx, used: &Used<'_>, request: &GateRequest<'_>) -> Result<(), AccessRefusal> {
+    match cx.snapshot().gates.count(request) {
+        Some(wait) => Err(AccessRefusal::Denied(Outcome::Failed(limited(&used.shown_name(), wait)))),
+        None => Ok(()),
+    }
+}
+
+/// Returns whether a call that is admitted has a state of the server behind that was seen before, or nobody knows. Then it is
+/// [counted again](count_again).
+pub(crate) async fn is_repeated(cx: &Cx) -> bool {
+    let snapshot = cx.snapshot();
+    if snapshot.gates.is_empty() {
+        return false;
+    }
+    let Round::Relayed(state) = Round::of(cx) else { return false };
+    let lifetime = Duration::from_millis(snapshot.service.bounds().state_ttl_ms);
+    snapshot.gates.is_repeated(state, lifetime).await
+}
+
+/// Counts a call whose state was seen before.
+pub(crate) fn count_again(cx: &Cx, access: Access, used: &Used<'_>) -> Result<(), AccessRefusal> {
+    let is_counted = matches!(access, Access::Call | Access::Read) && !used.uncounted;
+    if is_counted { count(cx, used, &used.request(cx, access).replayed()) } else { Ok(()) }
 }
 
 /// Returns whether the user can be asked to confirm the request: only some methods of the protocol can ask.
@@ -185,43 +276,58 @@ pub(crate) fn permit(cx: &Cx, required: &Required, name: &str) -> Result<(), Out
 }
 
 impl AccessGrant {
+    /// The admission of a request that is not judged.
+    pub(crate) fn private() -> Self {
+        Self::Private(PrivateGrant::default())
+    }
+
+    /// Returns the arguments in place of those that were sent.
+    pub(crate) fn arguments(&self) -> Option<&str> {
+        match self {
+            Self::Granted => None,
+            Self::Private(grant) => grant.arguments.as_deref().map(RawValue::get),
+        }
+    }
+
     /// Runs a handler as this admission allows: after the confirmation, and with a result for the caller alone.
     pub(crate) fn run(
         self,
         cx: &Cx,
         handler: impl FnOnce(Cx) -> HandlerFuture + Send + 'static,
     ) -> HandlerFuture {
-        if matches!(self, Self::Granted) {
-            return handler(cx.clone());
+        match self {
+            Self::Granted => handler(cx.clone()),
+            Self::Private(grant) => {
+                let cx = cx.clone();
+                Box::pin(async move { grant.run(&cx, handler).await })
+            }
         }
-        let cx = cx.clone();
-        Box::pin(async move {
-            let confirmed = match self.confirm(&cx).await {
-                Ok(confirmed) => confirmed,
-                Err(refused) => return refused,
-            };
-            private_outcome(&cx, handler(confirmed).await)
-        })
     }
 
     /// Runs a handler as [`run`](Self::run) does, within the future of its caller.
     pub(crate) async fn run_here(self, cx: &Cx, handler: impl FnOnce(Cx) -> HandlerFuture) -> Outcome {
-        let is_private = !matches!(self, Self::Granted);
-        let confirmed = match self.confirm(cx).await {
-            Ok(confirmed) => confirmed,
-            Err(refused) => return refused,
-        };
-        let outcome = handler(confirmed).await;
-        if is_private { private_outcome(cx, outcome) } else { outcome }
-    }
-
-    /// Asks the user, if they have to confirm the call. Returns it as its handler sees it.
-    async fn confirm(self, cx: &Cx) -> Result<Cx, Outcome> {
         match self {
-            Self::Granted | Self::Private => Ok(cx.clone()),
-            // Boxed, because few calls ask, and the future of all would be as large.
-            Self::Asking(confirmation) => Box::pin(confirmation.ask(cx.clone())).await,
+            Self::Granted => handler(cx.clone()).await,
+            Self::Private(grant) => grant.run(cx, handler).await,
         }
+    }
+}
+
+impl PrivateGrant {
+    async fn run(self, cx: &Cx, handler: impl FnOnce(Cx) -> HandlerFuture) -> Outcome {
+        let mut judged = cx.clone();
+        if let Some(confirmation) = self.confirmation {
+            // Boxed, because few calls ask, and the future of all would be as large.
+            judged = match Box::pin(confirmation.ask(judged)).await {
+                Ok(confirmed) => confirmed,
+                Err(refused) => return refused,
+            };
+        }
+        if let Some(arguments) = &self.arguments {
+            let params = judged.params().with("arguments", arguments);
+            judged = judged.with_params(params);
+        }
+        private_outcome(cx, handler(judged).await)
     }
 }
 

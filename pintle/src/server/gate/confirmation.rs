@@ -11,7 +11,7 @@ use crate::server::{Cx, Elicited};
 pub(crate) struct Confirmation {
     name: String,
     question: String,
-    /// The key of the question. It contains a digest of the entry and the arguments, so that the answer is valid for these only, in every
+    /// The key of the question. It contains a digest of the entry and of the arguments that were judged, so that the answer is valid for these only, in every
     /// round of the call.
     key: String,
 }

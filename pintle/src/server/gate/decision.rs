@@ -1,6 +1,6 @@
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use super::request::GateRequest;
+use super::{request::GateRequest, seen_states::SeenStates};
 use crate::server::{Entry, Scope};
 
 /// A decision about every use of every entry of a server: who may see, list, complete, read, subscribe to and call what.
@@ -34,8 +34,8 @@ pub trait Gate: Send + Sync + 'static {
     /// block, and must not count.
     fn decide(&self, request: &GateRequest<'_>) -> Decision;
 
-    /// Counts a call or read that all gates allow: once per call, and neither in lists nor in later rounds. Returns how long the caller
-    /// has to wait if there were too many.
+    /// Counts a call or read that all gates allow: once per call, and neither in lists nor in later rounds, unless the round has a state
+    /// of a server behind that was seen before. Returns how long the caller has to wait if there were too many.
     fn count(&self, request: &GateRequest<'_>) -> Option<Duration> {
         let _ = request;
         None
@@ -47,6 +47,12 @@ pub trait Gate: Send + Sync + 'static {
     fn refused(&self, request: &GateRequest<'_>) -> bool {
         let _ = request;
         false
+    }
+
+    /// Returns the states of servers behind that were seen, if the gate remembers them longer than the server does, or shares them.
+    #[doc(hidden)]
+    fn seen(&self) -> Option<Arc<SeenStates>> {
+        None
     }
 }
 

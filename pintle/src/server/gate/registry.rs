@@ -3,12 +3,13 @@ use std::{fmt, sync::Arc, time::Duration};
 use super::{
     decision::{Access, Decision, Gate},
     request::GateRequest,
+    seen_states::{SeenStates, StateDigest},
 };
 use crate::server::{Entry, Scope};
 
 /// The gates of a server.
 #[derive(Clone, Default)]
-pub(crate) struct Gates(Vec<Arc<dyn Gate>>);
+pub(crate) struct Gates(Vec<Arc<dyn Gate>>, Arc<SeenStates>);
 
 impl Gates {
     pub(crate) fn push(&mut self, gate: impl Gate) {
@@ -25,7 +26,8 @@ impl Gates {
         let decisions = self.0.iter().map(|gate| gate.decide(request));
         let decision = decisions.fold(Decision::Allow, Decision::or_stricter);
         match request.arguments_fault() {
-            Some(fault) => decision.or_stricter(Decision::Deny(fault.to_owned())),
+            // It says what to send instead.
+            Some(fault) => Decision::Deny(fault.to_owned()).or_stricter(decision),
             None => decision,
         }
     }
@@ -33,6 +35,12 @@ impl Gates {
     /// Counts a call that is allowed. Returns the longest time that a gate has the caller wait.
     pub(crate) fn count(&self, request: &GateRequest<'_>) -> Option<Duration> {
         self.0.iter().filter_map(|gate| gate.count(request)).max()
+    }
+
+    /// Notes a state of a server behind that can be used for this time. Returns whether it was seen before, or nobody knows.
+    pub(crate) async fn is_repeated(&self, state: StateDigest, lifetime: Duration) -> bool {
+        let seen = self.0.iter().find_map(|gate| gate.seen()).unwrap_or_else(|| self.1.clone());
+        seen.is_repeated(state, lifetime).await
     }
 
     /// Has a gate report a request that is refused, unless one has reported its decision.

@@ -3,10 +3,12 @@ use std::{
     fmt,
 };
 
-use pintle_types::{JsonObject, schema::ToolAnnotations};
-use serde_json::Value;
+use pintle_types::schema::ToolAnnotations;
 
-use super::{decision::Access, unique_json};
+use super::{
+    arguments::{ArgumentType, JudgedArguments, Reading},
+    decision::Access,
+};
 use crate::server::{Authenticated, Entry, Principal, Scope};
 
 /// A request that a [`Gate`](crate::server::Gate) decides about.
@@ -28,30 +30,34 @@ pub struct GateRequest<'a> {
     is_unconfirmed: Cell<bool>,
     /// Whether a gate has reported what it decided.
     is_reported: Cell<bool>,
-    /// The arguments of a call, as text.
-    text: Option<&'a str>,
-    arguments: OnceCell<Result<JsonObject, String>>,
+    /// Whether the call has a state of the server behind that was seen before.
+    pub(crate) is_replayed: bool,
+    /// The name that the backend has for the entry, if it is another one.
+    pub(crate) upstream: Option<&'a str>,
+    /// The arguments of a call.
+    arguments: Option<JudgedArguments<'a>>,
+    /// Why an argument that a gate has read cannot be judged.
+    fault: OnceCell<String>,
     /// The rule by which a gate has decided, for when it counts the request; see [`note_rule`](Self::note_rule).
     rule: Cell<Option<(u64, Option<usize>)>>,
 }
 
 impl<'a> GateRequest<'a> {
     pub(crate) fn new(scope: Scope<'a>, access: Access, entry: Entry<'a>) -> Self {
-        let (backend, uri, text, arguments) = (None, None, None, OnceCell::new());
-        let (is_repeated, is_unconfirmed, is_reported) = (false, Cell::new(false), Cell::new(false));
-        let rule = Cell::new(None);
         Self {
             scope,
             access,
             entry,
-            backend,
-            uri,
-            is_repeated,
-            is_unconfirmed,
-            is_reported,
-            text,
-            arguments,
-            rule,
+            backend: None,
+            uri: None,
+            is_repeated: false,
+            is_unconfirmed: Cell::new(false),
+            is_reported: Cell::new(false),
+            is_replayed: false,
+            upstream: None,
+            arguments: None,
+            fault: OnceCell::new(),
+            rule: Cell::new(None),
         }
     }
 
@@ -85,8 +91,17 @@ impl<'a> GateRequest<'a> {
         self.is_reported.get()
     }
 
-    pub(crate) fn arguments_text(self, text: Option<&'a str>) -> Self {
-        Self { text, ..self }
+    /// Sets that the call has a state of the server behind that was seen before.
+    pub(crate) fn replayed(self) -> Self {
+        Self { is_replayed: true, ..self }
+    }
+
+    pub(crate) fn upstream(self, upstream: Option<&'a str>) -> Self {
+        Self { upstream, ..self }
+    }
+
+    pub(crate) fn with_arguments(self, arguments: Option<JudgedArguments<'a>>) -> Self {
+        Self { arguments, ..self }
     }
 
     /// Returns whether the caller is local, anonymous or a named principal.
@@ -115,20 +130,38 @@ impl<'a> GateRequest<'a> {
         }
     }
 
-    /// Returns the arguments of a call, with the defaults that the schema of the tool has for those that were omitted; the params of a
-    /// [method](Entry::Method). `None` for all other requests.
+    /// Reads an argument of a call, or a param of a [method](Entry::Method), by its name, or by a path of names with dots. It has one of
+    /// these types. `None` for requests that have no arguments.
     ///
-    /// Arguments with a repeated member, at any depth, have two meanings: such a call is denied, whatever the gate decides.
-    pub fn arguments(&self) -> Option<&JsonObject> {
-        let text = self.text?;
-        let parse = || {
-            let mut arguments = unique_json::parse_object("arguments", text)?;
-            if let Entry::Tool(tool) = self.entry {
-                fill_defaults(&mut arguments, &tool.input_schema, MAX_DEPTH);
-            }
-            Ok(arguments)
-        };
-        self.arguments.get_or_init(parse).as_ref().ok()
+    /// What is read is what the server behind gets: with everything that a [`Transform`](crate::server::Transform) sets, and with the default
+    /// of the tool's schema, which is then sent too. A path through a list leads to the values of all elements.
+    ///
+    /// An argument that has two readings, whose type is another one, or not that of the schema, cannot be judged. Such a call is denied,
+    /// whatever the gate decides.
+    ///
+    /// ```
+    /// use pintle::server::{ArgumentType, Decision, GateRequest};
+    ///
+    /// fn no_force(request: &GateRequest<'_>) -> Decision {
+    ///     let forced = request.argument("options.force", &[ArgumentType::Boolean]);
+    ///     match forced.is_some_and(|forced| forced.any(|value| value == Some(&true.into()))) {
+    ///         true => Decision::Deny("do not force".to_owned()),
+    ///         false => Decision::Allow,
+    ///     }
+    /// }
+    /// # let _ = pintle::Server::new("s", "1.0.0").gate(no_force);
+    /// ```
+    pub fn argument(&self, path: &str, types: &[ArgumentType]) -> Option<Reading<'_>> {
+        let reading = self.arguments.as_ref()?.read(path, types);
+        Some(reading.unwrap_or_else(|fault| {
+            let _ = self.fault.set(fault);
+            Reading::UNJUDGEABLE
+        }))
+    }
+
+    /// Returns the arguments of a call, or the params of a method.
+    pub(crate) fn arguments(&self) -> Option<&JudgedArguments<'a>> {
+        self.arguments.as_ref()
     }
 
     /// Notes the number of the rule by which the rules `of` have decided; `None` is their default. That of the last gate is kept.
@@ -141,30 +174,9 @@ impl<'a> GateRequest<'a> {
         self.rule.get().filter(|(rules, _)| *rules == of).map(|(_, number)| number)
     }
 
-    /// Returns why the arguments cannot be judged, if a gate has read them.
+    /// Returns why an argument cannot be judged, if a gate has read it.
     pub(crate) fn arguments_fault(&self) -> Option<&str> {
-        self.arguments.get()?.as_ref().err().map(String::as_str)
-    }
-}
-
-/// The depth to which defaults are filled in.
-const MAX_DEPTH: u8 = 16;
-
-/// Adds the defaults of omitted properties.
-fn fill_defaults(object: &mut JsonObject, schema: &JsonObject, depth: u8) {
-    let Some(Value::Object(properties)) = schema.get("properties") else { return };
-    for (name, property) in properties {
-        match (object.get_mut(name), property) {
-            (None, Value::Object(property)) => {
-                if let Some(default) = property.get("default") {
-                    object.insert(name.clone(), default.clone());
-                }
-            }
-            (Some(Value::Object(value)), Value::Object(property)) if depth > 0 => {
-                fill_defaults(value, property, depth - 1);
-            }
-            _ => {}
-        }
+        self.fault.get().map(String::as_str)
     }
 }
 

@@ -12,7 +12,10 @@ use crate::server::{
     Access, Cx, Entry, ListKind, PromptRoute, ResourceRoute, Target, TemplateRoute, ToolRoute,
     access::required::Required,
     catalogue::options::CatalogueRoute,
-    gate::admission::{AccessGrant, AccessRefusal, Used, admit, permit},
+    gate::{
+        admission::{AccessGrant, AccessRefusal, Used, admit, count_again, is_repeated, permit},
+        arguments::ArgumentEdits,
+    },
 };
 
 /// An entry of a [`Provider`](crate::server::Provider), as far as it is known. A tool, prompt, resource or template converts into
@@ -20,6 +23,10 @@ use crate::server::{
 #[derive(Clone, Debug)]
 pub struct ProvidedEntry {
     source: DefinitionSource,
+    /// The definition as the server behind lists it, if clients see another one.
+    listed: Option<DefinitionSource>,
+    /// The changes of arguments on the way to the server behind, the innermost first.
+    edits: Vec<Arc<ArgumentEdits>>,
     /// The prefixes that its names are written with, the innermost first.
     prefixes: Vec<Prefix>,
     pub(crate) required: Required,
@@ -75,9 +82,25 @@ impl ProvidedEntry {
         self
     }
 
+    /// Shows another definition of it to clients. Rights and changes of arguments stay, and so does the schema that arguments are judged by.
+    #[must_use]
+    pub fn shown_as(mut self, shown: impl Into<Self>) -> Self {
+        let shown = shown.into();
+        self.keep_listed();
+        (self.source, self.prefixes) = (shown.source, shown.prefixes);
+        self
+    }
+
+    /// Keeps the definition as the server behind lists it.
+    fn keep_listed(&mut self) {
+        self.listed.get_or_insert_with(|| self.source.clone());
+    }
+
     fn new(source: DefinitionSource) -> Self {
         Self {
             source,
+            listed: None,
+            edits: Vec::new(),
             prefixes: Vec::new(),
             required: Required::default(),
             unwatched: None,
@@ -88,6 +111,7 @@ impl ProvidedEntry {
 
     /// Writes the name, URI or URI template with this prefix.
     pub(crate) fn prefixed(mut self, prefix: &Prefix) -> Self {
+        self.keep_listed();
         match &mut self.source {
             DefinitionSource::Value(shared) if self.prefixes.is_empty() => match Arc::get_mut(shared) {
                 Some(own) => own.add_prefix(prefix),
@@ -138,8 +162,8 @@ impl ProvidedEntry {
         }
     }
 
-    /// Decides whether a request may use the entry, which the provider `backend` has.
-    pub(crate) fn admit(
+    /// Decides whether a request may use the entry, which the provider `backend` has, and counts it.
+    pub(crate) async fn admit(
         &self,
         cx: &Cx,
         backend: &str,
@@ -148,37 +172,63 @@ impl ProvidedEntry {
         if self.is_hidden() {
             return Err(AccessRefusal::Hidden);
         }
-        if cx.snapshot().gates.is_empty() {
+        if self.owned || cx.snapshot().gates.is_empty() {
+            let grant = if self.owned { AccessGrant::private() } else { AccessGrant::Granted };
             let permitted = permit(cx, &self.required, target.name());
-            return permitted.map(|()| AccessGrant::Granted).map_err(AccessRefusal::Denied);
+            return permitted.map(|()| grant).map_err(AccessRefusal::Denied);
         }
-        if self.owned {
-            let permitted = permit(cx, &self.required, target.name());
-            return permitted.map(|()| AccessGrant::Private).map_err(AccessRefusal::Denied);
+        let grant = self.used(cx, backend, target, |access, used| admit(cx, access, used))?;
+        if is_repeated(cx).await {
+            self.used(cx, backend, target, |access, used| count_again(cx, access, used))?;
         }
+        Ok(grant)
+    }
+
+    /// Runs a function with the use that a request makes of the entry.
+    fn used<T>(
+        &self,
+        cx: &Cx,
+        backend: &str,
+        target: &Target<'_>,
+        judge: impl FnOnce(Access, &Used<'_>) -> Result<T, AccessRefusal>,
+    ) -> Result<T, AccessRefusal> {
         let access = match cx.method() {
             method::RESOURCES_READ => Access::Read,
             method::COMPLETION_COMPLETE => Access::Complete,
             _ => Access::Call,
         };
-        let admitted = self.judged(|found| {
+        let judged = self.judged(|found| {
             let used = Used {
-                entry: found,
-                required: &self.required,
                 backend: Some(backend),
                 uri: matches!(target, Target::Resource(_)).then(|| target.name()),
                 arguments: (access == Access::Call).then(|| cx.sent_arguments()),
+                schema: self.listed.as_ref().unwrap_or(&self.source).input_schema(),
+                edits: &self.edits,
+                upstream: self
+                    .listed
+                    .as_ref()
+                    .and_then(|listed| listed.name())
+                    .filter(|name| *name != found.name()),
                 uncounted: self.uncounted,
+                ..Used::own(&self.required, found)
             };
-            admit(cx, access, &used)
+            judge(access, &used)
         });
         // Nothing is known of it that a gate could judge.
-        admitted.unwrap_or(Err(AccessRefusal::Hidden))
+        judged.unwrap_or(Err(AccessRefusal::Hidden))
+    }
+
+    /// Adds changes of the arguments of calls, outside of those that it has.
+    pub(crate) fn edit_arguments(&mut self, edits: &Arc<ArgumentEdits>) {
+        if !edits.is_empty() {
+            self.edits.push(edits.clone());
+        }
     }
 
     /// Changes the definition, as clients see it.
     pub(crate) fn edited(mut self, edit: impl FnOnce(Definition) -> Definition) -> Self {
         if let Some(mut definition) = self.definition() {
+            self.keep_listed();
             self.prefixes.drain(..).for_each(|prefix| definition.prefix(&prefix));
             self.source = SharedDefinition::source(edit(definition));
         }
@@ -205,14 +255,7 @@ impl ProvidedEntry {
 
     /// Returns the input schema of a tool.
     pub(crate) fn input_schema(&self) -> Option<&JsonObject> {
-        match &self.source {
-            DefinitionSource::Value(shared) => match &shared.definition {
-                Definition::Tool(tool) => Some(&tool.input_schema),
-                _ => None,
-            },
-            DefinitionSource::Tool(route) => Some(&route.tool.input_schema),
-            _ => None,
-        }
+        self.source.input_schema()
     }
 
     fn definition(&self) -> Option<Definition> {
@@ -223,6 +266,31 @@ impl ProvidedEntry {
             DefinitionSource::Prompt(route) => Definition::Prompt(route.prompt.clone()),
             DefinitionSource::Resource(route) => Definition::Resource(route.resource.clone()),
             DefinitionSource::Template(route) => Definition::Template(route.resource_template.clone()),
+        })
+    }
+}
+
+impl DefinitionSource {
+    fn input_schema(&self) -> Option<&JsonObject> {
+        match self {
+            Self::Value(shared) => match &shared.definition {
+                Definition::Tool(tool) => Some(&tool.input_schema),
+                _ => None,
+            },
+            Self::Tool(route) => Some(&route.tool.input_schema),
+            _ => None,
+        }
+    }
+
+    /// Returns the name, URI or URI template.
+    fn name(&self) -> Option<&str> {
+        Some(match self {
+            Self::Unknown | Self::Hidden => return None,
+            Self::Value(shared) => shared.definition.key().1,
+            Self::Tool(route) => &route.tool.name,
+            Self::Prompt(route) => &route.prompt.name,
+            Self::Resource(route) => &route.resource.uri,
+            Self::Template(route) => &route.resource_template.uri_template,
         })
     }
 }

@@ -149,7 +149,7 @@ impl<P: Provider> ToolSearch<P> {
             Err(_) if !inner.snapshot().gates.is_empty() => return unknown(),
             Err(error) => return error.outcome(cx.method(), None),
         };
-        match entry.admit(&inner, &self.provider.name(), &target) {
+        match entry.admit(&inner, &self.provider.name(), &target).await {
             Ok(grant) => {
                 let provider = self.provider.clone();
                 grant.run(&inner, move |cx| Box::pin(async move { provider.handle(cx).await })).await

@@ -16,10 +16,16 @@ pub struct AuditRecord<'a> {
     /// The name of the backend.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backend: Option<&'a str>,
+    /// The name that the backend has for it, if it is another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub upstream: Option<&'a str>,
     /// The decision: `allow`, `confirm`, `limit`, `deny` or `hide`.
     pub decision: &'static str,
     /// The name of the rule, or its number, that decided. There is none if the default of the rules did, or if the rules allow what something
     /// else refuses: rights that the caller lacks, or another gate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
+    /// Whether the `requestState` of the call, which the backend claims, was seen before, or nobody knows. Such a call is counted again.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub repeated: bool,
 }

@@ -1,6 +1,7 @@
 //! Rules: a gate that is configured.
 
 pub(crate) mod audit;
+pub(crate) mod condition;
 pub(crate) mod memory_rates;
 pub mod rate_kit;
 pub(crate) mod rate_store;
@@ -17,7 +18,6 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use pintle_types::{JsonObject, schema::Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -29,7 +29,10 @@ use self::{
 };
 use crate::{
     Error, Result,
-    server::{Access, Decision, Gate, GateRequest, ListKind, Principal},
+    server::{
+        Access, Decision, Entry, Gate, GateRequest, ListKind, Principal,
+        gate::{arguments::JudgedArguments, seen_states::SeenStates},
+    },
 };
 
 /// The rules of a [`Rules`] gate, in their order. They are read from JSON, or from any format that serde reads.
@@ -80,6 +83,7 @@ struct RulesInner {
     audit: Option<Box<Audit>>,
     /// The store of rates that are shared.
     rates: OnceLock<Arc<dyn RateStore>>,
+    seen: Arc<SeenStates>,
 }
 
 type Audit = dyn Fn(&AuditRecord<'_>) + Send + Sync;
@@ -111,8 +115,7 @@ impl Rules {
     ///
     /// A rule is wrong; the error has its name or number.
     pub fn new(set: RuleSet) -> Result<Self> {
-        let current = RwLock::new(Arc::new(CurrentRules::new(set, None)?));
-        Ok(Self(Arc::new(RulesInner { current, audit: None, rates: OnceLock::new() })))
+        Self::with_audit(set, None)
     }
 
     /// Creates a gate that reports every decision about a completion, read, call or subscription to a function, which must not block.
@@ -121,8 +124,12 @@ impl Rules {
     ///
     /// A rule is wrong; the error has its name or number.
     pub fn audited(set: RuleSet, audit: impl Fn(&AuditRecord<'_>) + Send + Sync + 'static) -> Result<Self> {
+        Self::with_audit(set, Some(Box::new(audit)))
+    }
+
+    fn with_audit(set: RuleSet, audit: Option<Box<Audit>>) -> Result<Self> {
         let current = RwLock::new(Arc::new(CurrentRules::new(set, None)?));
-        Ok(Self(Arc::new(RulesInner { current, audit: Some(Box::new(audit)), rates: OnceLock::new() })))
+        Ok(Self(Arc::new(RulesInner { current, audit, rates: OnceLock::new(), seen: Arc::default() })))
     }
 
     /// Counts the calls of the rates together with the other processes that have the same store, such as `pintle_redis::Redis`, and the
@@ -131,6 +138,9 @@ impl Rules {
     /// Calls are taken in blocks of a sixteenth of a limit, so that most need no request to the store. A limit may be exceeded by one
     /// block of each process for a moment, which is missing afterwards. While the store cannot be reached, each process applies the whole
     /// limit by itself.
+    ///
+    /// It also keeps which states of servers behind were seen: a call with one that was is counted again, at whatever process, and so is
+    /// one while the store cannot be reached.
     ///
     /// ```
     /// use pintle::server::{MemoryRateStore, Rules};
@@ -147,6 +157,7 @@ impl Rules {
     pub fn share_rates(self, store: impl RateStore) -> Self {
         let store: Arc<dyn RateStore> = Arc::new(store);
         if self.0.rates.set(store.clone()).is_ok() {
+            self.0.seen.share(store.clone());
             let set = self.current().set.clone();
             let next = Arc::new(CurrentRules::checked(set, Some(store)));
             *self.0.current.write().unwrap_or_else(PoisonError::into_inner) = next;
@@ -170,32 +181,47 @@ impl Rules {
         Ok(())
     }
 
-    /// Returns which rule decides about a call of a tool, and why. Nothing is counted.
+    /// Returns which rule decides about a call of an entry with these arguments, a JSON object, and why. Nothing is counted. An argument
+    /// that is omitted has the default of the schema, as if it were sent.
     pub fn explain(
         &self,
         caller: Principal<'_>,
         rights: impl Fn(&str) -> bool,
         backend: Option<&str>,
-        tool: &Tool,
-        arguments: &JsonObject,
+        entry: Entry<'_>,
+        arguments: &str,
     ) -> Explanation {
-        let subject = RuleSubject {
+        let tool = match entry {
+            Entry::Tool(tool) => Some(tool),
+            _ => None,
+        };
+        let arguments = JudgedArguments::new(arguments, &[], tool.map(|tool| &*tool.input_schema));
+        self.explained(&RuleSubject {
             identity: caller,
             has: &|right| caller != Principal::Anonymous && rights(right),
             access: Access::Call,
-            list: Some(ListKind::Tools),
-            name: &tool.name,
+            list: ListKind::of_entry(entry),
+            name: entry.name(),
             backend,
-            hints: tool.annotations.as_ref(),
-            arguments: &|| Some(arguments),
-        };
+            hints: tool.and_then(|tool| tool.annotations.as_ref()),
+            upstream: None,
+            arguments: Some(&arguments),
+        })
+    }
+
+    /// Returns which rule decides about a request, and why: what [`Gate::decide`] decides. Nothing is counted, and nothing is reported.
+    pub fn explain_request(&self, request: &GateRequest<'_>) -> Explanation {
+        with_subject(request, |subject| self.explained(subject))
+    }
+
+    fn explained(&self, subject: &RuleSubject<'_>) -> Explanation {
         let current = self.current();
         let mut passed = Vec::new();
-        let decided = current.find(&subject, |number, rule, reason| {
+        let decided = current.find(subject, |number, rule, reason| {
             passed.push((label(number, rule), reason.to_owned()));
         });
-        let rule = decided.and_then(|number| current.label(number));
-        Explanation { decision: current.made(decided, &subject), rule, passed }
+        let rule = decided.rule.and_then(|number| current.label(number));
+        Explanation { decision: current.made(&decided, subject), rule, passed }
     }
 
     fn current(&self) -> Arc<CurrentRules> {
@@ -230,8 +256,10 @@ impl Rules {
             access,
             name: subject.name,
             backend: subject.backend,
+            upstream: subject.upstream,
             decision,
             rule: rule.and_then(|number| current.label(number)),
+            repeated: request.is_replayed,
         });
     }
 }
@@ -246,7 +274,8 @@ fn with_subject<T>(request: &GateRequest<'_>, run: impl FnOnce(&RuleSubject<'_>)
         name: request.name(),
         backend: request.backend,
         hints: request.hints(),
-        arguments: &|| request.arguments(),
+        upstream: request.upstream,
+        arguments: request.arguments(),
     })
 }
 
@@ -254,9 +283,9 @@ impl Gate for Rules {
     fn decide(&self, request: &GateRequest<'_>) -> Decision {
         let current = self.current();
         with_subject(request, |subject| {
-            let rule = current.find(subject, |_, _, _| {});
-            request.note_rule(current.id, rule);
-            let decision = current.decision_of(rule);
+            let decided = current.find(subject, |_, _, _| {});
+            request.note_rule(current.id, decided.rule);
+            let decision = decided.decision(&current);
             // What is allowed is reported when it is counted, once per call. What cannot be confirmed is not counted.
             let is_counted = match decision {
                 RuleDecision::Allow => true,
@@ -264,9 +293,9 @@ impl Gate for Rules {
                 _ => false,
             } && matches!(subject.access, Access::Call | Access::Read);
             if !is_counted && !request.is_repeated {
-                self.report(request, subject, decision.name(), (&current, rule));
+                self.report(request, subject, decision.name(), (&current, decided.rule));
             }
-            current.made(rule, subject)
+            current.made(&decided, subject)
         })
     }
 
@@ -274,13 +303,13 @@ impl Gate for Rules {
         let current = self.current();
         with_subject(request, |subject| {
             let noted = request.noted_rule(current.id);
-            let mut decided = noted.unwrap_or_else(|| current.find(subject, |_, _, _| {}));
+            let mut decided = noted.unwrap_or_else(|| current.find(subject, |_, _, _| {}).rule);
             let mut decision = current.decision_of(decided).name();
             let last = decided.unwrap_or(current.set.rules.len());
             let mut wait = None;
             for (number, rule) in current.set.rules.iter().enumerate().take(last.saturating_add(1)) {
                 if let Some(limit) = &rule.rate
-                    && rule.matches(subject) == Match::Yes
+                    && matches!(rule.matches(subject), Match::Yes | Match::Unjudgeable(_))
                     && let Some(longer) = current.rates.take((number, rule.name.as_deref()), limit, subject)
                 {
                     (wait, decided) = (wait.max(Some(longer)), Some(number));
@@ -298,6 +327,26 @@ impl Gate for Rules {
             self.report(request, subject, RuleDecision::Deny.name(), (&current, None));
         });
         request.is_reported()
+    }
+
+    fn seen(&self) -> Option<Arc<SeenStates>> {
+        Some(self.0.seen.clone())
+    }
+}
+
+/// The rule that decides about a request; none if the default does.
+struct DecidedRule {
+    rule: Option<usize>,
+    /// Why the arguments that it is about cannot be judged.
+    fault: Option<String>,
+}
+
+impl DecidedRule {
+    fn decision(&self, rules: &CurrentRules) -> RuleDecision {
+        match self.fault {
+            Some(_) => RuleDecision::Deny,
+            None => rules.decision_of(self.rule),
+        }
     }
 }
 
@@ -328,21 +377,22 @@ impl CurrentRules {
         rule.and_then(|rule| rule.decision).or(self.set.default).unwrap_or(RuleDecision::Hide)
     }
 
-    /// Returns the decision about a request by the rule of this number, or by the default.
-    fn made(&self, number: Option<usize>, subject: &RuleSubject<'_>) -> Decision {
-        let reason = || number.and_then(|number| self.set.rules.get(number)?.reason.clone());
-        match self.decision_of(number) {
+    /// Returns the decision about a request by a rule, or by the default.
+    fn made(&self, decided: &DecidedRule, subject: &RuleSubject<'_>) -> Decision {
+        let reason = || decided.rule.and_then(|number| self.set.rules.get(number)?.reason.clone());
+        match decided.decision(self) {
             RuleDecision::Allow => Decision::Allow,
             RuleDecision::Hide => Decision::Hide,
             RuleDecision::Deny => {
-                Decision::Deny(reason().unwrap_or_else(|| "a rule of this server forbids it".to_owned()))
+                let reason = decided.fault.clone().or_else(reason);
+                Decision::Deny(reason.unwrap_or_else(|| "a rule of this server forbids it".to_owned()))
             }
             RuleDecision::Confirm => Decision::Confirm(question(reason(), subject)),
         }
     }
 
-    /// Returns the number of the rule that decides about a request. `pass` is called for each rule before it.
-    fn find(&self, subject: &RuleSubject<'_>, mut pass: impl FnMut(usize, &Rule, &str)) -> Option<usize> {
+    /// Returns the rule that decides about a request. `pass` is called for each rule before it.
+    fn find(&self, subject: &RuleSubject<'_>, mut pass: impl FnMut(usize, &Rule, &str)) -> DecidedRule {
         for (number, rule) in self.set.rules.iter().enumerate() {
             let Some(decision) = rule.decision else {
                 pass(number, rule, "it only limits the rate");
@@ -354,10 +404,23 @@ impl CurrentRules {
                 Match::Depends if matches!(decision, RuleDecision::Deny | RuleDecision::Hide) => {
                     pass(number, rule, "`arguments`");
                 }
-                Match::Yes | Match::Depends => return Some(number),
+                Match::Yes | Match::Depends => return DecidedRule { rule: Some(number), fault: None },
+                Match::Unjudgeable(fault) => {
+                    // Nothing may be known of an entry that is in no list.
+                    let listed = self.in_list(subject);
+                    return match self.decision_of(listed) {
+                        RuleDecision::Hide => DecidedRule { rule: listed, fault: None },
+                        _ => DecidedRule { rule: Some(number), fault: Some(fault) },
+                    };
+                }
             }
         }
-        None
+        DecidedRule { rule: None, fault: None }
+    }
+
+    /// Returns the number of the rule that decides whether the entry is in lists.
+    fn in_list(&self, subject: &RuleSubject<'_>) -> Option<usize> {
+        self.find(&RuleSubject { access: Access::List, ..*subject }, |_, _, _| {}).rule
     }
 }
 
@@ -367,8 +430,9 @@ const SHOWN: usize = 2000;
 /// Returns a question with the arguments that the user confirms.
 fn question(reason: Option<String>, subject: &RuleSubject<'_>) -> String {
     let mut question = reason.unwrap_or_else(|| format!("Allow `{}`?", subject.name));
-    if let Some(arguments) = (subject.arguments)().filter(|arguments| !arguments.is_empty()) {
-        let text = serde_json::to_string(arguments).unwrap_or_default();
+    let arguments = subject.arguments.and_then(JudgedArguments::shown);
+    if let Some(arguments) = arguments.filter(|arguments| !arguments.is_empty()) {
+        let text = serde_json::to_string(&arguments).unwrap_or_default();
         let shown: String = text.chars().take(SHOWN).collect();
         let more = text.chars().count().saturating_sub(SHOWN);
         question += &format!("\n\n`{}` with {shown}", subject.name);

@@ -125,7 +125,8 @@ mod tests {
             name,
             backend: None,
             hints: None,
-            arguments: &|| None,
+            upstream: None,
+            arguments: None,
         }
     }
 

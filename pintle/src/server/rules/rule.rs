@@ -1,11 +1,16 @@
 use std::{collections::BTreeMap, time::Duration};
 
-use pintle_types::{JsonObject, schema::ToolAnnotations};
+use pintle_types::schema::ToolAnnotations;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 
-use crate::server::{Access, ListKind, Principal, provider::transform::pattern};
+use super::condition::Condition;
+use crate::server::{
+    Access, ListKind, Principal, gate::arguments::JudgedArguments, provider::transform::pattern,
+};
+
+/// The limit of the arguments that a rule is about.
+const MAX_ARGUMENTS: usize = 64;
 
 /// One rule: conditions, all of which a request has to meet, and what then happens. A condition that is left out is met.
 #[non_exhaustive]
@@ -31,9 +36,8 @@ pub struct Rule {
     pub rights: Vec<String>,
     /// Hints of the tool. What a tool does not state is as the protocol defines: not read-only, destructive, not idempotent, open.
     pub hints: HintMatch,
-    /// Arguments of a call, by name, or by a path of names with dots: a pattern for texts, or an equal value.
-    #[schemars(with = "BTreeMap<String, Value>")]
-    pub arguments: BTreeMap<String, Value>,
+    /// Arguments of a call, by name, or by a path of names with dots: a pattern for texts, an equal value, or tests.
+    pub arguments: BTreeMap<String, Condition>,
     /// The decision. A rule without one only limits the rate, and the next rules are applied too.
     pub decision: Option<RuleDecision>,
     /// The reason of a denial, or the question of a confirmation.
@@ -131,17 +135,20 @@ pub(super) struct RuleSubject<'a> {
     pub(super) name: &'a str,
     pub(super) backend: Option<&'a str>,
     pub(super) hints: Option<&'a ToolAnnotations>,
-    pub(super) arguments: &'a dyn Fn() -> Option<&'a JsonObject>,
+    pub(super) upstream: Option<&'a str>,
+    pub(super) arguments: Option<&'a JudgedArguments<'a>>,
 }
 
 /// Whether a request meets the conditions of a rule.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Match {
     Yes,
     /// The first condition that is not met.
     No(&'static str),
     /// All but those on arguments, which a list does not have.
     Depends,
+    /// Why its arguments cannot be judged. All other conditions are met.
+    Unjudgeable(String),
 }
 
 fn any_matches(patterns: &[String], name: &str) -> bool {
@@ -170,13 +177,24 @@ impl Rule {
         if self.arguments.is_empty() {
             return Match::Yes;
         }
-        match (subject.access, (subject.arguments)()) {
+        match (subject.access, subject.arguments) {
             (Access::List, _) => Match::Depends,
-            (_, Some(arguments)) if self.arguments.iter().all(|condition| is_equal(arguments, condition)) => {
-                Match::Yes
-            }
+            (_, Some(arguments)) => self.matches_arguments(arguments),
             _ => Match::No("`arguments`"),
         }
+    }
+
+    /// Whether arguments meet the conditions: all values if the rule allows, one if it does anything else.
+    fn matches_arguments(&self, arguments: &JudgedArguments<'_>) -> Match {
+        let mut found = Match::Yes;
+        for (path, condition) in &self.arguments {
+            match arguments.read(path, &condition.types()) {
+                Ok(reading) if condition.is_met(&reading, self.decision == Some(RuleDecision::Allow)) => {}
+                Ok(_) => return Match::No("`arguments`"),
+                Err(fault) => found = Match::Unjudgeable(fault),
+            }
+        }
+        found
     }
 
     fn matches_entry(&self, subject: &RuleSubject<'_>) -> bool {
@@ -216,7 +234,10 @@ impl Rule {
         if self.rate.as_ref().is_some_and(|rate| rate.calls == 0) {
             return Some("`calls` is 0: use the decision `deny` instead".to_owned());
         }
-        None
+        if self.arguments.len() > MAX_ARGUMENTS {
+            return Some(format!("it is about more than {MAX_ARGUMENTS} arguments: use several rules"));
+        }
+        self.arguments.iter().find_map(|(path, condition)| condition.fault(path))
     }
 }
 
@@ -236,26 +257,5 @@ impl HintMatch {
             && is(self.destructive, destructive)
             && is(self.idempotent, idempotent)
             && is(self.open_world, open_world)
-    }
-}
-
-/// Returns whether arguments have the value that a condition names.
-fn is_equal(arguments: &JsonObject, (path, wanted): (&String, &Value)) -> bool {
-    // A name with dots is found before a path.
-    let mut found = arguments.get(path);
-    if found.is_none() {
-        let mut names = path.split('.');
-        found = names.next().and_then(|first| arguments.get(first));
-        for name in names {
-            found = found.and_then(|value| value.get(name));
-        }
-    }
-    match (found, wanted) {
-        (Some(Value::String(found)), Value::String(pattern)) => pattern::matches(pattern, found),
-        (Some(Value::Number(found)), Value::Number(wanted)) => {
-            found == wanted || found.as_f64() == wanted.as_f64()
-        }
-        (Some(found), wanted) => found == wanted,
-        (None, _) => false,
     }
 }

@@ -11,8 +11,8 @@ use std::{
 use pintle::{
     Server,
     server::{
-        Access, Args, Arguments, Authenticated, Caller, Cx, Decision, Elicited, Gate, GateRequest, Principal,
-        ToolError, resource, tool,
+        Access, Args, ArgumentType, Arguments, Authenticated, Caller, Cx, Decision, Elicited, Gate,
+        GateRequest, Principal, ToolError, resource, tool,
     },
 };
 use serde_json::json;
@@ -84,7 +84,8 @@ fn yes() -> bool {
 }
 
 fn no_force(request: &GateRequest<'_>) -> Decision {
-    let forced = request.arguments().is_some_and(|arguments| arguments.get("force") == Some(&json!(true)));
+    let forced = request.argument("force", &[ArgumentType::Boolean]);
+    let forced = forced.is_some_and(|forced| forced.any(|value| value == Some(&json!(true))));
     if forced { Decision::Deny("do not force".to_owned()) } else { Decision::Allow }
 }
 
@@ -133,8 +134,8 @@ async fn a_default_inside_of_an_argument_is_judged_too() {
         "type": "object", "properties": {"force": {"type": "boolean", "default": true}}}}});
     let push = tool("push", |_: Arguments| async { "pushed" }).input_schema(schema);
     let server = Server::new("s", "0").tool(push).gate(|request: &GateRequest<'_>| {
-        let options = request.arguments().and_then(|arguments| arguments.get("options"));
-        let forced = options.is_some_and(|options| options["force"] == true);
+        let forced = request.argument("options.force", &[ArgumentType::Boolean]);
+        let forced = forced.is_some_and(|forced| forced.any(|value| value == Some(&json!(true))));
         if forced { Decision::Deny("do not force".to_owned()) } else { Decision::Allow }
     });
     let mut client = Client::open(&server, "2025-11-25", json!({})).await;

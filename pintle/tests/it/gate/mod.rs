@@ -1,5 +1,6 @@
 //! Gates of servers, mounts and relays.
 
+mod arguments;
 mod audit;
 mod confirm;
 mod counts;
@@ -10,5 +11,6 @@ mod leaks;
 mod methods;
 mod providers;
 mod repeated;
+mod replayed;
 mod rules;
 mod search;

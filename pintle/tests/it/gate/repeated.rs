@@ -3,7 +3,7 @@
 use pintle::{
     Server,
     relay::Relay,
-    server::{Decision, GateRequest, Prefix, ToolSearch, prompt, template, tool},
+    server::{ArgumentType, Decision, GateRequest, Prefix, ToolSearch, prompt, template, tool},
 };
 use serde_json::json;
 
@@ -23,10 +23,10 @@ fn things() -> Server {
 fn gate(request: &GateRequest<'_>) -> Decision {
     match request.name() {
         "secret" => Decision::Hide,
-        _ if request.arguments().is_some_and(|arguments| arguments.contains_key("force")) => {
-            Decision::Deny("do not force".to_owned())
-        }
-        _ => Decision::Allow,
+        _ => match request.argument("force", &[ArgumentType::Boolean]) {
+            Some(forced) if forced.any(|value| value.is_some()) => Decision::Deny("do not force".to_owned()),
+            _ => Decision::Allow,
+        },
     }
 }
 

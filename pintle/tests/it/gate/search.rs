@@ -2,7 +2,7 @@
 
 use pintle::{
     Server,
-    server::{Decision, GateRequest, Rules, ToolSearch, tool},
+    server::{ArgumentType, Decision, GateRequest, Rules, ToolSearch, tool},
 };
 use serde_json::{Value, json};
 
@@ -17,7 +17,8 @@ fn many() -> Server {
 }
 
 fn gate(request: &GateRequest<'_>) -> Decision {
-    let forced = request.arguments().is_some_and(|arguments| arguments.contains_key("force"));
+    let forced = request.argument("force", &[ArgumentType::Boolean]);
+    let forced = forced.is_some_and(|forced| forced.any(|value| value.is_some()));
     match request.name() {
         "secret_push" => Decision::Hide,
         "danger" => Decision::Confirm("Really?".to_owned()),

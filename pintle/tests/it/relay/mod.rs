@@ -21,4 +21,4 @@ mod several;
 mod stream_pauses;
 mod tasks;
 mod translated;
-mod world;
+pub(crate) mod world;

@@ -1,9 +1,9 @@
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use pintle_types::{JsonObject, RawObject, RawValue};
 use serde_json::{Value, value::to_raw_value};
 
-use crate::server::ListKind;
+use crate::server::{ListKind, gate::arguments::ArgumentEdits};
 
 /// The changes that a [`Transform`](crate::server::Transform) makes to one entry.
 ///
@@ -22,10 +22,7 @@ pub struct EntryEdit {
     title: Option<String>,
     description: Option<String>,
     pub(super) hidden: bool,
-    /// Arguments that callers cannot set.
-    pub(super) fixed: BTreeMap<String, Value>,
-    /// Values of arguments that callers omit.
-    pub(super) defaults: BTreeMap<String, Value>,
+    pub(super) arguments: Arc<ArgumentEdits>,
 }
 
 impl EntryEdit {
@@ -61,14 +58,14 @@ impl EntryEdit {
     /// Sets an argument of a tool to a value. It is not in the schema, and callers that send it are refused.
     #[must_use]
     pub fn fix(mut self, argument: impl Into<String>, value: impl Into<Value>) -> Self {
-        self.fixed.insert(argument.into(), value.into());
+        Arc::make_mut(&mut self.arguments).fixed.insert(argument.into(), value.into());
         self
     }
 
     /// Sets the value of an argument of a tool that callers omit. In the schema it is not required, and has this default.
     #[must_use]
     pub fn default_value(mut self, argument: impl Into<String>, value: impl Into<Value>) -> Self {
-        self.defaults.insert(argument.into(), value.into());
+        Arc::make_mut(&mut self.arguments).defaults.insert(argument.into(), value.into());
         self
     }
 
@@ -82,7 +79,7 @@ impl EntryEdit {
                 entry = entry.with(member, &to_raw_value(text)?);
             }
         }
-        if list == ListKind::Tools && !(self.fixed.is_empty() && self.defaults.is_empty()) {
+        if list == ListKind::Tools && !self.arguments.is_empty() {
             let schema: Option<JsonObject> = entry.decode_member("inputSchema")?;
             if let Some(mut schema) = schema {
                 self.apply_to_schema(&mut schema);
@@ -93,9 +90,10 @@ impl EntryEdit {
     }
 
     fn apply_to_schema(&self, schema: &mut JsonObject) {
+        let ArgumentEdits { fixed, defaults } = &*self.arguments;
         if let Some(Value::Object(properties)) = schema.get_mut("properties") {
-            properties.retain(|name, _| !self.fixed.contains_key(name));
-            for (name, value) in &self.defaults {
+            properties.retain(|name, _| !fixed.contains_key(name));
+            for (name, value) in defaults {
                 if let Some(Value::Object(property)) = properties.get_mut(name) {
                     property.insert("default".to_owned(), value.clone());
                 }
@@ -103,32 +101,24 @@ impl EntryEdit {
         }
         if let Some(Value::Array(required)) = schema.get_mut("required") {
             required.retain(|name| {
-                !name
-                    .as_str()
-                    .is_some_and(|name| self.fixed.contains_key(name) || self.defaults.contains_key(name))
+                !name.as_str().is_some_and(|name| fixed.contains_key(name) || defaults.contains_key(name))
             });
         }
     }
 
     /// Returns the arguments of a call as the provider gets them, or what is wrong with them.
-    pub(super) fn arguments(&self, sent: Option<&str>) -> Result<Option<Box<RawValue>>, String> {
-        if self.fixed.is_empty() && self.defaults.is_empty() {
+    pub(super) fn sent_arguments(&self, sent: Option<&str>) -> Result<Option<Box<RawValue>>, String> {
+        if self.arguments.is_empty() {
             return Ok(None);
         }
         let invalid =
             |error: serde_json::Error| format!("`arguments`: {}", pintle_types::plain_error(&error));
         let sent = sent.filter(|text| *text != "null").unwrap_or("{}");
-        let mut arguments: RawObject = serde_json::from_str(sent).map_err(invalid)?;
-        for (name, value) in &self.fixed {
-            if arguments.get(name).is_some() {
-                return Err(format!("there is no argument `{name}`: leave it out"));
-            }
+        let sent: RawObject = serde_json::from_str(sent).map_err(invalid)?;
+        self.arguments.check(sent.iter().map(|(name, _)| name))?;
+        let mut arguments = sent.clone();
+        for (name, value) in self.arguments.added(|name| sent.get(name).is_some()) {
             arguments = arguments.with(name, &to_raw_value(value).map_err(invalid)?);
-        }
-        for (name, value) in &self.defaults {
-            if arguments.get(name).is_none() {
-                arguments = arguments.with(name, &to_raw_value(value).map_err(invalid)?);
-            }
         }
         to_raw_value(&arguments).map(Some).map_err(invalid)
     }

@@ -181,7 +181,7 @@ impl<P: Provider> Transform<P> {
                 self.faults.push(format!("`{other}` and `{name}` would both be `{outer}`; rename one"));
             }
         }
-        if !edit.fixed.is_empty() && list != ListKind::Tools {
+        if !edit.arguments.fixed.is_empty() && list != ListKind::Tools {
             self.faults.push(format!("`{name}` is not a tool, so it has no arguments that can be fixed"));
         }
         if let Some((_, name)) = self.edits.insert((list, name.clone()), edit).map(|_| ((), name)) {
@@ -240,7 +240,7 @@ impl<P: Provider> Transform<P> {
             list.is_some_and(|list| self.edits.contains_key(&(list, found.name().to_owned())))
         };
         let edited = match !self.edits.is_empty() && entry.judged(is_edited) == Some(true) {
-            true => entry.edited(|definition| self.edit_definition(definition)),
+            true => self.edited(entry),
             false => entry,
         };
         // The URI of a template's resource is not its name: what is removed is the template.
@@ -259,11 +259,19 @@ impl<P: Provider> Transform<P> {
         }
     }
 
-    fn edit_definition(&self, definition: Definition) -> Definition {
-        let (list, inner) = definition.key();
-        let Some(edit) = self.edits.get(&(list, inner.to_owned())) else { return definition };
-        let edited = definition.encode().and_then(|entry| edit.apply(list, &entry));
-        edited.ok().and_then(|entry| Definition::decode(list, &entry)).unwrap_or(definition)
+    /// Returns an entry with its changes, and with those of the arguments of its calls.
+    fn edited(&self, entry: ProvidedEntry) -> ProvidedEntry {
+        let mut arguments = None;
+        let mut edited = entry.edited(|definition| {
+            let (list, inner) = definition.key();
+            let Some(edit) = self.edits.get(&(list, inner.to_owned())) else { return definition };
+            arguments = (list == ListKind::Tools).then_some(&edit.arguments);
+            edit_definition(edit, definition)
+        });
+        if let Some(arguments) = arguments {
+            edited.edit_arguments(arguments);
+        }
+        edited
     }
 
     /// Returns a call as the provider gets it.
@@ -292,7 +300,7 @@ impl<P: Provider> Transform<P> {
             changed = Some(params.with("name", &to_raw_value(inner).map_err(invalid)?));
         }
         if let Some(edit) = self.edits.get(&(list, inner.to_owned()))
-            && let Some(arguments) = edit.arguments(params.get("arguments"))?
+            && let Some(arguments) = edit.sent_arguments(params.get("arguments"))?
         {
             changed = Some(changed.as_ref().unwrap_or(params).with("arguments", &arguments));
         }
@@ -307,6 +315,12 @@ impl<P: Provider> Transform<P> {
         let reference = reference.with("name", &to_raw_value(self.inner_name(list, &name)?).ok()?);
         Some(params.with("ref", &to_raw_value(&reference).ok()?))
     }
+}
+
+fn edit_definition(edit: &EntryEdit, definition: Definition) -> Definition {
+    let (list, _) = definition.key();
+    let edited = definition.encode().and_then(|entry| edit.apply(list, &entry));
+    edited.ok().and_then(|entry| Definition::decode(list, &entry)).unwrap_or(definition)
 }
 
 /// The member of a tool that describes its structured content.

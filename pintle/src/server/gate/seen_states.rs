@@ -1,0 +1,86 @@
+use std::{
+    collections::{HashSet, VecDeque},
+    fmt::Write as _,
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+    time::Duration,
+};
+
+use crate::server::{RateRequest, RateStore};
+
+/// The SHA-256 of a `requestState`.
+pub(crate) type StateDigest = [u8; 32];
+
+/// The limit of states that are remembered. The oldest is forgotten for a new one.
+const MAX_STATES: usize = 10_000;
+
+/// The states of servers behind that clients have sent back. Those servers claim them; here a call with one that was seen before is counted
+/// again.
+#[doc(hidden)]
+#[expect(unnameable_types, reason = "gates of this crate pass them on")]
+#[derive(Debug, Default)]
+pub struct SeenStates {
+    own: Mutex<(HashSet<StateDigest>, VecDeque<StateDigest>)>,
+    /// The store in which all processes note them: a bucket of one call for each.
+    store: OnceLock<Arc<dyn RateStore>>,
+}
+
+impl SeenStates {
+    /// Shares them with other processes. The first store stays.
+    pub(crate) fn share(&self, store: Arc<dyn RateStore>) {
+        let _ = self.store.set(store);
+    }
+
+    /// Notes a state that can be used for this time. Returns whether it was seen before, or nobody knows.
+    pub(crate) async fn is_repeated(&self, state: StateDigest, lifetime: Duration) -> bool {
+        if !self.note(state) {
+            return true;
+        }
+        let Some(store) = self.store.get() else { return false };
+        let mut bucket = "seen ".to_owned();
+        for byte in state {
+            let _ = write!(bucket, "{byte:02x}");
+        }
+        match store.take(&RateRequest::new(bucket, 1, lifetime)).await {
+            Ok(lease) => lease.calls == 0,
+            Err(error) => {
+                tracing::warn!(%error, "the store of rates cannot be reached: a later round of a call is counted as a call");
+                true
+            }
+        }
+    }
+
+    /// Returns whether the state is new to this process.
+    fn note(&self, state: StateDigest) -> bool {
+        let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        let (known, order) = &mut *own;
+        if !known.insert(state) {
+            return false;
+        }
+        order.push_back(state);
+        if order.len() > MAX_STATES
+            && let Some(oldest) = order.pop_front()
+        {
+            known.remove(&oldest);
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_remembered_is_bounded() {
+        let seen = SeenStates::default();
+        let state = |number: usize| {
+            let mut state = [0; 32];
+            state[..8].copy_from_slice(&number.to_le_bytes());
+            state
+        };
+        assert!((0..=MAX_STATES).all(|number| seen.note(state(number))));
+        assert!(!seen.note(state(1)) && seen.note(state(0)), "the oldest was forgotten");
+        let own = seen.own.lock().unwrap();
+        assert_eq!((own.0.len(), own.1.len()), (MAX_STATES, MAX_STATES));
+    }
+}
