@@ -85,8 +85,9 @@ impl Gateway {
             counted.count(record.decision);
             if let Some(log) = &written {
                 let (principal, name) = (cut(record.principal), logged(record.name));
+                let upstream = record.upstream.map(logged);
                 let mut record = record.clone();
-                (record.principal, record.name) = (&principal, &name);
+                (record.principal, record.name, record.upstream) = (&principal, &name, upstream.as_deref());
                 log.write(&record);
             }
         });
