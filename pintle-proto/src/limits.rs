@@ -1,3 +1,5 @@
+use pintle_types::{RawObject, RpcError};
+
 /// Limits on the resources that a peer can make this side hold.
 ///
 /// ```
@@ -19,6 +21,14 @@ pub struct Limits {
     pub subscriptions: usize,
     /// Maximum number of resources that one subscription, or one session, can watch. 1,024 by default.
     pub watched: usize,
+    /// Maximum length of the URI of a resource that is read, in bytes. 8 KiB by default.
+    pub uri_bytes: usize,
+    /// Maximum length of the URI of a resource that is watched, in bytes. 2 KiB by default.
+    pub watched_uri_bytes: usize,
+    /// Maximum number of segments of the URI of a resource that is watched. 64 by default.
+    pub watched_uri_segments: usize,
+    /// Maximum size of the filter of a subscription, as it was sent, in bytes. 1 MiB by default.
+    pub filter_bytes: usize,
     /// Maximum memory of one session or subscription, in bytes: the client's description of itself, and the URIs it
     /// watches. 256 KiB by default.
     pub session_bytes: usize,
@@ -53,6 +63,10 @@ impl Default for Limits {
             in_flight: 16_384,
             subscriptions: 1024,
             watched: 1024,
+            uri_bytes: 8 << 10,
+            watched_uri_bytes: 2 << 10,
+            watched_uri_segments: 64,
+            filter_bytes: 1 << 20,
             session_bytes: 256 << 10,
             sessions_bytes: 64 << 20,
             held_bytes: 512 << 20,
@@ -63,6 +77,38 @@ impl Default for Limits {
             questions: 64,
             state_bytes: 256 << 10,
             state_ttl_ms: 3_600_000,
+        }
+    }
+}
+
+impl Limits {
+    /// Returns an error if the URI of a resource is too long to be watched.
+    ///
+    /// # Errors
+    ///
+    /// It has too many bytes or segments.
+    pub fn check_watched(&self, uri: &str) -> Result<(), RpcError> {
+        let (bytes, segments) = (self.watched_uri_bytes, self.watched_uri_segments);
+        if uri.len() <= bytes && uri.bytes().filter(|byte| *byte == b'/').count() <= segments {
+            return Ok(());
+        }
+        Err(RpcError::invalid_params(format!(
+            "a URI that is watched has at most {bytes} bytes and {segments} segments: watch a shorter one"
+        )))
+    }
+
+    /// Returns an error if the filter of a subscription, as it was sent, is too large to be read.
+    ///
+    /// # Errors
+    ///
+    /// It has too many bytes.
+    pub fn check_filter(&self, params: &RawObject) -> Result<(), RpcError> {
+        let bytes = self.filter_bytes;
+        match params.get("notifications").is_some_and(|filter| filter.len() > bytes) {
+            false => Ok(()),
+            true => Err(RpcError::invalid_params(format!(
+                "`notifications` has more than {bytes} bytes: open several subscriptions"
+            ))),
         }
     }
 }

@@ -6,6 +6,7 @@ use pintle_types::{
     method::{self, Target as TargetKind},
     schema::{CompleteParams, CompletionReference, SubscriptionsListenParams},
 };
+use pintle_uri::{Uri, UriLimits};
 
 /// An entry of the catalogue that a request names. It need not exist.
 #[non_exhaustive]
@@ -15,7 +16,7 @@ pub enum Target<'a> {
     Tool(Cow<'a, str>),
     /// A prompt, by its name.
     Prompt(Cow<'a, str>),
-    /// A resource, by its URI.
+    /// A resource, by its URI, with unreserved characters decoded and the scheme in lower case: see [`Uri::sent`].
     Resource(Cow<'a, str>),
     /// A resource template, or a resource, whose variables are completed, by its URI template.
     Template(Cow<'a, str>),
@@ -58,7 +59,22 @@ pub(crate) fn target<'a>(method: &str, params: &'a RawObject) -> Option<Target<'
             return if targets.len() == 1 { targets.pop() } else { None };
         }
     };
-    name_in(params, kind.member()?).map(target)
+    let name = name_in(params, kind.member()?)?;
+    Some(target(if kind == TargetKind::Resource { spelled(name) } else { name }))
+}
+
+/// Returns a URI with unreserved characters decoded and the scheme in lower case: see [`Uri::sent`]. One that is too long is refused
+/// later.
+pub(crate) fn spelled(uri: Cow<'_, str>) -> Cow<'_, str> {
+    let scheme = uri.find(':').unwrap_or(0);
+    let may_differ = uri.contains('%') || uri[..scheme].bytes().any(|byte| byte.is_ascii_uppercase());
+    if !may_differ || uri.len() > UriLimits::READ.bytes {
+        return uri;
+    }
+    match Uri::of(&uri) {
+        read if *read.sent() == *uri => uri,
+        read => read.sent().to_owned().into(),
+    }
 }
 
 /// Returns the entries that a request names. If its params cannot be read, it names none.
@@ -73,7 +89,7 @@ pub(crate) fn targets<'a>(method: &str, params: &'a RawObject) -> Vec<Target<'a>
                 return Vec::new();
             };
             let uris = wanted.notifications.resource_subscriptions.into_iter().flatten();
-            uris.map(|uri| Target::Resource(uri.into())).collect()
+            uris.map(|uri| Target::Resource(spelled(uri.into()))).collect()
         }
         Some(TargetKind::Completed) => {
             let Ok(CompleteParams { reference, .. }) = params.decode() else { return Vec::new() };

@@ -184,6 +184,7 @@ impl Listener {
         if self.watched.contains(uri) {
             return Ok(());
         }
+        service.bounds().check_watched(uri)?;
         let limit = service.bounds().watched;
         if self.watched.len() >= limit {
             let reason = format!("{limit} resources are already watched: unsubscribe from one first");

@@ -170,6 +170,7 @@ fn granted(
     given: JsonObject,
     account: Account,
 ) -> Result<(SubscriptionFilter, Charge), RpcError> {
+    service.bounds().check_filter(params)?;
     let wanted: SubscriptionsListenParams = params
         .decode()
         .map_err(|error| RpcError::invalid_params(format!("`subscriptions/listen`: {}", Plain(&error))))?;
@@ -268,6 +269,11 @@ fn grant(
             "`resourceSubscriptions` has more than {limit} entries: open several subscriptions"
         )));
     }
+    granted
+        .resource_subscriptions
+        .iter()
+        .flatten()
+        .try_for_each(|uri| service.bounds().check_watched(uri))?;
     granted.extra = service.granted(wanted.extra, peer, principal)?;
     Ok(granted)
 }

@@ -20,7 +20,7 @@ use std::{
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use pintle_types::schema::{Annotations, Resource, ResourceContents};
-use pintle_uri::{decode_bytes, encode_segment, normalise, uri_from_path};
+use pintle_uri::{Uri, UriFault, UriLimits, decode_bytes, encode_segment, uri_from_path};
 
 use entry::{Confined, DirectoryRules, FileEntry};
 pub use error::ReadError;
@@ -28,9 +28,6 @@ pub use error::ReadError;
 use portable::DirectoryPath as Root;
 #[cfg(unix)]
 use unix::DirectoryHandle as Root;
-
-/// The maximum length of a URI in bytes.
-const MAX_URI: usize = 8 * 1024;
 
 /// A directory whose files are resources.
 ///
@@ -238,20 +235,10 @@ impl Directory {
 
 /// Normalizes a URI for comparison; `None` if it is not a URI.
 fn canonical(uri: &str) -> Option<String> {
-    if uri.len() > MAX_URI {
-        return None;
-    }
-    let uri = normalise(uri)?;
-    let (scheme, rest) = uri.split_once(':')?;
-    if scheme.is_empty() || !scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
-    {
-        return None;
-    }
-    let scheme = scheme.to_ascii_lowercase();
-    Some(match rest.strip_prefix("//localhost/") {
-        Some(path) if scheme == "file" => format!("file:///{path}"),
-        _ => format!("{scheme}:{rest}"),
-    })
+    let uri = Uri::read(uri, UriLimits::READ).ok().filter(|uri| uri.fault() != Some(UriFault::Percent))?;
+    let (scheme, _) = uri.as_str().split_once(':')?;
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
+    (!scheme.is_empty() && scheme.bytes().all(fits)).then(|| uri.as_str().to_owned())
 }
 
 /// Converts a path segment to a file name; `None` if it would lead elsewhere.

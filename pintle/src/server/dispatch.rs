@@ -34,8 +34,9 @@ use crate::server::{
         registry::FoundEntry,
         subscribing::{self, AcceptedSubscription},
     },
-    subscription,
+    request_uri, subscription,
 };
+use crate::uri::Uri;
 
 /// Starts the handler of a call, inside the layers of the server.
 pub(crate) fn start(cx: &Cx) -> Start {
@@ -47,6 +48,15 @@ pub(crate) fn start(cx: &Cx) -> Start {
 
 /// Finds the route of a call and starts its handler.
 pub(crate) fn route(cx: &Cx) -> Start {
+    match request_uri::read(cx) {
+        Ok(None) => route_read(cx),
+        Ok(Some(cx)) => route_read(&cx),
+        Err(refused) => Start::Done(refused),
+    }
+}
+
+/// Finds the route of a call whose URIs are read.
+fn route_read(cx: &Cx) -> Start {
     if !cx.snapshot().providers.is_empty()
         && let Some(list) = ListKind::of_method(cx.method())
     {
@@ -123,10 +133,12 @@ async fn perform(cx: Cx) -> Outcome {
         Ok(params) => params,
         Err(refused) => return refused,
     };
-    let AcceptedSubscription { params, held } = match subscribing::prepare(&cx, permitted).await {
+    let permitted = subscription::as_listed(&cx, permitted);
+    let prepared = subscribing::prepare(&cx, permitted.clone()).await;
+    let AcceptedSubscription { params, held } = match prepared {
         Ok(accepted) => accepted,
         Err(refused) => {
-            subscribing::end(&cx).await;
+            subscribing::end(&cx, &permitted).await;
             return refused;
         }
     };
@@ -138,8 +150,8 @@ async fn perform(cx: Cx) -> Outcome {
     match cx.method() {
         // It is kept as long as the subscription is open.
         method::SUBSCRIPTIONS_LISTEN if is_done => cx.call().hold(held),
-        method::RESOURCES_SUBSCRIBE if !is_done => subscribing::end(&cx).await,
-        method::RESOURCES_UNSUBSCRIBE if is_done => subscribing::end(&cx).await,
+        method::RESOURCES_SUBSCRIBE if !is_done => subscribing::end(&cx, &permitted).await,
+        method::RESOURCES_UNSUBSCRIBE if is_done => subscribing::end(&cx, &permitted).await,
         _ => {}
     }
     outcome
@@ -359,20 +371,30 @@ fn provided(cx: &Cx) -> HandlerFuture {
                 Err(failed) if failed.is_hidden(&cx, &target) => return unprovided(&cx, &target),
                 Err(failed) => return failed.error.outcome(cx.method(), is_resource),
             };
+        // Readers may differ about this spelling: it is the listed one, or there is no such resource.
+        if snapshot.is_misspelled(&target, &entry) {
+            return unprovided(&cx, &target);
+        }
         let admission = match entry.admit(&cx, &provider.name(), &target).await {
             Ok(admission) => admission,
             Err(refused) => return refused.or_unknown(|| unprovided(&cx, &target)),
         };
-        if let Err(refused) = provided_mirrored(&cx, &entry) {
+        let listed = match &target {
+            Target::Resource(uri) => entry.listed_as(&Uri::of(uri)).filter(|listed| *listed != **uri),
+            _ => None,
+        };
+        let listed = listed.map(|uri| cx.clone().with_params(request_uri::with_uri(cx.params(), &uri)));
+        let cx = listed.as_ref().unwrap_or(&cx);
+        if let Err(refused) = provided_mirrored(cx, &entry) {
             return refused;
         }
         cx.set_provider(number);
         let used = provider.clone();
-        let handling = admission.run_here(&cx, |cx| match used.claims_state() && cx.call().returned() {
+        let handling = admission.run_here(cx, |cx| match used.claims_state() && cx.call().returned() {
             true => run_claimed(&cx, move |cx| used.handle(cx)),
             false => used.handle(cx),
         });
-        provider::tasks::readdressed(&cx, number, &provider, handling.await)
+        provider::tasks::readdressed(cx, number, &provider, handling.await)
     })
 }
 
@@ -391,9 +413,7 @@ fn provided_mirrored(cx: &Cx, entry: &ProvidedEntry) -> Result<(), Outcome> {
 fn unprovided(cx: &Cx, target: &Target<'_>) -> Outcome {
     let catalogue = &cx.snapshot().catalogue;
     match target {
-        Target::Resource(uri) if cx.method() == method::RESOURCES_READ => {
-            Outcome::NotFound { uri: uri.to_string() }
-        }
+        Target::Resource(uri) if cx.method() == method::RESOURCES_READ => cx.snapshot().unknown_resource(uri),
         Target::Tool(name) if cx.method() == method::TOOLS_CALL => {
             let provided = near_provided(cx, ListKind::Tools, name);
             unknown("tool", name, visible(cx, catalogue.tools.iter()).chain(provided.as_deref()))
@@ -447,34 +467,42 @@ fn unknown<'a>(kind: &str, name: &str, known: impl Iterator<Item = &'a str>) -> 
 
 /// Finds the resource of a URI. Only the best match counts: if the caller does not see it, no other is tried.
 fn resource(cx: &Cx) -> Result<HandlerFuture, Outcome> {
-    let uri = text(cx, "uri")?;
-    cx.set_uri(&uri);
-    let catalogue = &cx.snapshot().catalogue;
-    let unknown = || Outcome::NotFound { uri: uri.to_string() };
+    let sent = text(cx, "uri")?;
+    let (snapshot, uri) = (cx.snapshot(), Uri::of(&sent));
+    let catalogue = &snapshot.catalogue;
+    // Readers may differ about this spelling: it is the listed one, or there is no such resource.
+    let is_refused = snapshot.refuses_spelling(&uri);
+    let unknown = || snapshot.unknown_resource(&sent);
     let read = |used: Used<'_>| {
-        admit(cx, Access::Read, &used.uri(&uri)).map_err(|refused| refused.or_unknown(unknown))
+        admit(cx, Access::Read, &used.uri(&sent)).map_err(|refused| refused.or_unknown(unknown))
     };
-    if let Some(route) = catalogue.resources.get(&uri) {
+    let listed = if is_refused { catalogue.resources.get(&sent) } else { catalogue.resource(&uri) };
+    if let Some(route) = listed {
         let admission = read(Used::own(&route.options.required, route.entry()))?;
-        let (route, uri) = (route.clone(), uri.to_string());
-        return Ok(admission.run(cx, move |cx| {
-            cx.set_uri(&uri);
+        let (route, listed) = (route.clone(), &route.resource.uri);
+        let cx = match *listed == *sent {
+            true => cx.clone(),
+            false => cx.clone().with_params(request_uri::with_uri(cx.params(), listed)),
+        };
+        return Ok(admission.run(&cx, move |cx| {
+            cx.set_uri(&route.resource.uri);
             go(&cx, &route.options)
         }));
     }
-    if let Some((source, _)) = catalogue.sources.describe(&uri) {
+    if !is_refused && let Some((source, _)) = catalogue.sources.describe(&sent) {
+        cx.set_uri(&sent);
         return Ok(source::read(cx.clone(), source.clone()));
     }
-    if let Some((route, vars)) = catalogue.template(&uri) {
+    if !is_refused && let Some((route, vars)) = catalogue.template(&uri) {
         let admission = read(Used::own(&route.options.required, route.entry()))?;
-        let (route, uri) = (route.clone(), uri.to_string());
+        let (route, uri) = (route.clone(), sent.to_string());
         return Ok(admission.run(cx, move |cx| {
             cx.set_uri(&uri);
             cx.set_texts(TextArguments::of_template(route.clone(), vars, uri));
             go(&cx, &route.options)
         }));
     }
-    if !cx.snapshot().providers.is_empty() {
+    if !snapshot.providers.is_empty() {
         return Ok(provided(cx));
     }
     Err(unknown())

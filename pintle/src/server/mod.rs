@@ -32,6 +32,7 @@ mod nonces;
 mod ordered_map;
 mod printed_list;
 mod provider;
+mod request_uri;
 mod rerun;
 mod rules;
 mod serving;

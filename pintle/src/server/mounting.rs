@@ -18,10 +18,9 @@ use pintle_types::{
 use crate::{
     Error, Result,
     server::{
-        ConnectionEvent, Cx, Decision, Entry, ListKind, Mount, Notice, Opened, PageRequest, Prefix,
-        ProvidedEntry, Provider, ProviderChanges, ProviderPage, ProviderSubscription, RequestError, Scope,
-        Server, ServerInner, SessionHandle, Target,
-        access::required::Required,
+        ConnectionEvent, Cx, ListKind, Mount, Notice, Opened, PageRequest, Prefix, ProvidedEntry, Provider,
+        ProviderChanges, ProviderPage, ProviderSubscription, RequestError, Scope, Server, ServerInner,
+        SessionHandle, Target,
         call::{cx::Mounted, run::Start},
         catalogue::{custom::OnNotification, lint},
         changes::{Audience, ChangeLink},
@@ -37,6 +36,7 @@ use crate::{
         snapshot::Snapshot,
         subscription,
     },
+    uri::Uri,
 };
 
 /// Held while a provider is added, so that no two servers are mounted in each other at the same time.
@@ -459,6 +459,10 @@ impl Provider for Server {
         self.snapshot().is_gated()
     }
 
+    fn judges_uris(&self) -> bool {
+        self.snapshot().judges_uris()
+    }
+
     fn known_tools(&self) -> Vec<Tool> {
         self.tools_where(|_: &Tool| true)
     }
@@ -488,7 +492,7 @@ impl Snapshot {
     }
 
     /// Returns the route of an entry, if the server itself has it.
-    fn describe_own(&self, scope: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
+    pub(super) fn describe_own(&self, scope: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
         let catalogue = &self.catalogue;
         match target {
             Target::Tool(name) => {
@@ -501,17 +505,27 @@ impl Snapshot {
                 catalogue.prompts.get(name).map(|route| self.provided(scope, route, target))
             }
             Target::Resource(uri) => {
-                if let Some(route) = catalogue.resources.get(uri) {
+                let read = Uri::of(uri);
+                let listed = match self.refuses_spelling(&read) {
+                    true => {
+                        return catalogue.resources.get(uri).map(|route| self.provided(scope, route, target));
+                    }
+                    false => catalogue.resource(&read),
+                };
+                if let Some(route) = listed {
                     return Some(self.provided(scope, route, target));
                 }
                 if let Some((_, resource)) = catalogue.sources.describe(uri) {
                     return Some(self.restrict(scope, resource.into(), target, None));
                 }
-                catalogue.template(uri).map(|(route, _)| self.provided(scope, route, target))
+                catalogue.template(&read).map(|(route, _)| self.provided(scope, route, target))
             }
             Target::Template(uri) => {
                 let named = catalogue.templates.get(uri);
-                let route = named.or_else(|| Some(catalogue.template(uri)?.0))?;
+                let read = Uri::of(uri);
+                let is_refused = self.refuses_spelling(&read);
+                let matching = || catalogue.template(&read).filter(|_| !is_refused);
+                let route = named.or_else(|| Some(matching()?.0))?;
                 Some(self.provided(scope, route, target))
             }
             Target::Task(_) => None,
@@ -547,7 +561,7 @@ impl Snapshot {
             return entry;
         }
         let judged = entry.judged(|found| {
-            let uri = matches!(target, Target::Resource(_)).then(|| target.name());
+            let uri = target.judged_uri(found);
             let refused = uri.and_then(|uri| refusal(uri, self.gates.watching(scope, found, backend, uri)));
             (self.gates.shows_uri(scope, found, backend, uri), refused)
         });
@@ -565,36 +579,8 @@ impl Snapshot {
         Some(self.restrict(scope, entry, target, Some(&backend)))
     }
 
-    /// Returns whether a resource is hidden from the caller, as far as it is known without I/O.
-    pub(crate) fn hides_resource(&self, scope: &Scope<'_>, uri: &str) -> bool {
-        let target = Target::Resource(uri.into());
-        let own = self.describe_own(scope, &target);
-        own.or_else(|| self.describe_provided(scope, &target)).is_some_and(|entry| entry.is_hidden())
-    }
-
     /// Returns whether an entry may require rights.
     pub(crate) fn may_require(&self) -> bool {
         self.catalogue.requires.any || self.providers.may_require()
-    }
-
-    /// Returns whether a caller may be notified of a change of this resource: whether it sees the entry that the URI leads to. A URI
-    /// without an entry is a part of the nearest one around it that has one; if there is none either, it is `true`.
-    pub(crate) fn shows_resource(&self, scope: &Scope<'_>, uri: &str) -> bool {
-        let around = uri.rmatch_indices('/').flat_map(|(at, _)| [&uri[..=at], &uri[..at]]);
-        let mut entries = std::iter::once(uri).chain(around).filter_map(|uri| self.sees_resource(scope, uri));
-        entries.next().unwrap_or(true)
-    }
-
-    fn sees_resource(&self, scope: &Scope<'_>, uri: &str) -> Option<bool> {
-        let sees = |required: &Required, entry: Entry<'_>| {
-            required.is_met(scope.extensions)
-                && self.gates.watching(scope, entry, None, uri) == Decision::Allow
-        };
-        let own = self.catalogue.judged(uri, &sees);
-        if own.is_some() || self.providers.is_empty() {
-            return own;
-        }
-        let entry = self.describe_provided(scope, &Target::Resource(uri.into()))?;
-        Some(!entry.is_hidden() && entry.unwatched.is_none() && entry.required.is_met(scope.extensions))
     }
 }

@@ -1,16 +1,21 @@
 //! Subscriptions to resources, as gates and required rights decide about them.
 
 use pintle_proto::server::Outcome;
-use pintle_types::{RawObject, RpcError, method};
+use pintle_types::{RawObject, method};
+use serde::Serialize;
 use serde_json::value::to_raw_value;
 
-use crate::server::{
-    Access, Cx, Entry, Scope, Target,
-    access::required::Required,
-    catalogue::options::CatalogueRoute as _,
-    gate::admission::{AccessGrant, AccessRefusal, Used, admit, permit as permit_rights},
-    provider::entry::ProvidedEntry,
-    snapshot::Snapshot,
+use crate::{
+    server::{
+        Access, Cx, Decision, Entry, Scope, Target,
+        access::required::Required,
+        catalogue::options::CatalogueRoute as _,
+        gate::admission::{AccessGrant, AccessRefusal, Used, admit, permit as permit_rights},
+        provider::entry::ProvidedEntry,
+        request_uri::with_uri,
+        snapshot::Snapshot,
+    },
+    uri::Uri,
 };
 
 /// The decision about a resource that a caller wants to watch.
@@ -42,45 +47,71 @@ pub(super) async fn permit(cx: &Cx) -> Result<RawObject, Outcome> {
     if !subscribes(cx) || !(cx.has_edited_params() && snapshot.may_require() || is_gated) {
         return Ok(cx.params().clone());
     }
-    let mut unknown = Vec::new();
+    let mut known = Vec::new();
+    let targets = cx.targets();
     // A subscription to more is refused when it is carried out.
-    for target in cx.targets().iter().take(snapshot.service.bounds().watched) {
+    let limit = snapshot.service.bounds().watched;
+    for target in targets.iter().take(limit) {
         match watching(cx, target).await {
-            Watching::Granted => {}
+            Watching::Granted => known.push(target.name()),
             Watching::Refused(outcome) => return Err(outcome),
-            Watching::Unknown if !is_gated => {}
+            Watching::Unknown if !is_gated => known.push(target.name()),
             Watching::Unknown if cx.method() == method::RESOURCES_SUBSCRIBE => {
-                return Err(Outcome::NotFound { uri: target.name().to_owned() });
+                return Err(snapshot.unknown_resource(target.name()));
             }
-            Watching::Unknown => unknown.push(target.name().to_owned()),
+            Watching::Unknown => {}
         }
     }
-    if unknown.is_empty() {
-        return Ok(cx.params().clone());
-    }
-    without(cx.params(), &unknown).map_err(|error| {
-        Outcome::Failed(RpcError::invalid_params(pintle_types::plain_error(&error).to_string()))
-    })
+    let is_unchanged = known.len() == targets.len() || targets.len() > limit;
+    Ok(if is_unchanged { cx.params().clone() } else { watching_only(cx.params(), &known) })
 }
 
-/// Removes resources from the filter of a subscription.
-fn without(params: &RawObject, unknown: &[String]) -> Result<RawObject, serde_json::Error> {
+/// Returns the params of a subscription with these resources in place of its own.
+fn watching_only<T: Serialize>(params: &RawObject, uris: &[T]) -> RawObject {
     const MEMBER: &str = "resourceSubscriptions";
-    let filter: RawObject = params.decode_member("notifications")?.unwrap_or_default();
-    let mut uris: Vec<String> = filter.decode_member(MEMBER)?.unwrap_or_default();
-    uris.retain(|uri| !unknown.contains(uri));
-    let filter = filter.with(MEMBER, &to_raw_value(&uris)?);
-    Ok(params.with("notifications", &to_raw_value(&filter)?))
+    let replaced = || {
+        let filter: RawObject = params.decode_member("notifications").ok()??;
+        let filter = filter.with(MEMBER, &to_raw_value(uris).ok()?);
+        Some(params.with("notifications", &to_raw_value(&filter).ok()?))
+    };
+    // Params that cannot be read name no resources.
+    replaced().unwrap_or_else(|| params.clone())
+}
+
+/// Returns the params of a subscription with each URI as it was listed: that is what is watched, and what changes of it are told as.
+pub(super) fn as_listed(cx: &Cx, params: RawObject) -> RawObject {
+    let targets = crate::target::targets(cx.method(), &params);
+    if targets.is_empty() || targets.len() > cx.snapshot().service.bounds().watched {
+        return params;
+    }
+    let listed = targets.iter().map(|target| cx.snapshot().listed_spelling(cx, target.name()));
+    let listed: Vec<String> = listed.collect();
+    match cx.method() {
+        method::SUBSCRIPTIONS_LISTEN => watching_only(&params, &listed),
+        _ => with_uri(&params, &listed[0]),
+    }
+}
+
+/// Returns the URIs around one, the nearest first: each is looked up, so there is a limit.
+pub(super) fn around(uri: &str) -> impl Iterator<Item = &str> {
+    const MAX_PARENTS: usize = 64;
+    let parents = uri.rmatch_indices('/').take(MAX_PARENTS);
+    parents.flat_map(|(at, _)| [&uri[..=at], &uri[..at]]).filter(move |around| *around != uri)
 }
 
 /// Decides about a resource. A URI without an entry is a part of the nearest one around it that has one.
 async fn watching(cx: &Cx, target: &Target<'_>) -> Watching {
     let (snapshot, uri) = (cx.snapshot(), target.name());
-    if let Some(own) = watching_own(cx, uri) {
+    // Readers may differ about this spelling: it is the listed one, or there is no such resource.
+    let is_refused = snapshot.refuses_spelling(&Uri::of(uri));
+    if (!is_refused || snapshot.catalogue.resources.get(uri).is_some())
+        && let Some(own) = watching_own(cx, uri)
+    {
         return own;
     }
     if !snapshot.providers.is_empty() {
         match snapshot.providers.find(cx, target, usize::MAX).await {
+            Ok(Some(found)) if snapshot.is_misspelled(target, &found.entry) => return Watching::Unknown,
             Ok(Some(found)) => return watching_provided(cx, &found.provider.name(), &found.entry, uri),
             Ok(None) => {}
             Err(failed) if failed.is_hidden(cx, target) => return Watching::Unknown,
@@ -89,8 +120,10 @@ async fn watching(cx: &Cx, target: &Target<'_>) -> Watching {
             Err(failed) => return Watching::Refused(failed.error.outcome(cx.method(), Some(uri))),
         }
     }
-    let around = uri.rmatch_indices('/').flat_map(|(at, _)| [&uri[..=at], &uri[..at]]);
-    let mut found = around.filter(|around| *around != uri).filter_map(|around| {
+    if is_refused {
+        return Watching::Unknown;
+    }
+    let mut found = around(uri).filter_map(|around| {
         watching_own(cx, around).or_else(|| {
             let target = Target::Resource(around.into());
             let (backend, entry) = snapshot.providers.describe(&cx.scope(), &target)?;
@@ -102,13 +135,13 @@ async fn watching(cx: &Cx, target: &Target<'_>) -> Watching {
 
 /// Decides about a resource of the server itself.
 fn watching_own(cx: &Cx, uri: &str) -> Option<Watching> {
-    let catalogue = &cx.snapshot().catalogue;
+    let (catalogue, read) = (&cx.snapshot().catalogue, Uri::of(uri));
     let used = |used: Used<'_>| Some(admit(cx, Access::Subscribe, &used.uri(uri)).into());
-    if let Some(route) = catalogue.resources.get(uri) {
+    if let Some(route) = catalogue.resource(&read) {
         used(Used::own(&route.options.required, route.entry()))
     } else if let Some((_, resource)) = catalogue.sources.describe(uri) {
         used(Used::own(&Required::NOTHING, Entry::Resource(&resource)))
-    } else if let Some((route, _)) = catalogue.template(uri) {
+    } else if let Some((route, _)) = catalogue.template(&read) {
         used(Used::own(&route.options.required, route.entry()))
     } else {
         None
@@ -171,5 +204,32 @@ impl Snapshot {
         if !entry.is_hidden() && !entry.owned {
             entry.judged(|found| self.gates.subscribing(scope, found, Some(backend), uri));
         }
+    }
+
+    /// Returns whether a caller may be notified of a change of this resource: whether it sees the entry that the URI leads to. A URI
+    /// without an entry is a part of the nearest one around it that has one; if there is none either, it is `true`.
+    pub(crate) fn shows_resource(&self, scope: &Scope<'_>, uri: &str) -> bool {
+        if !self.is_gated() && !self.may_require() {
+            return true;
+        }
+        // What is too long to be watched is too long to be judged for each change.
+        if self.service.bounds().check_watched(uri).is_err() {
+            return false;
+        }
+        let uris = std::iter::once(uri).chain(around(uri));
+        uris.filter_map(|uri| self.sees_resource(scope, uri)).next().unwrap_or(true)
+    }
+
+    fn sees_resource(&self, scope: &Scope<'_>, uri: &str) -> Option<bool> {
+        let sees = |required: &Required, entry: Entry<'_>| {
+            required.is_met(scope.extensions)
+                && self.gates.watching(scope, entry, None, uri) == Decision::Allow
+        };
+        let own = self.catalogue.judged(uri, &sees);
+        if own.is_some() || self.providers.is_empty() {
+            return own;
+        }
+        let entry = self.describe_provided(scope, &Target::Resource(uri.into()))?;
+        Some(!entry.is_hidden() && entry.unwatched.is_none() && entry.required.is_met(scope.extensions))
     }
 }

@@ -360,6 +360,10 @@ impl<P: Provider> Provider for HostNames<P> {
         self.provider.is_gated()
     }
 
+    fn judges_uris(&self) -> bool {
+        self.provider.judges_uris()
+    }
+
     fn may_require(&self) -> bool {
         self.provider.may_require()
     }
@@ -508,6 +512,7 @@ mod tests {
             "finds_by_target",
             "has_unlisted",
             "is_gated",
+            "judges_uris",
             "known_tools",
             "lint",
         ];

@@ -278,6 +278,10 @@ impl Provider for VirtualServer {
         self.current().provider.is_gated()
     }
 
+    fn judges_uris(&self) -> bool {
+        self.current().provider.judges_uris()
+    }
+
     fn may_require(&self) -> bool {
         self.current().provider.may_require()
     }

@@ -8,7 +8,7 @@ use pintle_types::{
     RawObject,
     schema::{TaskSupport, Tool},
 };
-use pintle_uri::Template;
+use pintle_uri::{Template, TemplateIndex, Uri};
 use tokio::time::Instant;
 
 use crate::{
@@ -19,6 +19,9 @@ use crate::{
 /// The time for which a list is not read again: to look for an entry that it does not have, or because nobody would have heard of a
 /// change.
 const MIN_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The limit of the templates of one server that URIs are matched with.
+const MAX_TEMPLATES: usize = 1000;
 
 /// The lists of the server behind, as one connection has seen them last.
 #[derive(Debug, Default)]
@@ -90,20 +93,43 @@ pub(in crate::relay) struct KnownList {
     pub(in crate::relay) kind: ListKind,
     pub(in crate::relay) entries: Vec<RawObject>,
     by_key: HashMap<Box<str>, usize>,
+    /// The resources whose canonical URI is not the one that they are listed by.
+    by_uri: HashMap<Box<str>, usize>,
+    /// The templates, compiled.
+    templates: TemplateIndex<usize>,
     /// The entries that were looked up, decoded.
     decoded: Box<[OnceLock<Option<Box<ProvidedEntry>>>]>,
 }
 
 impl KnownList {
     fn new(kind: ListKind, entries: Vec<RawObject>) -> Self {
-        let mut by_key = HashMap::with_capacity(entries.len());
+        let (mut by_key, mut by_uri) = (HashMap::with_capacity(entries.len()), HashMap::new());
+        let mut templates = Vec::new();
         for (at, entry) in entries.iter().enumerate() {
             if let Ok(Some(key)) = entry.decode_member::<Box<str>>(kind.key()) {
+                match kind {
+                    ListKind::Resources => {
+                        let uri = Uri::of(&key);
+                        if uri.as_str() != &*key {
+                            by_uri.entry(uri.as_str().into()).or_insert(at);
+                        }
+                    }
+                    ListKind::Templates if templates.len() < MAX_TEMPLATES => {
+                        templates.extend(Template::parse(&key).ok().map(|template| (template, at)));
+                    }
+                    _ => {}
+                }
                 by_key.entry(key).or_insert(at);
             }
         }
+        if templates.len() == MAX_TEMPLATES && entries.len() > MAX_TEMPLATES {
+            tracing::warn!(
+                "a server has {} resource templates; the first {MAX_TEMPLATES} are used",
+                entries.len()
+            );
+        }
         let decoded = entries.iter().map(|_| OnceLock::new()).collect();
-        Self { kind, entries, by_key, decoded }
+        Self { kind, entries, by_key, by_uri, templates: TemplateIndex::new(templates), decoded }
     }
 
     /// Returns a list with these entries: one of those that are known, if it is the same. Each session of a client has read it, and
@@ -129,11 +155,15 @@ impl KnownList {
         decoded.as_deref().cloned()
     }
 
-    /// Returns the template that a URI matches.
-    fn matching(&self, uri: &str) -> Option<ProvidedEntry> {
-        let matches = |template: &str| Template::parse(template).is_ok_and(|it| it.matches(uri).is_some());
-        let (_, at) = self.by_key.iter().find(|(template, _)| matches(template))?;
-        self.decoded(*at)
+    /// Returns the resource of a URI, whatever spelling it is listed in; one that was listed byte for byte like this first.
+    fn resource(&self, uri: &Uri) -> Option<ProvidedEntry> {
+        let (sent, canonical) = (self.by_key.get(uri.sent()), || self.by_key.get(uri.as_str()));
+        self.decoded(*sent.or_else(canonical).or_else(|| self.by_uri.get(uri.as_str()))?)
+    }
+
+    /// Returns the template that a URI matches best.
+    fn matching(&self, uri: &Uri) -> Option<ProvidedEntry> {
+        self.decoded(*self.templates.get(uri)?.value)
     }
 
     pub(in crate::relay) fn keys(&self) -> Vec<String> {
@@ -231,17 +261,20 @@ impl LinkCatalogue {
 
     /// Returns what is known of an entry.
     pub(in crate::relay) fn describe(&self, target: &Target<'_>) -> Option<ProvidedEntry> {
-        let lists = self.lock();
-        let list = |kind: ListKind| lists.get(kind).known.as_ref();
+        // No lock is held while a list is searched.
+        let list = |kind: ListKind| self.last(kind);
         match target {
             Target::Tool(name) => list(ListKind::Tools)?.get(name),
             Target::Prompt(name) => list(ListKind::Prompts)?.get(name),
-            Target::Resource(uri) => list(ListKind::Resources)
-                .and_then(|list| list.get(uri))
-                .or_else(|| list(ListKind::Templates)?.matching(uri)),
-            Target::Template(template) => list(ListKind::Templates)
-                .and_then(|list| list.get(template))
-                .or_else(|| list(ListKind::Resources)?.get(template)),
+            Target::Resource(uri) => {
+                let uri = Uri::of(uri);
+                let listed = list(ListKind::Resources).and_then(|list| list.resource(&uri));
+                listed.or_else(|| list(ListKind::Templates)?.matching(&uri))
+            }
+            Target::Template(template) => {
+                let named = list(ListKind::Templates).and_then(|list| list.get(template));
+                named.or_else(|| list(ListKind::Resources)?.get(template))
+            }
             Target::Task(_) => None,
         }
     }
@@ -295,6 +328,16 @@ mod tests {
         assert!(Arc::ptr_eq(&again, &first));
         let prompts = KnownList::shared(ListKind::Prompts, &tools(&["add", "roll"]), [Some(first), None]);
         assert_eq!(prompts.kind, ListKind::Prompts);
+    }
+
+    #[test]
+    fn only_so_many_templates_are_matched() {
+        let entry = |n: usize| format!(r#"{{"uriTemplate":"note://{n}/{{title}}","name":"n"}}"#);
+        let entries: Vec<RawObject> = (0..1500).map(|n| serde_json::from_str(&entry(n)).unwrap()).collect();
+        let list = KnownList::shared(ListKind::Templates, &entries, [None, None]);
+        assert_eq!((list.entries.len(), list.templates.len()), (1500, MAX_TEMPLATES));
+        assert!(list.matching(&Uri::of("NOTE://999/milk")).is_some());
+        assert!(list.matching(&Uri::of("note://1000/milk")).is_none());
     }
 
     #[tokio::test(start_paused = true)]

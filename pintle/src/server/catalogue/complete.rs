@@ -19,6 +19,7 @@ use crate::{
         gate::admission::{AccessRefusal, Used, admit},
     },
     suggestion::MAX_VALUES,
+    uri::Uri,
 };
 
 /// Answers `completion/complete`.
@@ -74,7 +75,7 @@ pub(crate) fn is_provided(cx: &Cx) -> bool {
         && match cx.target() {
             Some(Target::Prompt(name)) => catalogue.prompts.get(&name).is_none(),
             Some(Target::Template(uri)) => {
-                catalogue.templates.get(&uri).is_none() && catalogue.template(&uri).is_none()
+                catalogue.templates.get(&uri).is_none() && catalogue.template(&Uri::of(&uri)).is_none()
             }
             Some(Target::Tool(name)) => {
                 let own = Overlay::of(cx).and_then(|overlay| overlay.tool(&name));
@@ -93,7 +94,8 @@ fn panic_message(panic: &(dyn Any + Send)) -> String {
 /// The route whose argument is completed.
 enum CompletionTarget {
     Prompt(Arc<PromptRoute>),
-    Template(Arc<TemplateRoute>),
+    /// A template, and the URI that it was named by, if it was not by its text.
+    Template(Arc<TemplateRoute>, Option<String>),
     Tool(Arc<ToolRoute>),
 }
 
@@ -105,9 +107,14 @@ impl CompletionTarget {
                 catalogue.prompts.get(&prompt.name).map(|route| Self::Prompt(route.clone()))
             }
             CompletionReference::Resource(resource) => {
-                let named = catalogue.templates.get(&resource.uri);
-                let route = named.or_else(|| Some(catalogue.template(&resource.uri)?.0))?;
-                Some(Self::Template(route.clone()))
+                let (named, uri) = (catalogue.templates.get(&resource.uri), Uri::of(&resource.uri));
+                if let Some(route) = named {
+                    return Some(Self::Template(route.clone(), None));
+                }
+                // Readers may differ about this spelling.
+                let is_clear = !cx.snapshot().refuses_spelling(&uri);
+                let (route, _) = catalogue.template(&uri).filter(|_| is_clear)?;
+                Some(Self::Template(route.clone(), Some(resource.uri.clone())))
             }
             CompletionReference::Unknown(other) if cx.snapshot().settings.tool_completion => {
                 let named = |key: &str| other.get(key).and_then(Value::as_str);
@@ -124,7 +131,9 @@ impl CompletionTarget {
     fn admit(&self, cx: &Cx) -> Result<(), AccessRefusal> {
         let used = match self {
             Self::Prompt(route) => Used::own(&route.options.required, route.entry()),
-            Self::Template(route) => Used::own(&route.options.required, route.entry()),
+            Self::Template(route, uri) => {
+                Used { uri: uri.as_deref(), ..Used::own(&route.options.required, route.entry()) }
+            }
             Self::Tool(route) => Used::own(&route.options.required, route.entry()),
         };
         admit(cx, Access::Complete, &used).map(drop)
@@ -144,7 +153,7 @@ impl CompletionTarget {
                 }
                 None => Err(unknown("prompt", &route.prompt.name)),
             },
-            Self::Template(route) => match route.completers.get(argument) {
+            Self::Template(route, _) => match route.completers.get(argument) {
                 Some(completer) => Ok(Some(completer)),
                 None if route
                     .template

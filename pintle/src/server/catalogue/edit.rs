@@ -240,7 +240,7 @@ impl Server {
         self.change_catalogue(|catalogue| {
             change(R::routes(catalogue))?;
             catalogue.requires.join(requires);
-            catalogue.printed = Default::default();
+            (catalogue.printed, catalogue.uris) = Default::default();
             Ok(())
         })?;
         self.changes().publish(&R::CHANGE);

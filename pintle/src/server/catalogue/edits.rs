@@ -124,7 +124,7 @@ impl CatalogueEdits {
                 Edit::RemoveTemplate(uri) => remove::<TemplateRoute>(&mut edited, &uri, &mut changed),
             }
         }
-        edited.printed = Default::default();
+        (edited.printed, edited.uris) = Default::default();
         *catalogue = edited;
         Ok(changed)
     }

@@ -18,7 +18,11 @@ pub(crate) mod template;
 pub(crate) mod texts;
 pub(crate) mod tool;
 
-use std::{fmt, sync::Arc};
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, OnceLock},
+};
 
 use pintle_types::schema::Resource;
 
@@ -34,7 +38,7 @@ use crate::{
         ordered_map::OrderedMap,
         printed_list::PrintedLists,
     },
-    uri::Vars,
+    uri::{TemplateIndex, Uri, Vars},
 };
 
 /// The tools, prompts, resources and templates of a server.
@@ -50,6 +54,18 @@ pub(crate) struct Catalogue {
     pub(crate) requires: RequirementSummary,
     /// The lists as they are serialized for callers who see everything, on one page.
     pub(crate) printed: PrintedLists,
+    pub(crate) uris: UriIndex,
+}
+
+/// The resources and templates of a catalogue by their canonical URIs, made when it is first needed. A changed catalogue has none.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct UriIndex(OnceLock<Arc<CanonicalUris>>);
+
+#[derive(Debug)]
+struct CanonicalUris {
+    /// The listed spellings of resources whose canonical one is another.
+    resources: HashMap<Box<str>, Box<str>>,
+    templates: TemplateIndex<Arc<TemplateRoute>>,
 }
 
 /// The sources of resources.
@@ -90,24 +106,48 @@ impl Catalogue {
 
     /// Returns what `sees` returns for the entry that a URI leads to; `None` if there is none.
     pub(crate) fn judged(&self, uri: &str, sees: &impl Fn(&Required, Entry<'_>) -> bool) -> Option<bool> {
-        Some(if let Some(route) = self.resources.get(uri) {
+        let read = Uri::of(uri);
+        Some(if let Some(route) = self.resource(&read) {
             sees(&route.options.required, route.entry())
         } else if let Some((_, resource)) = self.sources.describe(uri) {
             sees(&Required::NOTHING, Entry::Resource(&resource))
-        } else if let Some((route, _)) = self.template(uri) {
+        } else if let Some((route, _)) = self.template(&read) {
             sees(&route.options.required, route.entry())
         } else {
             return None;
         })
     }
 
+    fn canonical_uris(&self) -> &CanonicalUris {
+        self.uris.0.get_or_init(|| {
+            let mut resources = HashMap::new();
+            for listed in self.resources.iter().map(|route| &*route.resource.uri) {
+                let uri = Uri::of(listed);
+                if uri.as_str() != listed {
+                    resources.entry(uri.as_str().into()).or_insert_with(|| listed.into());
+                }
+            }
+            let templates =
+                self.templates.iter().filter_map(|route| Some((route.template.clone()?, route.clone())));
+            Arc::new(CanonicalUris { resources, templates: TemplateIndex::new(templates) })
+        })
+    }
+
+    /// Returns the resource of a URI, whatever spelling it is listed in; one that was listed byte for byte like this first.
+    pub(crate) fn resource(&self, uri: &Uri) -> Option<&Arc<ResourceRoute>> {
+        if let Some(route) = self.resources.get(uri.sent()).or_else(|| self.resources.get(uri.as_str())) {
+            return Some(route);
+        }
+        let listed = &self.canonical_uris().resources;
+        listed.get(uri.as_str()).and_then(|listed| self.resources.get(listed))
+    }
+
     /// Returns the template that matches this URI best, and the values of its variables.
-    pub(crate) fn template(&self, uri: &str) -> Option<(&Arc<TemplateRoute>, Vars)> {
-        let fitting = self.templates.iter().filter_map(|route| {
-            let template = route.template.as_ref()?;
-            template.matches(uri).map(|vars| (template.rank(), route, vars))
-        });
-        fitting.min_by_key(|(rank, ..)| *rank).map(|(_, route, vars)| (route, vars))
+    pub(crate) fn template(&self, uri: &Uri) -> Option<(&Arc<TemplateRoute>, Vars)> {
+        if self.templates.is_empty() {
+            return None;
+        }
+        self.canonical_uris().templates.get(uri).map(|found| (found.value, found.vars))
     }
 
     /// Returns an error for each state that a handler takes and the server does not have.

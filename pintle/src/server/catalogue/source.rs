@@ -140,7 +140,7 @@ pub(crate) trait AnySource: Send + Sync {
     fn list(&self, cx: Cx, page: PageRequest) -> SourceFuture<'_, ResourcePage>;
     fn describe(&self, uri: &str) -> Option<Resource>;
     fn find<'a>(&'a self, cx: &'a Cx) -> SourceFuture<'a, Option<Resource>>;
-    fn read(self: Arc<Self>, cx: Cx) -> HandlerFuture;
+    fn read(self: Arc<Self>, cx: Cx, uri: String) -> HandlerFuture;
 }
 
 type SourceFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, RequestError>> + Send + 'a>>;
@@ -158,9 +158,9 @@ impl<S: ResourceSource> AnySource for S {
         Box::pin(ResourceSource::find(self, cx.clone(), cx.uri()))
     }
 
-    fn read(self: Arc<Self>, cx: Cx) -> HandlerFuture {
+    fn read(self: Arc<Self>, cx: Cx, uri: String) -> HandlerFuture {
         Box::pin(async move {
-            let read = ResourceSource::read(&*self, cx.clone(), cx.uri().to_owned()).await;
+            let read = ResourceSource::read(&*self, cx.clone(), uri).await;
             resource::finish(&cx, read)
         })
     }
@@ -173,20 +173,21 @@ pub(crate) fn read(cx: Cx, source: Arc<dyn AnySource>) -> HandlerFuture {
         let admitted = match source.find(&cx).await {
             Ok(Some(found)) => {
                 let required = Required::NOTHING;
-                admit(&cx, Access::Read, &Used::own(&required, Entry::Resource(&found)).uri(cx.uri()))
+                let used = Used::own(&required, Entry::Resource(&found)).uri(&found.uri);
+                admit(&cx, Access::Read, &used).map(|admission| (admission, found.uri.clone()))
             }
             Ok(None) => Err(AccessRefusal::Hidden),
             Err(error) => return error.outcome(cx.method(), Some(cx.uri())),
         };
-        let admission = match admitted {
-            Ok(admission) => admission,
+        let (admission, listed) = match admitted {
+            Ok(admitted) => admitted,
             Err(refused) => {
                 return refused.or_unknown(|| Outcome::NotFound { uri: cx.uri().to_owned() });
             }
         };
-        let reading = admission.run(&cx, |cx| match cx.call().returned() {
-            true => run_claimed(&cx, |cx| source.read(cx)),
-            false => source.read(cx),
+        let reading = admission.run(&cx, move |cx| match cx.call().returned() {
+            true => run_claimed(&cx, move |cx| source.read(cx, listed)),
+            false => source.read(cx, listed),
         });
         reading.await
     })

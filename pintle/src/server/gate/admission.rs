@@ -9,7 +9,7 @@ use super::{
     confirmation::Confirmation,
     decision::{Access, Decision},
     private_result::private,
-    request::GateRequest,
+    request::{GateRequest, JudgedUri},
     seen_states::StateDigest,
     unique_json,
 };
@@ -73,11 +73,11 @@ impl<'a> Used<'a> {
     }
 
     /// Returns the request that gates decide about.
-    fn request<'r>(&'r self, cx: &'r Cx, access: Access) -> GateRequest<'r> {
+    fn request<'r>(&'r self, cx: &'r Cx, access: Access, uri: Option<&'r JudgedUri>) -> GateRequest<'r> {
         let judged = |text| JudgedArguments::new(text, self.edits, self.schema);
         GateRequest::new(cx.scope(), access, self.entry)
             .backend(self.backend)
-            .uri(self.uri)
+            .uri(uri)
             .upstream(self.upstream)
             .with_arguments(self.arguments.map(judged))
     }
@@ -156,7 +156,8 @@ pub(crate) fn admit(cx: &Cx, access: Access, used: &Used<'_>) -> Result<AccessGr
 
 #[inline(never)]
 fn judge(cx: &Cx, access: Access, used: &Used<'_>) -> Result<AccessGrant, AccessRefusal> {
-    let request = used.request(cx, access);
+    let uri = JudgedUri::of(used.entry, used.uri);
+    let request = used.request(cx, access, uri.as_ref());
     let granted = grant(cx, used, &request);
     if granted.is_err() {
         cx.snapshot().gates.refused(&request);
@@ -232,7 +233,11 @@ pub(crate) async fn is_repeated(cx: &Cx) -> bool {
 /// Counts a call whose state was seen before.
 pub(crate) fn count_again(cx: &Cx, access: Access, used: &Used<'_>) -> Result<(), AccessRefusal> {
     let is_counted = matches!(access, Access::Call | Access::Read) && !used.uncounted;
-    if is_counted { count(cx, used, &used.request(cx, access).replayed()) } else { Ok(()) }
+    if !is_counted {
+        return Ok(());
+    }
+    let uri = JudgedUri::of(used.entry, used.uri);
+    count(cx, used, &used.request(cx, access, uri.as_ref()).replayed())
 }
 
 /// Returns whether the user can be asked to confirm the request: only some methods of the protocol can ask.

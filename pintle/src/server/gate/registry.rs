@@ -2,7 +2,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use super::{
     decision::{Access, Decision, Gate},
-    request::GateRequest,
+    request::{GateRequest, JudgedUri},
     seen_states::{SeenStates, StateDigest},
 };
 use crate::server::{Entry, Scope};
@@ -23,8 +23,17 @@ impl Gates {
 
     /// Returns the strictest decision. This is the one place where gates are asked.
     pub(crate) fn judge(&self, request: &GateRequest<'_>) -> Decision {
-        let decisions = self.0.iter().map(|gate| gate.decide(request));
-        let decision = decisions.fold(Decision::Allow, Decision::or_stricter);
+        let ask = |request: &GateRequest<'_>| {
+            let decisions = self.0.iter().map(|gate| gate.decide(request));
+            decisions.fold(Decision::Allow, Decision::or_stricter)
+        };
+        if request.is_unclear() {
+            return Decision::Hide;
+        }
+        let mut decision = ask(request);
+        if let Some(second) = request.second_reading() {
+            decision = decision.or_stricter(ask(&second));
+        }
         match request.arguments_fault() {
             // It says what to send instead.
             Some(fault) => Decision::Deny(fault.to_owned()).or_stricter(decision),
@@ -63,15 +72,20 @@ impl Gates {
         backend: Option<&str>,
         uri: Option<&str>,
     ) -> bool {
-        let request = || GateRequest::new(*scope, Access::List, entry).backend(backend).uri(uri);
-        self.is_empty() || self.judge(&request()) != Decision::Hide
+        if self.is_empty() {
+            return true;
+        }
+        let uri = JudgedUri::of(entry, uri);
+        let request = GateRequest::new(*scope, Access::List, entry).backend(backend).uri(uri.as_ref());
+        self.judge(&request) != Decision::Hide
     }
 
     /// Has the gates decide about a subscription to a resource, and report it. [`watching`](Self::watching) makes the decision.
     pub(crate) fn subscribing(&self, scope: &Scope<'_>, entry: Entry<'_>, backend: Option<&str>, uri: &str) {
         if !self.is_empty() {
+            let uri = JudgedUri::of(entry, Some(uri));
             let request = GateRequest::new(*scope, Access::Subscribe, entry);
-            self.judge(&request.backend(backend).uri(Some(uri)));
+            self.judge(&request.backend(backend).uri(uri.as_ref()));
         }
     }
 
@@ -86,8 +100,9 @@ impl Gates {
         match self.is_empty() {
             true => Decision::Allow,
             false => {
+                let uri = JudgedUri::of(entry, Some(uri));
                 let request = GateRequest::new(*scope, Access::Subscribe, entry).repeated();
-                self.judge(&request.backend(backend).uri(Some(uri)))
+                self.judge(&request.backend(backend).uri(uri.as_ref()))
             }
         }
     }

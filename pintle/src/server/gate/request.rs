@@ -9,7 +9,10 @@ use super::{
     arguments::{ArgumentType, JudgedArguments, Reading},
     decision::Access,
 };
-use crate::server::{Authenticated, Entry, Principal, Scope};
+use crate::{
+    server::{Authenticated, Entry, Principal, Scope},
+    uri::{Uri, UriFault},
+};
 
 /// A request that a [`Gate`](crate::server::Gate) decides about.
 #[non_exhaustive]
@@ -22,8 +25,13 @@ pub struct GateRequest<'a> {
     pub entry: Entry<'a>,
     /// The name of the [provider](crate::server::Provider) that has the entry; `None` for entries of the server itself.
     pub backend: Option<&'a str>,
-    /// The URI that is read, watched or completed, if the entry is a resource or a template.
+    /// The URI that is read, watched or completed, if the entry is a resource or a template, in its canonical spelling: see
+    /// [`Uri`](crate::uri::Uri).
     pub uri: Option<&'a str>,
+    /// The URI as a server may read it that decodes too often.
+    second_uri: Option<&'a Uri>,
+    /// Whether readers may differ about what the URI means.
+    is_unclear: bool,
     /// Whether a decision that was made is made again, such as for each notification of a subscription.
     pub(crate) is_repeated: bool,
     /// Whether the user has to confirm the request and cannot be asked.
@@ -50,6 +58,8 @@ impl<'a> GateRequest<'a> {
             entry,
             backend: None,
             uri: None,
+            second_uri: None,
+            is_unclear: false,
             is_repeated: false,
             is_unconfirmed: Cell::new(false),
             is_reported: Cell::new(false),
@@ -65,8 +75,22 @@ impl<'a> GateRequest<'a> {
         Self { backend, ..self }
     }
 
-    pub(crate) fn uri(self, uri: Option<&'a str>) -> Self {
-        Self { uri, ..self }
+    pub(crate) fn uri(self, judged: Option<&'a JudgedUri>) -> Self {
+        let Some(JudgedUri { uri, second, is_unclear }) = judged else { return self };
+        Self { uri: Some(uri.as_str()), second_uri: second.as_ref(), is_unclear: *is_unclear, ..self }
+    }
+
+    /// Returns whether readers may differ about what the URI means, so that nobody can judge it.
+    pub(crate) fn is_unclear(&self) -> bool {
+        self.is_unclear
+    }
+
+    /// Returns the request with the URI as a server may read it that decodes too often, if it has such a reading.
+    pub(crate) fn second_reading(&self) -> Option<Self> {
+        let uri = self.second_uri?.as_str();
+        let request = Self::new(self.scope, self.access, self.entry).backend(self.backend).repeated();
+        // A resource has no arguments.
+        Some(Self { uri: Some(uri), ..request.upstream(self.upstream) })
     }
 
     pub(crate) fn repeated(self) -> Self {
@@ -114,7 +138,7 @@ impl<'a> GateRequest<'a> {
         self.scope.extensions.get::<Authenticated>().is_some_and(|caller| caller.has(right))
     }
 
-    /// Returns the name of the tool, prompt or method, the URI of the resource, or the URI template.
+    /// Returns the name of the tool, prompt or method, the URI of the resource in its canonical spelling, or the URI template.
     pub fn name(&self) -> &'a str {
         match self.entry {
             Entry::Resource(_) | Entry::Template(_) => self.uri.unwrap_or_else(|| self.entry.name()),
@@ -177,6 +201,36 @@ impl<'a> GateRequest<'a> {
     /// Returns why an argument cannot be judged, if a gate has read it.
     pub(crate) fn arguments_fault(&self) -> Option<&str> {
         self.fault.get().map(String::as_str)
+    }
+}
+
+/// The URI by which gates judge a resource, or a template as the resource of a URI.
+pub(crate) struct JudgedUri {
+    uri: Uri,
+    second: Option<Uri>,
+    is_unclear: bool,
+}
+
+impl JudgedUri {
+    /// Reads the URI of a request for an entry; of a resource in a list, its own.
+    pub(crate) fn of(entry: Entry<'_>, requested: Option<&str>) -> Option<Self> {
+        let (uri, is_listed) = match (entry, requested) {
+            (Entry::Resource(resource), None) => (Uri::of(&resource.uri), true),
+            (Entry::Resource(resource), Some(text)) => {
+                let uri = Uri::of(text);
+                let is_listed = resource.uri == text
+                    || uri.fault().is_none() && Uri::of(&resource.uri).as_str() == uri.as_str();
+                (uri, is_listed)
+            }
+            (Entry::Template(_), Some(text)) => (Uri::of(text), false),
+            _ => return None,
+        };
+        let second = if is_listed { None } else { uri.second_reading() };
+        // Of the second reading, only what leads elsewhere counts: `100%25` is a name.
+        let leads_out =
+            second.as_ref().is_some_and(|it| it.fault().is_some_and(|fault| fault >= UriFault::Control));
+        let is_unclear = leads_out || (!is_listed && uri.fault().is_some());
+        Some(Self { uri, second, is_unclear })
     }
 }
 

@@ -22,8 +22,10 @@ use pintle_types::{
 use super::{Body, edge::response::refused, frame::request_id};
 use crate::server::{
     Access, Authenticated, Entry, GateRequest, MissingRights, Scope, Target as Entered, ToolRoute,
-    access::required::Required, call::context::RequestContext, catalogue::Catalogue, snapshot::Snapshot,
+    access::required::Required, call::context::RequestContext, catalogue::Catalogue,
+    gate::request::JudgedUri, request_uri, snapshot::Snapshot,
 };
+use crate::{target::spelled, uri::Uri};
 
 /// Refuses a body that does not match the signature of its caller.
 pub(super) fn check_body(extensions: &Extensions, body: &[u8]) -> Result<(), Box<Response<Body>>> {
@@ -111,6 +113,10 @@ impl<'a> Needs<'a> {
         // everybody; custom methods check `Cx::identity` and `Cx::extensions` themselves. A request that names an entry in
         // another way is still refused by `lists::permit`, which runs before the handler of every entry.
         let Some(target) = method::find(method).and_then(|row| row.target) else { return };
+        // It is refused when it is dispatched, and nothing is looked up.
+        if request_uri::check(self.snapshot, method, params).is_err() {
+            return;
+        }
         let use_of = |entered| EntryUse { peer, access: access(method, target), entered };
         match target {
             Target::Tool => {
@@ -125,7 +131,7 @@ impl<'a> Needs<'a> {
                 self.need(prompt(catalogue, &name), &use_of(Entered::Prompt(name)));
             }
             Target::Resource => {
-                let Some(uri) = named(target) else { return };
+                let Some(uri) = named(target).map(spelled) else { return };
                 self.need(behind(catalogue, &uri), &use_of(Entered::Resource(uri)));
             }
             Target::Watched => {
@@ -133,7 +139,8 @@ impl<'a> Needs<'a> {
                 let watched = wanted.notifications.resource_subscriptions.into_iter().flatten();
                 // A subscription to more is refused on admission.
                 for uri in watched.take(self.snapshot.service.bounds().watched) {
-                    self.need(behind(catalogue, &uri), &use_of(Entered::Resource(uri.into())));
+                    let uri = spelled(uri.into());
+                    self.need(behind(catalogue, &uri), &use_of(Entered::Resource(uri)));
                 }
             }
             Target::Completed => self.complete(peer, params),
@@ -219,7 +226,8 @@ impl<'a> Needs<'a> {
             Entered::Resource(uri) => Some(&**uri),
             _ => None,
         };
-        let request = || GateRequest::new(scope, used.access, entry).backend(backend).uri(uri);
+        let uri = JudgedUri::of(entry, uri);
+        let request = || GateRequest::new(scope, used.access, entry).backend(backend).uri(uri.as_ref());
         // A gate that panics reports nothing.
         let _ = catch_unwind(AssertUnwindSafe(|| self.snapshot.gates.refused(&request())));
     }
@@ -290,7 +298,8 @@ fn prompt<'a>(catalogue: &'a Catalogue, name: &str) -> Option<Found<'a>> {
 
 /// Finds the resource or template of a URI.
 fn behind<'a>(catalogue: &'a Catalogue, uri: &str) -> Option<Found<'a>> {
-    if let Some(route) = catalogue.resources.get(uri) {
+    let read = Uri::of(uri);
+    if let Some(route) = catalogue.resource(&read) {
         return Some((&route.options.required, Entry::Resource(&route.resource)));
     }
     // The resources of a source require no rights.
@@ -298,6 +307,6 @@ fn behind<'a>(catalogue: &'a Catalogue, uri: &str) -> Option<Found<'a>> {
         return None;
     }
     catalogue
-        .template(uri)
+        .template(&read)
         .map(|(route, _)| (&route.options.required, Entry::Template(&route.resource_template)))
 }

@@ -46,6 +46,7 @@ pub(crate) trait AnyProvider: Send + Sync {
         session: Option<SessionHandle>,
     ) -> Pin<Box<dyn Future<Output = ()> + Send>>;
     fn is_gated(&self) -> bool;
+    fn judges_uris(&self) -> bool;
     fn may_require(&self) -> bool;
     fn known_tools(&self) -> Vec<Tool>;
     fn lint(&self) -> Vec<String>;
@@ -154,6 +155,10 @@ impl<P: Provider> AnyProvider for P {
 
     fn is_gated(&self) -> bool {
         Provider::is_gated(self)
+    }
+
+    fn judges_uris(&self) -> bool {
+        Provider::judges_uris(self)
     }
 
     fn may_require(&self) -> bool {

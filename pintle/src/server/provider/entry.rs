@@ -17,6 +17,7 @@ use crate::server::{
         arguments::ArgumentEdits,
     },
 };
+use crate::uri::Uri;
 
 /// An entry of a [`Provider`](crate::server::Provider), as far as it is known. A tool, prompt, resource or template converts into
 /// one.
@@ -47,6 +48,18 @@ pub(crate) enum EntryRank {
     Template(TemplateRank),
     /// The provider may answer for it.
     Unlisted,
+}
+
+impl Target<'_> {
+    /// Returns the URI that gates judge an entry by, if it is not the one in the definition of the entry.
+    pub(crate) fn judged_uri(&self, found: Entry<'_>) -> Option<&str> {
+        match self {
+            Self::Resource(uri) => Some(uri),
+            // A template is named by its text, or by a URI.
+            Self::Template(uri) if found.name() != &**uri => Some(uri),
+            _ => None,
+        }
+    }
 }
 
 /// Where the definition of an entry comes from.
@@ -144,6 +157,17 @@ impl ProvidedEntry {
         })
     }
 
+    /// Returns the spelling in which the resource of a URI is listed, if the entry is that.
+    pub(crate) fn listed_as(&self, uri: &Uri) -> Option<String> {
+        let listed = |found: Entry<'_>| match found {
+            Entry::Resource(resource) if Uri::of(&resource.uri).as_str() == uri.as_str() => {
+                Some(resource.uri.clone())
+            }
+            _ => None,
+        };
+        self.judged(listed).flatten()
+    }
+
     /// Returns how exactly the entry is the one of a target. Of several providers, the one with the lowest rank answers.
     pub(crate) fn rank(&self, target: &Target<'_>) -> EntryRank {
         if matches!(self.source, DefinitionSource::Unknown) {
@@ -200,7 +224,7 @@ impl ProvidedEntry {
         let judged = self.judged(|found| {
             let used = Used {
                 backend: Some(backend),
-                uri: matches!(target, Target::Resource(_)).then(|| target.name()),
+                uri: target.judged_uri(found),
                 arguments: (access == Access::Call).then(|| cx.sent_arguments()),
                 schema: self.listed.as_ref().unwrap_or(&self.source).input_schema(),
                 edits: &self.edits,

@@ -252,6 +252,12 @@ pub trait Provider: Send + Sync + 'static {
         ready(())
     }
 
+    /// Returns whether the provider decides by URIs: gates, hidden ones, prefixes.
+    #[doc(hidden)]
+    fn judges_uris(&self) -> bool {
+        self.is_gated()
+    }
+
     /// Returns whether an entry of this name may be one of this provider. [`find`](Self::find) is not called if it cannot.
     #[doc(hidden)]
     fn may_have(&self, target: &Target<'_>) -> bool {
@@ -435,6 +441,10 @@ impl<P: Provider> Provider for Arc<P> {
 
     fn is_gated(&self) -> bool {
         (**self).is_gated()
+    }
+
+    fn judges_uris(&self) -> bool {
+        (**self).judges_uris()
     }
 
     fn may_require(&self) -> bool {

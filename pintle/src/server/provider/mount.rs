@@ -321,8 +321,12 @@ impl<P: Provider> Provider for Mount<P> {
         self.provider.is_gated()
     }
 
+    fn judges_uris(&self) -> bool {
+        self.prefix.changes_uris() || self.provider.judges_uris()
+    }
+
     fn may_require(&self) -> bool {
-        self.provider.may_require()
+        !self.required.is_nothing() || self.provider.may_require()
     }
 
     fn known_tools(&self) -> Vec<Tool> {

@@ -91,6 +91,7 @@ struct DeclaredFacts {
     methods: Vec<String>,
     is_whole_server: bool,
     is_gated: bool,
+    judges_uris: bool,
     may_require: bool,
 }
 
@@ -105,6 +106,7 @@ impl DeclaredFacts {
             methods: provider.methods(),
             is_whole_server: provider.is_whole_server(),
             is_gated: provider.is_gated(),
+            judges_uris: provider.judges_uris(),
             may_require: provider.may_require(),
         }
     }
@@ -370,6 +372,11 @@ impl Providers {
     /// Returns whether a provider has gates of its own.
     pub(crate) fn is_gated(&self) -> bool {
         self.0.iter().any(|known| known.declared.is_gated)
+    }
+
+    /// Returns whether a provider decides by URIs.
+    pub(crate) fn judges_uris(&self) -> bool {
+        self.0.iter().any(|known| known.declared.judges_uris)
     }
 
     /// Returns whether an entry of a provider may require rights.

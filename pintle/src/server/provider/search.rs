@@ -354,6 +354,10 @@ impl<P: Provider> Provider for ToolSearch<P> {
         self.provider.is_gated()
     }
 
+    fn judges_uris(&self) -> bool {
+        self.provider.judges_uris()
+    }
+
     fn may_require(&self) -> bool {
         self.provider.may_require()
     }

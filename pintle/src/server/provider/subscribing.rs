@@ -1,6 +1,9 @@
 //! Subscriptions to resources of providers: what happens before they are acknowledged.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use pintle_proto::server::Outcome;
 use pintle_types::{RawObject, RpcError, method};
@@ -40,21 +43,21 @@ pub(crate) async fn prepare(cx: &Cx, params: RawObject) -> Result<AcceptedSubscr
 }
 
 /// Ends what [`prepare`] has made, because the session does not watch the resource.
-pub(crate) async fn end(cx: &Cx) {
-    for target in cx.targets() {
+pub(crate) async fn end(cx: &Cx, params: &RawObject) {
+    for target in crate::target::targets(cx.method(), params) {
         unsubscribe(cx, target.name()).await;
     }
 }
 
 /// Returns the params of a `subscriptions/listen` without the resources that were refused.
 fn without_refused(params: &RawObject, held: &ProviderSubscription) -> Option<RawObject> {
-    let refused: Vec<&str> = held.refused().map(|(uri, _)| uri).collect();
+    let refused: HashSet<&str> = held.refused().map(|(uri, _)| uri).collect();
     if refused.is_empty() {
         return None;
     }
     let mut wanted: Value = params.decode_member("notifications").ok()??;
     let uris = wanted.get_mut("resourceSubscriptions")?.as_array_mut()?;
-    uris.retain(|uri| uri.as_str().is_none_or(|uri| !refused.contains(&uri)));
+    uris.retain(|uri| uri.as_str().is_none_or(|uri| !refused.contains(uri)));
     Some(params.with("notifications", &to_raw_value(&wanted).ok()?))
 }
 

@@ -33,6 +33,7 @@ use crate::{
         Access, Decision, Entry, Gate, GateRequest, ListKind, Principal,
         gate::{arguments::JudgedArguments, seen_states::SeenStates},
     },
+    uri::Uri,
 };
 
 /// The rules of a [`Rules`] gate, in their order. They are read from JSON, or from any format that serde reads.
@@ -196,12 +197,15 @@ impl Rules {
             _ => None,
         };
         let arguments = JudgedArguments::new(arguments, &[], tool.map(|tool| &*tool.input_schema));
+        let list = ListKind::of_entry(entry);
+        let uri = named_uri(list, entry.name());
         self.explained(&RuleSubject {
             identity: caller,
             has: &|right| caller != Principal::Anonymous && rights(right),
             access: Access::Call,
-            list: ListKind::of_entry(entry),
+            list,
             name: entry.name(),
+            uri: uri.as_ref(),
             backend,
             hints: tool.and_then(|tool| tool.annotations.as_ref()),
             upstream: None,
@@ -264,14 +268,22 @@ impl Rules {
     }
 }
 
+/// Returns the URI that an entry is named by.
+fn named_uri(list: Option<ListKind>, name: &str) -> Option<Uri> {
+    matches!(list, Some(ListKind::Resources | ListKind::Templates)).then(|| Uri::of(name))
+}
+
 /// Runs a function with a request as rules see it.
 fn with_subject<T>(request: &GateRequest<'_>, run: impl FnOnce(&RuleSubject<'_>) -> T) -> T {
+    let list = ListKind::of_entry(request.entry);
+    let uri = named_uri(list, request.name());
     run(&RuleSubject {
         identity: request.identity(),
         has: &|right| request.has(right),
         access: request.access,
-        list: ListKind::of_entry(request.entry),
+        list,
         name: request.name(),
+        uri: uri.as_ref(),
         backend: request.backend,
         hints: request.hints(),
         upstream: request.upstream,

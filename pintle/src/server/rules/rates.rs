@@ -11,7 +11,7 @@ use super::{
     rule::{RateLimit, RateScope, RuleSubject},
     shared_rates::SharedRates,
 };
-use crate::server::Principal;
+use crate::{server::Principal, uri::Uri};
 
 /// The limit of buckets. The one that was used least recently is dropped for a new one.
 const MAX_BUCKETS: usize = 10_000;
@@ -91,7 +91,9 @@ fn key(scope: RateScope, subject: &RuleSubject<'_>) -> Box<str> {
         Principal::Anonymous => "a".to_owned(),
         Principal::Named(name) => format!("n{}:{name}", name.len()),
     };
-    let entry = || format!("{:?}:{}", subject.list, subject.name);
+    // The case of an authority is no other resource.
+    let name = subject.uri.map_or(subject.name.into(), Uri::key);
+    let entry = || format!("{:?}:{name}", subject.list);
     match scope {
         RateScope::All => "".into(),
         RateScope::Principal => principal().into(),
@@ -123,6 +125,7 @@ mod tests {
             access: Access::Call,
             list: Some(list),
             name,
+            uri: None,
             backend: None,
             hints: None,
             upstream: None,

@@ -1,12 +1,13 @@
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, sync::OnceLock, time::Duration};
 
 use pintle_types::schema::ToolAnnotations;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::condition::Condition;
-use crate::server::{
-    Access, ListKind, Principal, gate::arguments::JudgedArguments, provider::transform::pattern,
+use crate::{
+    server::{Access, ListKind, Principal, gate::arguments::JudgedArguments, provider::transform::pattern},
+    uri::{Uri, UriPattern},
 };
 
 /// The limit of the arguments that a rule is about.
@@ -44,6 +45,26 @@ pub struct Rule {
     pub reason: Option<String>,
     /// The number of calls that are allowed.
     pub rate: Option<RateLimit>,
+    /// The patterns of `resources`, compiled.
+    #[serde(skip)]
+    #[schemars(skip)]
+    uri_patterns: UriPatterns,
+}
+
+/// Patterns of URIs that are compiled when they are first needed. They depend on the text of a rule, so rules are not compared by them.
+#[derive(Clone, Debug, Default)]
+struct UriPatterns(OnceLock<Box<[UriPattern]>>);
+
+impl UriPatterns {
+    fn of(&self, patterns: &[String]) -> &[UriPattern] {
+        self.0.get_or_init(|| patterns.iter().map(|pattern| UriPattern::new(pattern)).collect())
+    }
+}
+
+impl PartialEq for UriPatterns {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
 }
 
 /// The hints that a [`Rule`] is for.
@@ -133,6 +154,8 @@ pub(super) struct RuleSubject<'a> {
     /// The list that the entry is in; `None` for a method.
     pub(super) list: Option<ListKind>,
     pub(super) name: &'a str,
+    /// The name of a resource or template, as patterns of URIs compare it.
+    pub(super) uri: Option<&'a Uri>,
     pub(super) backend: Option<&'a str>,
     pub(super) hints: Option<&'a ToolAnnotations>,
     pub(super) upstream: Option<&'a str>,
@@ -205,7 +228,11 @@ impl Rule {
             None => &self.methods,
         };
         let all = [&self.tools, &self.prompts, &self.resources, &self.methods];
-        all.into_iter().all(Vec::is_empty) || any_matches(patterns, subject.name)
+        all.into_iter().all(Vec::is_empty)
+            || match subject.uri {
+                Some(uri) => self.uri_patterns.of(patterns).iter().any(|pattern| uri.matches(pattern)),
+                None => any_matches(patterns, subject.name),
+            }
     }
 
     fn matches_principal(&self, identity: Principal<'_>) -> bool {

@@ -8,9 +8,11 @@ mod hostile;
 #[cfg(feature = "http-server")]
 mod http;
 mod leaks;
+mod long_uris;
 mod methods;
 mod providers;
 mod repeated;
 mod replayed;
 mod rules;
 mod search;
+mod spellings;

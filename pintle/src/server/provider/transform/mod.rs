@@ -17,7 +17,11 @@ use pintle_types::{
 };
 use serde_json::value::to_raw_value;
 
-use self::{edit::EntryEdit, pattern::NamePattern, result_limit::ResultLimit};
+use self::{
+    edit::EntryEdit,
+    pattern::{EntryPattern, NamePattern},
+    result_limit::ResultLimit,
+};
 use super::{
     Provider, ServerKey,
     changes::ProviderChanges,
@@ -28,6 +32,7 @@ use super::{
 use crate::{
     Error,
     server::{ConnectionEvent, Cx, Entry, ListKind, PageRequest, RequestError, Scope, SessionHandle, Target},
+    uri::{Uri, UriFault},
 };
 
 /// A provider that changes what another one offers: names, descriptions, arguments, and what there is at all.
@@ -62,8 +67,8 @@ pub struct Transform<P> {
     edits: HashMap<(ListKind, String), EntryEdit>,
     /// The names that the provider has for names that were changed.
     inner_names: HashMap<(ListKind, String), String>,
-    hidden: Vec<(ListKind, NamePattern)>,
-    only: Vec<(ListKind, Vec<NamePattern>)>,
+    hidden: Vec<(ListKind, EntryPattern)>,
+    only: Vec<(ListKind, Vec<EntryPattern>)>,
     result_limit: Option<ResultLimit>,
     /// Whether templates without a literal scheme are removed.
     needs_schemes: bool,
@@ -113,7 +118,7 @@ impl<P: Provider> Transform<P> {
     /// are read by their URI, so hide the pattern of those too.
     #[must_use]
     pub fn hide(mut self, list: ListKind, pattern: impl Into<NamePattern>) -> Self {
-        self.hidden.push((list, pattern.into()));
+        self.hidden.push((list, EntryPattern::new(list, pattern.into())));
         self
     }
 
@@ -124,7 +129,8 @@ impl<P: Provider> Transform<P> {
         list: ListKind,
         patterns: impl IntoIterator<Item = T>,
     ) -> Self {
-        self.only.push((list, patterns.into_iter().map(Into::into).collect()));
+        let patterns = patterns.into_iter().map(|pattern| EntryPattern::new(list, pattern.into()));
+        self.only.push((list, patterns.collect()));
         self
     }
 
@@ -184,7 +190,7 @@ impl<P: Provider> Transform<P> {
         if !edit.arguments.fixed.is_empty() && list != ListKind::Tools {
             self.faults.push(format!("`{name}` is not a tool, so it has no arguments that can be fixed"));
         }
-        if let Some((_, name)) = self.edits.insert((list, name.clone()), edit).map(|_| ((), name)) {
+        if let Some((_, name)) = self.edits.insert(edit_key(list, &name), edit).map(|_| ((), name)) {
             self.faults.push(format!("`{name}` is changed twice; combine the two edits"));
         }
         self
@@ -195,12 +201,32 @@ impl<P: Provider> Transform<P> {
         if self.needs_schemes && list == ListKind::Templates && !has_scheme() {
             return true;
         }
-        let hides = |(kind, pattern): &(ListKind, NamePattern)| *kind == list && pattern.matches(inner);
-        let omits = |(kind, patterns): &(ListKind, Vec<NamePattern>)| {
-            *kind == list && !patterns.iter().any(|pattern| pattern.matches(inner))
+        if list != ListKind::Resources || !self.judges(list) {
+            return self.removes(list, inner, None);
+        }
+        // A resource is removed if a server that decodes too often would read a removed one.
+        let uri = Uri::of(inner);
+        self.removes(list, inner, Some(&uri))
+            || uri.second_reading().is_some_and(|second| {
+                second.fault() >= Some(UriFault::Control)
+                    || self.removes(list, second.as_str(), Some(&second))
+            })
+    }
+
+    fn removes(&self, list: ListKind, inner: &str, uri: Option<&Uri>) -> bool {
+        let hides = |(kind, pattern): &(ListKind, EntryPattern)| *kind == list && pattern.matches(inner, uri);
+        let omits = |(kind, patterns): &(ListKind, Vec<EntryPattern>)| {
+            *kind == list && !patterns.iter().any(|pattern| pattern.matches(inner, uri))
         };
-        let edit = self.edits.get(&(list, inner.to_owned()));
+        let edit = self.edits.get(&edit_key(list, inner));
         edit.is_some_and(|edit| edit.hidden) || self.hidden.iter().any(hides) || self.only.iter().any(omits)
+    }
+
+    /// Returns whether entries of a list are removed or changed.
+    fn judges(&self, list: ListKind) -> bool {
+        self.hidden.iter().any(|(kind, _)| *kind == list)
+            || self.only.iter().any(|(kind, _)| *kind == list)
+            || self.edits.keys().any(|(kind, _)| *kind == list)
     }
 
     /// Returns the name that clients have for an entry; `None` if there is none for them.
@@ -208,7 +234,7 @@ impl<P: Provider> Transform<P> {
         if self.is_removed(list, inner) {
             return None;
         }
-        let renamed = self.edits.get(&(list, inner.to_owned())).and_then(|edit| edit.name.as_deref());
+        let renamed = self.edits.get(&edit_key(list, inner)).and_then(|edit| edit.name.as_deref());
         let outer = renamed.unwrap_or(inner);
         // An entry whose name another one was given cannot be reached.
         let owner = self.inner_names.get(&(list, outer.to_owned()));
@@ -237,7 +263,7 @@ impl<P: Provider> Transform<P> {
     fn outer_entry(&self, target: &Target<'_>, entry: ProvidedEntry) -> Option<ProvidedEntry> {
         let is_edited = |found: Entry<'_>| {
             let list = ListKind::of_entry(found);
-            list.is_some_and(|list| self.edits.contains_key(&(list, found.name().to_owned())))
+            list.is_some_and(|list| self.edits.contains_key(&edit_key(list, found.name())))
         };
         let edited = match !self.edits.is_empty() && entry.judged(is_edited) == Some(true) {
             true => self.edited(entry),
@@ -245,6 +271,9 @@ impl<P: Provider> Transform<P> {
         };
         // The URI of a template's resource is not its name: what is removed is the template.
         match target {
+            Target::Template(uri) if edited.judged(|found| found.name() != &**uri) == Some(true) => {
+                (!self.is_removed(ListKind::Resources, uri)).then_some(edited)
+            }
             Target::Resource(uri) => {
                 let template = edited.judged(|found| match found {
                     Entry::Template(template) => Some(template.uri_template.clone()),
@@ -264,7 +293,7 @@ impl<P: Provider> Transform<P> {
         let mut arguments = None;
         let mut edited = entry.edited(|definition| {
             let (list, inner) = definition.key();
-            let Some(edit) = self.edits.get(&(list, inner.to_owned())) else { return definition };
+            let Some(edit) = self.edits.get(&edit_key(list, inner)) else { return definition };
             arguments = (list == ListKind::Tools).then_some(&edit.arguments);
             edit_definition(edit, definition)
         });
@@ -321,6 +350,14 @@ fn edit_definition(edit: &EntryEdit, definition: Definition) -> Definition {
     let (list, _) = definition.key();
     let edited = definition.encode().and_then(|entry| edit.apply(list, &entry));
     edited.ok().and_then(|entry| Definition::decode(list, &entry)).unwrap_or(definition)
+}
+
+/// Returns what an edit is found by: the name of an entry, or the URI of a resource in whatever spelling.
+fn edit_key(list: ListKind, name: &str) -> (ListKind, String) {
+    match list {
+        ListKind::Resources => (list, Uri::of(name).key().into_owned()),
+        _ => (list, name.to_owned()),
+    }
 }
 
 /// The member of a tool that describes its structured content.
@@ -389,7 +426,7 @@ impl<P: Provider> Provider for Transform<P> {
             if self.outer_name(list, &inner).is_none() {
                 continue;
             }
-            let edited = match self.edits.get(&(list, inner)) {
+            let edited = match self.edits.get(&edit_key(list, &inner)) {
                 None => entry,
                 Some(edit) => edit.apply(list, &entry)?,
             };
@@ -536,6 +573,10 @@ impl<P: Provider> Provider for Transform<P> {
 
     fn is_gated(&self) -> bool {
         self.provider.is_gated()
+    }
+
+    fn judges_uris(&self) -> bool {
+        self.judges(ListKind::Resources) || self.judges(ListKind::Templates) || self.provider.judges_uris()
     }
 
     fn may_require(&self) -> bool {

@@ -1,5 +1,10 @@
 use memchr::memmem;
 
+use crate::{
+    server::ListKind,
+    uri::{Uri, UriPattern},
+};
+
 /// A pattern of names: `*` matches any text, everything else matches itself.
 ///
 /// ```
@@ -25,6 +30,31 @@ impl NamePattern {
     /// Returns whether a name has this pattern.
     pub fn matches(&self, name: &str) -> bool {
         matches(&self.0, name)
+    }
+}
+
+/// A pattern of the entries of one list. Those of resources and templates are compared as URIs.
+#[derive(Clone, Debug)]
+pub(crate) enum EntryPattern {
+    Name(NamePattern),
+    Uri(UriPattern),
+}
+
+impl EntryPattern {
+    pub(crate) fn new(list: ListKind, pattern: NamePattern) -> Self {
+        match list {
+            ListKind::Tools | ListKind::Prompts => Self::Name(pattern),
+            ListKind::Resources | ListKind::Templates => Self::Uri(UriPattern::new(pattern.as_str())),
+        }
+    }
+
+    /// Returns whether an entry has the pattern. `uri` is its name, if it was read before.
+    pub(crate) fn matches(&self, name: &str, uri: Option<&Uri>) -> bool {
+        match (self, uri) {
+            (Self::Name(pattern), _) => pattern.matches(name),
+            (Self::Uri(pattern), Some(uri)) => uri.matches(pattern),
+            (Self::Uri(pattern), None) => Uri::of(name).matches(pattern),
+        }
     }
 }
 
