@@ -7,9 +7,9 @@ use std::{
     task::{Context, Poll},
 };
 
-use http::{HeaderMap, HeaderName};
-use pintle_proto::http::MCP_NAME;
-use pintle_types::{RawObject, RpcError, method};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use pintle_proto::http::{MCP_NAME, Streams, name_in};
+use pintle_types::{RawObject, RawValue, RpcError, method};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
@@ -127,6 +127,7 @@ impl UpstreamCall {
         // A list asks nothing, and may be requested during a call that does.
         let asking = ask.as_ref().filter(|_| ListKind::of_method(&method).is_none());
         let entered = asking.map(|ask| link.enter(ask.clone()));
+        let headers = param_headers(cx, &params, &link);
         let forward = Forward {
             method: method.into(),
             params,
@@ -134,7 +135,7 @@ impl UpstreamCall {
             // The progress of a call that goes on as a task is its status.
             progress: cx.wants_progress() || cx.is_detached(),
             log_level: cx.peer().log_level,
-            headers: param_headers(cx),
+            headers,
             questions: ask.map_or_else(refusing, sending_to),
         };
         let (connection, queue) = (link.connection.clone(), notifications.clone());
@@ -210,20 +211,42 @@ pub(super) struct UpstreamRequest<'a> {
     pub(super) cx: &'a Cx,
 }
 
-/// Returns the headers of a request that repeat arguments, or the name of a request of an extension.
-fn param_headers(cx: &Cx) -> HeaderMap {
-    // The client knows which param names a task, and that may not be the one of the caller.
-    let is_of_tasks = || method::tasks_extension::REQUESTS.iter().any(|row| row.name == cx.method());
-    let is_custom = method::find(cx.method()).is_none() && !is_of_tasks();
-    let Some(head) = cx.http().filter(|_| is_custom || cx.method() == method::TOOLS_CALL) else {
-        return HeaderMap::new();
-    };
-    let is_param = |name: &HeaderName| match is_custom {
-        true => *name == MCP_NAME,
-        false => name.as_str().starts_with("mcp-param-"),
-    };
-    let params = head.headers.iter().filter(|(name, _)| is_param(name));
-    params.map(|(name, value)| (name.clone(), value.clone())).collect()
+/// Returns the headers of a request that repeat arguments, or the name of a request of an extension. Those that the schema of a tool
+/// names are made of the arguments that are sent. Others of the client are passed on, if its revision has them and nothing decides by
+/// such an argument, or has changed the arguments.
+fn param_headers(cx: &Cx, params: &RawObject, link: &Lease) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    if !link.connection.mirrors() {
+        return headers;
+    }
+    let sent = || cx.http().into_iter().flat_map(|head| head.headers.iter());
+    if cx.method() != method::TOOLS_CALL {
+        // The client knows which param names a task, and that may not be the one of the caller.
+        let is_of_tasks = || method::tasks_extension::REQUESTS.iter().any(|row| row.name == cx.method());
+        if method::find(cx.method()).is_none() && !is_of_tasks() {
+            headers.extend(sent().filter(|(name, _)| **name == MCP_NAME).map(owned));
+        }
+        return headers;
+    }
+    let annotated = name_in(params, "name").and_then(|name| link.catalogue.header_params(&name));
+    let annotated = annotated.unwrap_or_default();
+    let arguments: Option<&RawValue> = params.decode_member("arguments").ok().flatten();
+    // An argument of another type has no header; the server behind says so.
+    let _ = annotated.mirror(arguments, &mut headers);
+    let is_unchanged = || cx.call().params().get("arguments") == params.get("arguments");
+    if Streams::of(cx.peer().revision).mirrored && is_unchanged() {
+        let is_unknown = |name: &HeaderName| {
+            let label = name.as_str().strip_prefix("mcp-param-");
+            label.is_some_and(|label| !cx.is_judged_by(label))
+                && annotated.iter().all(|param| param.header != *name)
+        };
+        headers.extend(sent().filter(|(name, _)| is_unknown(name)).map(owned));
+    }
+    headers
+}
+
+fn owned((name, value): (&HeaderName, &HeaderValue)) -> (HeaderName, HeaderValue) {
+    (name.clone(), value.clone())
 }
 
 /// Returns a handler that queues questions, and waits for their answers.

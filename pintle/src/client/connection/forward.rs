@@ -65,6 +65,11 @@ impl Connection {
         self.perform(method, params, &mut options).await
     }
 
+    /// Whether arguments are repeated in headers.
+    pub(crate) fn mirrors(&self) -> bool {
+        self.shared().facts().mirrors
+    }
+
     /// Whether messages of the server arrive on the stream of the request that they belong to.
     pub(crate) fn has_streams(&self) -> bool {
         self.shared().has_streams.load(Ordering::Relaxed)

@@ -4,6 +4,7 @@ use std::{
     time::Duration,
 };
 
+use pintle_proto::http::HeaderParams;
 use pintle_types::{
     RawObject,
     schema::{TaskSupport, Tool},
@@ -283,6 +284,13 @@ impl LinkCatalogue {
     pub(in crate::relay) fn tool(&self, name: &str) -> Option<Tool> {
         let tools = self.last(ListKind::Tools)?;
         tools.entries.get(*tools.by_key.get(name)?)?.decode().ok()
+    }
+
+    /// Returns the arguments of the tool with this name that headers repeat; `None` if it is not known.
+    pub(in crate::relay) fn header_params(&self, name: &str) -> Option<HeaderParams> {
+        let tools = self.last(ListKind::Tools)?;
+        let schema = tools.entries.get(*tools.by_key.get(name)?)?.get("inputSchema")?;
+        HeaderParams::from_raw_schema(serde_json::from_str(schema).ok()?).ok()
     }
 
     /// Returns whether the tool with this name may run as a task, as far as the server says; `None` if it is not known.

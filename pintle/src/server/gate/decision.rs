@@ -41,6 +41,13 @@ pub trait Gate: Send + Sync + 'static {
         None
     }
 
+    /// Returns whether the gate decides by an argument of this name, in whatever case it is written.
+    #[doc(hidden)]
+    fn reads_argument(&self, name: &str) -> bool {
+        let _ = name;
+        false
+    }
+
     /// Reports a request that is refused, although this gate allows it: by rights that the caller lacks, or by another gate. Returns
     /// whether it was reported; then no other gate is called.
     #[doc(hidden)]

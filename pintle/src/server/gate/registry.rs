@@ -52,6 +52,11 @@ impl Gates {
         seen.is_repeated(state, lifetime).await
     }
 
+    /// Returns whether a gate decides by an argument of this name.
+    pub(crate) fn reads_argument(&self, name: &str) -> bool {
+        self.0.iter().any(|gate| gate.reads_argument(name))
+    }
+
     /// Has a gate report a request that is refused, unless one has reported its decision.
     pub(crate) fn refused(&self, request: &GateRequest<'_>) {
         if !request.is_reported() {

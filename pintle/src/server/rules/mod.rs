@@ -311,6 +311,16 @@ impl Gate for Rules {
         })
     }
 
+    fn reads_argument(&self, name: &str) -> bool {
+        let named = self.current().set.rules.iter().flat_map(|rule| rule.arguments.keys()).any(|path| {
+            [Some(path.as_str()), path.split('.').next()]
+                .iter()
+                .flatten()
+                .any(|own| own.eq_ignore_ascii_case(name))
+        });
+        named
+    }
+
     fn count(&self, request: &GateRequest<'_>) -> Option<Duration> {
         let current = self.current();
         with_subject(request, |subject| {

@@ -5,12 +5,16 @@ use pintle::{
     Client, Server,
     client::Mode,
     relay::Relay,
-    server::{Cx, Installation, ProtocolExtension, ToolRoute, http::Http, tool},
+    server::{Cx, EntryEdit, Installation, ProtocolExtension, Rules, ToolRoute, Transform, http::Http, tool},
     types::{JsonObject, RpcError, schema::Tool},
 };
 use serde_json::{Value, json};
 
-use crate::support::{eras::R5, http_client::Wire, line_client::modern};
+use crate::support::{
+    eras::{R4, R5},
+    http_client::Wire,
+    line_client::modern,
+};
 
 /// A relay over HTTP, in front of a server of this era.
 async fn front(behind: Mode) -> Http {
@@ -83,6 +87,69 @@ async fn that_no_schema_names_are_forwarded_and_others_made_anew() {
         let (status, answer) = ask(&wire, "tools/call", params, Some("eu")).await;
         let text = &answer["result"]["content"][0]["text"];
         assert_eq!((status, text), (200, &json!("mcp-param-colour=blue mcp-param-region=eu")), "{answer}");
+    }
+}
+
+/// A client whose headers nobody compares with its arguments cannot say one thing in them and another in the body.
+#[cfg(feature = "http-client")]
+#[tokio::test]
+async fn of_a_client_that_need_not_send_them_are_made_of_the_judged_arguments() {
+    let schema =
+        json!({"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}});
+    let deploy: Tool = serde_json::from_value(json!({"name": "deploy", "inputSchema": schema})).unwrap();
+    let cloud = Server::new("cloud", "1").tool(ToolRoute::of(deploy, |cx: Cx| async move {
+        let headers = cx.http().unwrap().headers.iter();
+        let mut seen: Vec<_> = headers
+            .filter(|(name, _)| name.as_str().starts_with("mcp-param-"))
+            .map(|(name, value)| format!("{name}={}", value.to_str().unwrap()))
+            .collect();
+        seen.sort();
+        seen.join(" ")
+    }));
+    let behind =
+        pintle::client::http::Http::new("http://localhost/mcp").unwrap().client(cloud.http().unwrap());
+    let relay = Relay::new(Client::new("front", "1").connect(behind).await.unwrap());
+    let fix = EntryEdit::new().fix("region", "eu");
+    let fixed = || Transform::new(relay.clone()).tool("deploy", fix.clone());
+    let rules = |name: &str| {
+        let set = json!({"rules": [{"arguments": {name: 1}, "decision": "deny"}, {"decision": "allow"}]});
+        Rules::new(serde_json::from_value(set).unwrap()).unwrap()
+    };
+    let front = || Server::new("front", "1");
+    for (server, arguments, modern, session) in [
+        (front().provider(relay.clone()), json!({"region": "eu"}), "colour=blue region=eu", "region=eu"),
+        (
+            front().provider(relay.clone()).gate(rules("Colour")),
+            json!({"region": "eu"}),
+            "region=eu",
+            "region=eu",
+        ),
+        (
+            front().provider(relay.clone()).gate(rules("size.x")),
+            json!({"region": "eu"}),
+            "colour=blue region=eu",
+            "region=eu",
+        ),
+        (front().provider(fixed()), json!({}), "region=eu", "region=eu"),
+    ] {
+        let http = server.http().unwrap();
+        let wire = Wire::new(&http).with("mcp-param-colour", "blue");
+        let params = json!({"name": "deploy", "arguments": arguments});
+        let sent = arguments["region"].as_str().map(|_| "eu");
+        let (_, answer) = ask(&wire, "tools/call", params.clone(), sent).await;
+        let seen = |answer: &Value| {
+            let text = answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}"));
+            text.replace("mcp-param-", "")
+        };
+        assert_eq!(seen(&answer), modern);
+        let open = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": R4,
+            "capabilities": {}, "clientInfo": {"name": "raw", "version": "0"}}});
+        let opened = wire.send(wire.request("POST", "/mcp", open.to_string())).await;
+        let wire = wire.with("mcp-session-id", opened.header("mcp-session-id").unwrap());
+        let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+        let wire = wire.with("mcp-param-region", "us");
+        let mut answer = wire.send(wire.request("POST", "/mcp", call.to_string())).await;
+        assert_eq!(seen(&answer.json().await), session);
     }
 }
 

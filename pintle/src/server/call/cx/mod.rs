@@ -494,6 +494,12 @@ impl Cx {
         })
     }
 
+    /// Returns whether a gate on the way of the call decides by an argument of this name.
+    pub(crate) fn is_judged_by(&self, argument: &str) -> bool {
+        let own = std::iter::once(&**self.snapshot());
+        own.chain(self.mounts().map(|(_, outer)| outer)).any(|server| server.gates.reads_argument(argument))
+    }
+
     /// Returns the snapshot of the server of the connection, whatever server is mounted in it.
     pub(crate) fn outermost_snapshot(&self) -> &Arc<Snapshot> {
         &self.0.snapshot
