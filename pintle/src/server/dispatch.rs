@@ -34,7 +34,7 @@ use crate::server::{
         registry::FoundEntry,
         subscribing::{self, AcceptedSubscription},
     },
-    request_uri, subscription,
+    request_uri, result_filter, shown, subscription,
 };
 use crate::uri::Uri;
 
@@ -46,17 +46,25 @@ pub(crate) fn start(cx: &Cx) -> Start {
     }
 }
 
-/// Finds the route of a call and starts its handler.
+/// Finds the route of a call and starts its handler. Its result has nothing that is hidden from the caller.
 pub(crate) fn route(cx: &Cx) -> Start {
-    match request_uri::read(cx) {
-        Ok(None) => route_read(cx),
-        Ok(Some(cx)) => route_read(&cx),
+    let start = match request_uri::read(cx) {
+        Ok(None) => find_route(cx),
+        Ok(Some(cx)) => find_route(&cx),
         Err(refused) => Start::Done(refused),
+    };
+    match start {
+        // Entries of lists are judged one by one.
+        Start::Run(handling) if cx.snapshot().hides() && ListKind::of_method(cx.method()).is_none() => {
+            let cx = cx.clone();
+            Start::Run(Box::pin(async move { result_filter::finish(&cx, handling.await) }))
+        }
+        start => start,
     }
 }
 
 /// Finds the route of a call whose URIs are read.
-fn route_read(cx: &Cx) -> Start {
+fn find_route(cx: &Cx) -> Start {
     if !cx.snapshot().providers.is_empty()
         && let Some(list) = ListKind::of_method(cx.method())
     {
@@ -102,6 +110,7 @@ fn other_method(cx: &Cx) -> Result<HandlerFuture, Outcome> {
     if custom.is_some() && is_of_tasks(method) {
         cx.note_passed_mounts();
     }
+    let required = custom.as_ref().map_or(Required::NOTHING, |custom| custom.required.clone());
     let handler = move |cx: Cx| match (custom, provider) {
         (Some(custom), _) => custom.run(cx),
         (None, Some(provider)) => provider.handle(cx),
@@ -109,12 +118,11 @@ fn other_method(cx: &Cx) -> Result<HandlerFuture, Outcome> {
             Box::pin(std::future::ready(Outcome::Failed(RpcError::method_not_found(cx.method()))))
         }
     };
-    // A task belongs to its caller, and the call that became one was judged.
-    if snapshot.gates.is_empty() || is_of_tasks(method) {
+    // A task of the server itself belongs to its caller, and the call that became one was judged.
+    if snapshot.gates.is_empty() && required.is_nothing() || backend.is_none() && is_of_tasks(method) {
         return Ok(handler(cx.clone()));
     }
     let arguments = cx.params().without(&["_meta", "inputResponses", "requestState"]);
-    let required = Required::NOTHING;
     let used = Used::own(&required, Entry::Method(method)).arguments(arguments.as_str());
     let used = Used { backend: backend.as_deref(), ..used };
     let admission = admit(cx, Access::Call, &used).map_err(|refused| refused.or_unknown(unknown))?;
@@ -145,13 +153,14 @@ async fn perform(cx: Cx) -> Outcome {
     let (reply, outcome) = oneshot::channel();
     cx.sink().send(CallEvent::Perform(params, reply)).await;
     let closed = || Outcome::Failed(RpcError::internal("the connection is closing: send the request again"));
-    let outcome = outcome.await.unwrap_or_else(|_| closed());
+    let mut outcome = outcome.await.unwrap_or_else(|_| closed());
     let is_done = !matches!(outcome, Outcome::Failed(_));
     match cx.method() {
         // It is kept as long as the subscription is open.
         method::SUBSCRIPTIONS_LISTEN if is_done => cx.call().hold(held),
         method::RESOURCES_SUBSCRIBE if !is_done => subscribing::end(&cx, &permitted).await,
         method::RESOURCES_UNSUBSCRIBE if is_done => subscribing::end(&cx, &permitted).await,
+        method::INITIALIZE | method::SERVER_DISCOVER => outcome = shown::declared(&cx, outcome),
         _ => {}
     }
     outcome
@@ -431,13 +440,12 @@ fn unprovided(cx: &Cx, target: &Target<'_>) -> Outcome {
 fn near_provided(cx: &Cx, list: ListKind, name: &str) -> Option<String> {
     const MAX_HIDDEN: usize = 8;
     let providers = cx.snapshot().providers.iter().filter(|known| known.offers(list));
-    let mut names: Vec<String> = providers.flat_map(|known| known.provider.names(list)).collect();
+    // A name that is hidden takes the steps of one that is not there.
+    let names = providers.flat_map(|known| known.provider.names(list));
+    let mut names: Vec<String> = names.filter(|other| other != name).collect();
     for _ in 0..MAX_HIDDEN {
         let near = nearest(name, names.iter().map(String::as_str))?.to_owned();
-        let target = match list {
-            ListKind::Tools => Target::Tool(near.as_str().into()),
-            _ => Target::Prompt(near.as_str().into()),
-        };
+        let target = list.target(near.as_str().into());
         let described = cx.snapshot().describe_provided(&cx.scope(), &target);
         if described.is_some_and(|entry| !entry.is_hidden()) {
             return Some(near);
@@ -489,9 +497,9 @@ fn resource(cx: &Cx) -> Result<HandlerFuture, Outcome> {
             go(&cx, &route.options)
         }));
     }
-    if !is_refused && let Some((source, _)) = catalogue.sources.describe(&sent) {
+    if !is_refused && let Some((route, _)) = catalogue.sources.describe(&sent) {
         cx.set_uri(&sent);
-        return Ok(source::read(cx.clone(), source.clone()));
+        return Ok(source::read(cx.clone(), route.clone()));
     }
     if !is_refused && let Some((route, vars)) = catalogue.template(&uri) {
         let admission = read(Used::own(&route.options.required, route.entry()))?;

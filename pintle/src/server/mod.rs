@@ -34,10 +34,12 @@ mod printed_list;
 mod provider;
 mod request_uri;
 mod rerun;
+mod result_filter;
 mod rules;
 mod serving;
 mod sessions;
 mod settings;
+mod shown;
 mod snapshot;
 mod stream;
 mod subscription;
@@ -73,12 +75,13 @@ pub use call::replay::kit as replay_kit;
 pub use call::replay::{Claim, Claimed, Guarded, MemoryReplayGuard, ReplayGuard, UsedState};
 pub use call::seal::StateKeys;
 pub use catalogue::completion::{IntoValues, Partial, Values};
+pub use catalogue::custom::{MethodRoute, method};
 pub use catalogue::declared::{Declared, TextArgument, ToolArgument};
 pub use catalogue::edits::CatalogueEdits;
 pub use catalogue::extension::{Installation, ProtocolExtension};
 pub use catalogue::prompt::{IntoPromptResult, PromptArguments, PromptRoute, prompt};
 pub use catalogue::resource::{IntoResourceResult, ResourceRoute, resource};
-pub use catalogue::source::{PageRequest, ResourcePage, ResourceSource};
+pub use catalogue::source::{PageRequest, ResourcePage, ResourceSource, SourceRoute, source};
 pub use catalogue::template::{TemplateRoute, template};
 pub use catalogue::tool::{ToolRoute, tool};
 pub use catalogue::{lists::ListKind, route::Route};
@@ -104,7 +107,7 @@ pub use provider::entry::ProvidedEntry;
 pub use provider::search::ToolSearch;
 pub use provider::subscription::ProviderSubscription;
 pub use provider::transform::{Transform, edit::EntryEdit, pattern::NamePattern, result_limit::ResultLimit};
-pub use provider::{Provider, changes::ProviderChanges};
+pub use provider::{Provider, changes::ProviderChanges, registry::Declaration};
 pub use provider::{mount::Mount, page::ProviderPage, prefix::Prefix};
 pub use rules::condition::{Condition, ConditionTests};
 pub use rules::rate_store::{RateFuture, RateLease, RateRequest, RateStore};
@@ -191,6 +194,7 @@ impl Server {
             dispatch: dispatch::start,
             innermost: dispatch::innermost,
             outer_task: provider::tasks::outer_task,
+            filter_question: result_filter::question,
             faults: Vec::new(),
             verdict: OnceLock::new(),
         };
@@ -276,16 +280,6 @@ impl Server {
     #[must_use]
     pub fn templates(self, routes: impl IntoIterator<Item = TemplateRoute>) -> Self {
         self.noting(|server| server.extend_templates(routes))
-    }
-
-    /// Adds a source of resources that may change at any time.
-    ///
-    /// A URI is looked up among the resources first, then in the sources in the order in which they were added, then
-    /// among the templates. The first that has the URI answers.
-    #[must_use]
-    pub fn source(self, source: impl ResourceSource) -> Self {
-        self.change(|state| state.catalogue.sources.push(Arc::new(source)));
-        self
     }
 
     /// Adds the files of a directory as a [source](Self::source). No URI leads to a file outside of it.

@@ -18,9 +18,9 @@ use pintle_types::{
 use crate::{
     Error, Result,
     server::{
-        ConnectionEvent, Cx, ListKind, Mount, Notice, Opened, PageRequest, Prefix, ProvidedEntry, Provider,
-        ProviderChanges, ProviderPage, ProviderSubscription, RequestError, Scope, Server, ServerInner,
-        SessionHandle, Target,
+        ConnectionEvent, Cx, Declaration, ListKind, Mount, Notice, Opened, PageRequest, Prefix, ProvidedEntry,
+        Provider, ProviderChanges, ProviderPage, ProviderSubscription, RequestError, Scope, Server,
+        ServerInner, SessionHandle, Target,
         call::{cx::Mounted, run::Start},
         catalogue::{custom::OnNotification, lint},
         changes::{Audience, ChangeLink},
@@ -305,6 +305,10 @@ impl Provider for Server {
         snapshot.providers.instructions(snapshot.settings.instructions.as_deref())
     }
 
+    fn declared_to(&self, scope: &Scope<'_>) -> Declaration {
+        self.snapshot().declaration(scope)
+    }
+
     fn cache_hint(&self, list: ListKind) -> CacheHint {
         self.snapshot().list_hint(list)
     }
@@ -492,7 +496,7 @@ impl Snapshot {
     }
 
     /// Returns the route of an entry, if the server itself has it.
-    pub(super) fn describe_own(&self, scope: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
+    pub(crate) fn describe_own(&self, scope: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
         let catalogue = &self.catalogue;
         match target {
             Target::Tool(name) => {
@@ -515,8 +519,14 @@ impl Snapshot {
                 if let Some(route) = listed {
                     return Some(self.provided(scope, route, target));
                 }
-                if let Some((_, resource)) = catalogue.sources.describe(uri) {
-                    return Some(self.restrict(scope, resource.into(), target, None));
+                if let Some((route, resource)) = catalogue.sources.describe(uri) {
+                    return Some(match route.required.shows(scope.extensions) {
+                        true => {
+                            let entry = ProvidedEntry::from(resource).requires(route.required.rights());
+                            self.restrict(scope, entry, target, None)
+                        }
+                        false => ProvidedEntry::hidden(),
+                    });
                 }
                 catalogue.template(&read).map(|(route, _)| self.provided(scope, route, target))
             }
@@ -550,7 +560,7 @@ impl Snapshot {
     }
 
     /// Hides an entry that the gates hide.
-    fn restrict(
+    pub(crate) fn restrict(
         &self,
         scope: &Scope<'_>,
         entry: ProvidedEntry,
@@ -577,10 +587,5 @@ impl Snapshot {
     pub(crate) fn describe_provided(&self, scope: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
         let (backend, entry) = self.providers.describe(scope, target)?;
         Some(self.restrict(scope, entry, target, Some(&backend)))
-    }
-
-    /// Returns whether an entry may require rights.
-    pub(crate) fn may_require(&self) -> bool {
-        self.catalogue.requires.any || self.providers.may_require()
     }
 }

@@ -6,13 +6,27 @@ use crate::{
     Timeouts,
     message_log::MessageLog,
     server::{
-        AskError, Entry, Gate, OutgoingNext, OutgoingRequest, Scope, Server, StateKeys,
+        AskError, Entry, Gate, OutgoingNext, OutgoingRequest, Scope, Server, SourceRoute, StateKeys,
         call::cx::outgoing::AroundOutgoing, gate::decision::FilterGate,
     },
 };
 
 /// How long things may take, and how many of them at the same time.
 impl Server {
+    /// Adds a source of resources that may change at any time.
+    ///
+    /// A URI is looked up among the resources first, then in the sources in the order in which they were added, then
+    /// among the templates. The first that has the URI answers.
+    #[must_use]
+    pub fn source(self, source: impl Into<SourceRoute>) -> Self {
+        let source = source.into();
+        self.change(|state| {
+            state.catalogue.requires.add(&source.required);
+            state.catalogue.sources.push(source);
+        });
+        self
+    }
+
     /// Seals what calls remember with these keys: what a fleet needs, whose next round may reach another process.
     #[must_use]
     pub fn state_keys(self, keys: StateKeys) -> Self {

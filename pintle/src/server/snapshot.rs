@@ -9,7 +9,7 @@ use pintle_proto::{
     server::{CacheHint, Service},
 };
 use pintle_types::{
-    JsonObject,
+    JsonObject, RawObject,
     schema::{CacheScope, PromptsCapability, ResourcesCapability, ServerCapabilities, ToolsCapability},
 };
 
@@ -57,6 +57,8 @@ pub(crate) struct Snapshot {
     pub(crate) innermost: fn() -> Next,
     /// Returns what gives a task of a mounted server, or of a provider, the id that it has for clients.
     pub(crate) outer_task: fn(&Cx, TaskHolder) -> OuterTask,
+    /// Returns the params of a question without what is hidden from the caller; `None` if nothing is.
+    pub(crate) filter_question: fn(&Cx, &RawObject) -> Option<RawObject>,
     /// The layers around every call, if there are any.
     pub(crate) layered: Option<Next>,
     /// Errors of registrations, reported by `check` and `serve`.
@@ -177,12 +179,18 @@ impl Snapshot {
     /// Returns whether requests that need no handler, such as subscriptions, are dispatched too: layers see them, and gates decide about
     /// them.
     pub(crate) fn defers(&self) -> bool {
-        self.layered.is_some() || self.is_gated()
+        self.layered.is_some() || self.hides()
     }
 
     /// Returns whether the server, or one that is mounted in it, has gates.
     pub(crate) fn is_gated(&self) -> bool {
         !self.gates.is_empty() || self.providers.is_gated()
+    }
+
+    /// Returns whether an entry may be hidden from a caller, by a gate or for want of rights: then results and questions are filtered.
+    #[inline]
+    pub(crate) fn hides(&self) -> bool {
+        self.is_gated() || self.catalogue.requires.hides
     }
 
     /// Returns all faults of the registrations, one a line. They are determined once, because a server that is chosen per
@@ -281,6 +289,11 @@ impl Snapshot {
     }
 
     fn capabilities(&self) -> ServerCapabilities {
+        self.capabilities_with(&self.providers)
+    }
+
+    /// Returns the capabilities of the server with those of these providers.
+    pub(crate) fn capabilities_with(&self, providers: &Providers) -> ServerCapabilities {
         let (catalogue, settings) = (&self.catalogue, &self.settings);
         let mut can = ServerCapabilities::default();
         if settings.expected.tools || !catalogue.tools.is_empty() || !catalogue.principal_tools.is_empty() {
@@ -313,7 +326,7 @@ impl Snapshot {
         if !settings.experimental.is_empty() {
             can.experimental = Some(settings.experimental.clone());
         }
-        self.providers.declare(&mut can);
+        providers.declare(&mut can);
         settings.capability_edits.iter().for_each(|edit| edit(&mut can));
         can
     }

@@ -139,8 +139,8 @@ fn watching_own(cx: &Cx, uri: &str) -> Option<Watching> {
     let used = |used: Used<'_>| Some(admit(cx, Access::Subscribe, &used.uri(uri)).into());
     if let Some(route) = catalogue.resource(&read) {
         used(Used::own(&route.options.required, route.entry()))
-    } else if let Some((_, resource)) = catalogue.sources.describe(uri) {
-        used(Used::own(&Required::NOTHING, Entry::Resource(&resource)))
+    } else if let Some((route, resource)) = catalogue.sources.describe(uri) {
+        used(Used::own(&route.required, Entry::Resource(&resource)))
     } else if let Some((route, _)) = catalogue.template(&read) {
         used(Used::own(&route.options.required, route.entry()))
     } else {

@@ -1,9 +1,10 @@
 use std::{
+    collections::BTreeMap,
+    ops::Bound,
     path::Path,
     sync::{Arc, PoisonError, RwLock},
 };
 
-use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use pintle_types::{
     JsonObject, RpcError,
     schema::{ReadResourceResult, Resource, ResourceContents},
@@ -19,7 +20,7 @@ use crate::{
     directory::Directory,
     server::{
         CacheHint, Cx, Installation, PageRequest, ProtocolExtension, RequestError, ResourcePage,
-        ResourceSource,
+        ResourceSource, Target,
     },
 };
 
@@ -164,7 +165,7 @@ impl Skills {
 
     fn list(&self, cx: &Cx, params: ListParams) -> Result<Value, RpcError> {
         let folder = self.folder();
-        let (page, next) = page(&folder.skills, params.cursor)?;
+        let (page, next) = page(cx, &folder.skills, params.cursor, |skill| folder.is_shown(cx, &skill.uri))?;
         let mut result = json!({ "skills": page });
         if let Some(next) = next {
             result["nextCursor"] = next.into();
@@ -174,15 +175,16 @@ impl Skills {
 
     fn get(&self, cx: &Cx, uri: &str) -> Result<Value, RpcError> {
         let folder = self.folder();
-        let skill = folder.skills.get(uri).ok_or_else(|| unknown("skill", uri))?;
+        let skill = folder.skills.get(uri).filter(|_| folder.is_shown(cx, uri));
+        let skill = skill.ok_or_else(|| unknown("skill", uri))?;
         Ok(wire::cached(json!({ "skill": skill }), self.hint(cx)))
     }
 
-    fn read_directory(&self, params: UriParams) -> Result<DirectoryResult, RpcError> {
+    fn read_directory(&self, cx: &Cx, params: UriParams) -> Result<DirectoryResult, RpcError> {
         let folder = self.folder();
-        let children =
-            folder.directories.get(&params.uri).ok_or_else(|| unknown("directory", &params.uri))?;
-        let (page, next_cursor) = page(children, params.cursor)?;
+        let children = folder.directories.get(&params.uri).filter(|_| folder.is_shown(cx, &params.uri));
+        let children = children.ok_or_else(|| unknown("directory", &params.uri))?;
+        let (page, next_cursor) = page(cx, children, params.cursor, |child| folder.is_shown(cx, &child.uri))?;
         Ok(DirectoryResult { resources: page.into_iter().cloned().collect(), next_cursor })
     }
 }
@@ -190,6 +192,19 @@ impl Skills {
 fn unknown(what: &str, uri: &str) -> RpcError {
     let shown: String = uri.chars().take(256).collect();
     RpcError::invalid_params(format!("no such {what}: `{shown}`; list them first"))
+}
+
+impl SkillFolder {
+    /// Returns whether the caller sees a file, or a file in a directory.
+    fn is_shown(&self, cx: &Cx, uri: &str) -> bool {
+        let shows = |uri: &str| cx.shows(&Target::Resource(uri.into()));
+        if self.files.contains_key(uri) {
+            return shows(uri);
+        }
+        let below = format!("{uri}/");
+        let files = self.files.range(below.clone()..).map(|(uri, _)| uri);
+        files.take_while(|uri| uri.starts_with(&below)).any(|uri| shows(uri))
+    }
 }
 
 /// Reads all files of a directory.
@@ -201,23 +216,27 @@ fn read(directory: &Directory, max_bytes: u64) -> Result<SkillFolder, SkillError
     SkillFolder::new(files, max_bytes)
 }
 
-/// Returns a page of a map, and the cursor of the next one: the key that it ends with.
-fn page<T>(
-    entries: &std::collections::BTreeMap<String, T>,
+/// Returns a page of those entries of a map that are shown, and the cursor of the next one: the key that it ends with.
+fn page<'a, T>(
+    cx: &Cx,
+    entries: &'a BTreeMap<String, T>,
     cursor: Option<String>,
-) -> Result<(Vec<&T>, Option<String>), RpcError> {
+    is_shown: impl Fn(&T) -> bool,
+) -> Result<(Vec<&'a T>, Option<String>), RpcError> {
     let after = match cursor {
         None => None,
         Some(cursor) => {
-            let key = URL_SAFE_NO_PAD.decode(cursor).ok().and_then(|key| String::from_utf8(key).ok());
+            let key = cx.open_cursor(&cursor).and_then(|key| String::from_utf8(key).ok());
             Some(key.ok_or_else(|| {
                 RpcError::invalid_params("the cursor is not one of this list; begin without one")
             })?)
         }
     };
-    let mut rest = entries.iter().filter(|(key, _)| after.as_ref().is_none_or(|after| *key > after));
+    let after = after.map_or(Bound::Unbounded, Bound::Excluded);
+    let mut rest = entries.range((after, Bound::Unbounded)).filter(|(_, entry)| is_shown(entry));
     let page: Vec<_> = rest.by_ref().take(PAGE).collect();
-    let last = page.last().filter(|_| rest.next().is_some()).map(|(key, _)| URL_SAFE_NO_PAD.encode(key));
+    let last = page.last().filter(|_| rest.next().is_some());
+    let last = last.map(|(key, _)| cx.seal_cursor(key.as_bytes()));
     Ok((page.into_iter().map(|(_, entry)| entry).collect(), last))
 }
 
@@ -246,8 +265,8 @@ impl ProtocolExtension for Skills {
                 async move { found }
             });
         if self.lists_directories {
-            skills = skills.method(wire::READ_DIRECTORY, move |_: Cx, params: UriParams| {
-                let children = read.read_directory(params);
+            skills = skills.method(wire::READ_DIRECTORY, move |cx: Cx, params: UriParams| {
+                let children = read.read_directory(&cx, params);
                 async move { children }
             });
         }

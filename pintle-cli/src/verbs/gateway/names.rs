@@ -11,11 +11,11 @@ use std::{
 use pintle::{
     proto::Peer,
     server::{
-        CacheHint, ConnectionEvent, Cx, ListKind, Outcome, PageRequest, ProvidedEntry, Provider,
+        CacheHint, ConnectionEvent, Cx, Declaration, ListKind, Outcome, PageRequest, ProvidedEntry, Provider,
         ProviderChanges, ProviderPage, ProviderSubscription, RequestError, Scope, SessionHandle, Target,
     },
     types::{
-        Notification, RawObject, RpcError,
+        Notification, RawObject, RpcError, method,
         schema::{Prompt, ServerCapabilities, Tool},
     },
 };
@@ -187,12 +187,16 @@ impl<P: Provider> HostNames<P> {
     fn inner_call(&self, cx: Cx) -> Cx {
         let Some(found) = cx.target().and_then(|target| self.shortened(&target)) else { return cx };
         let Ok(name) = to_raw_value(&found.inner) else { return cx };
-        let params = match cx.params().decode_member::<RawObject>("ref") {
-            Ok(Some(reference)) => match to_raw_value(&reference.with("name", &name)) {
-                Ok(reference) => cx.params().with("ref", &reference),
-                Err(_) => return cx,
-            },
-            _ => cx.params().with("name", &name),
+        let params = cx.params();
+        // Only a completion names an entry in `ref`. Of other requests it is any member.
+        let reference = match cx.method() == method::COMPLETION_COMPLETE {
+            true => params.decode_member::<RawObject>("ref").ok().flatten(),
+            false => None,
+        };
+        let params = match reference.map(|reference| to_raw_value(&reference.with("name", &name))) {
+            Some(Ok(reference)) => params.with("ref", &reference),
+            Some(Err(_)) => return cx,
+            None => params.with("name", &name),
         };
         cx.with_params(params)
     }
@@ -234,6 +238,10 @@ impl<P: Provider> Provider for HostNames<P> {
 
     fn instructions(&self) -> Option<String> {
         self.provider.instructions()
+    }
+
+    fn declared_to(&self, scope: &Scope<'_>) -> Declaration {
+        self.provider.declared_to(scope)
     }
 
     fn cache_hint(&self, list: ListKind) -> CacheHint {

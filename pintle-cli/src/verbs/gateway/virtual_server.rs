@@ -8,8 +8,8 @@ use pintle::{
     Server,
     proto::Peer,
     server::{
-        Access, AuditRecord, CacheHint, ConnectionEvent, Cx, Decision, GateRequest, ListKind, Outcome,
-        PageRequest, ProvidedEntry, Provider, ProviderChanges, ProviderPage, ProviderSubscription,
+        Access, AuditRecord, CacheHint, ConnectionEvent, Cx, Decision, Declaration, GateRequest, ListKind,
+        Outcome, PageRequest, ProvidedEntry, Provider, ProviderChanges, ProviderPage, ProviderSubscription,
         RequestError, ResultLimit, Rule, RuleDecision, RuleSet, Rules, Scope, SessionHandle, Target,
         Transform,
     },
@@ -244,6 +244,10 @@ impl Provider for VirtualServer {
 
     fn instructions(&self) -> Option<String> {
         self.current().provider.instructions()
+    }
+
+    fn declared_to(&self, scope: &Scope<'_>) -> Declaration {
+        self.current().provider.declared_to(scope)
     }
 
     fn cache_hint(&self, list: ListKind) -> CacheHint {

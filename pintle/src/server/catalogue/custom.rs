@@ -1,4 +1,4 @@
-use std::{collections::HashMap, future::Future, pin::Pin, sync::Arc};
+use std::{collections::HashMap, fmt, future::Future, pin::Pin, sync::Arc};
 
 use pintle_proto::{Peer, server::Outcome};
 use pintle_types::{
@@ -11,13 +11,14 @@ use serde::{Serialize, de::DeserializeOwned};
 use crate::{
     Error, Result,
     server::{
-        Cx, HandlerError, RequestError, Server, call::run::HandlerFuture, sessions::handle::SessionHandle,
+        Cx, HandlerError, RequestError, Server, access::required::Required, call::run::HandlerFuture,
+        sessions::handle::SessionHandle,
     },
 };
 
 impl Server {
     /// Adds a handler for a method that the protocol does not define. Any caller may call it that the
-    /// [gates](Self::gate) allow to: check [`Cx::identity`].
+    /// [gates](Self::gate) allow to: check [`Cx::identity`], or let it [require](MethodRoute::requires) rights.
     ///
     /// `E` is any error that `?` converts into a [`RequestError`]; an `RpcError` is sent as it is.
     ///
@@ -50,12 +51,20 @@ impl Server {
         E: HandlerError<RequestError>,
         Fut: Future<Output = Result<R, E>> + Send + 'static,
     {
-        let name = name.into();
+        self.method_route(method(name, handler))
+    }
+
+    /// Adds a method that the protocol does not define, as [`method`](Self::method) does; one that [requires](MethodRoute::requires)
+    /// rights.
+    #[must_use]
+    pub fn method_route(self, route: MethodRoute) -> Self {
+        let MethodRoute { name, method } = route;
         self.noting(|server| {
             server.change(|state| {
                 check_method(&state.custom, &name)?;
                 state.service = state.service.clone().methods([name.clone()]);
-                state.custom.insert(name, CustomMethod::new(handler));
+                state.catalogue.requires.add(&method.required);
+                state.custom.insert(name, method);
                 Ok(())
             })
         })
@@ -120,6 +129,57 @@ impl Server {
     }
 }
 
+/// A method that the protocol does not define, with the rights that it requires: see [`method`].
+#[derive(Clone)]
+pub struct MethodRoute {
+    name: String,
+    method: CustomMethod,
+}
+
+/// Creates a method that the protocol does not define, for [`Server::method_route`].
+///
+/// ```
+/// use pintle::{Server, server::{Cx, RequestError, method}};
+///
+/// let count = method("fleet/count", |_cx: Cx, _: serde_json::Value| async {
+///     Ok::<_, RequestError>(serde_json::json!({ "count": 12 }))
+/// });
+/// let server = Server::new("fleet", "1.0.0").method_route(count.requires(["fleet:read"]));
+/// # server.check().unwrap();
+/// ```
+pub fn method<P, R, E, F, Fut>(name: impl Into<String>, handler: F) -> MethodRoute
+where
+    P: DeserializeOwned + Send,
+    R: Serialize,
+    F: Fn(Cx, P) -> Fut + Send + Sync + 'static,
+    E: HandlerError<RequestError>,
+    Fut: Future<Output = Result<R, E>> + Send + 'static,
+{
+    MethodRoute { name: name.into(), method: CustomMethod::new(handler) }
+}
+
+impl MethodRoute {
+    /// Adds rights that a caller needs. Without them the call is refused; over HTTP with a response that names them.
+    #[must_use]
+    pub fn requires<T: Into<String>>(mut self, rights: impl IntoIterator<Item = T>) -> Self {
+        self.method.required.add(rights);
+        self
+    }
+
+    /// Hides the method from callers who lack a right that it [requires](Self::requires): it is unknown to them.
+    #[must_use]
+    pub fn hidden(mut self) -> Self {
+        self.method.required.hide();
+        self
+    }
+}
+
+impl fmt::Debug for MethodRoute {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MethodRoute").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
 /// The handler of a notification.
 pub(crate) type OnNotification =
     dyn Fn(Notification, Option<Arc<Peer>>, Option<SessionHandle>) -> NotificationFuture + Send + Sync;
@@ -142,12 +202,15 @@ pub(super) fn check_method(known: &HashMap<String, CustomMethod>, name: &str) ->
 
 /// The handler of a method that the application or an extension defines.
 #[derive(Clone)]
-pub(crate) struct CustomMethod(Arc<dyn Fn(Cx) -> HandlerFuture + Send + Sync>);
+pub(crate) struct CustomMethod {
+    run: Arc<dyn Fn(Cx) -> HandlerFuture + Send + Sync>,
+    pub(crate) required: Required,
+}
 
 impl CustomMethod {
     /// Runs the handler.
     pub(crate) fn run(&self, cx: Cx) -> HandlerFuture {
-        (self.0)(cx)
+        (self.run)(cx)
     }
 
     /// Creates a handler that reads its params itself.
@@ -156,7 +219,11 @@ impl CustomMethod {
         F: Fn(Cx) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Outcome> + Send + 'static,
     {
-        Self(Arc::new(move |cx| Box::pin(handler(cx))))
+        Self::of(move |cx| Box::pin(handler(cx)))
+    }
+
+    fn of(run: impl Fn(Cx) -> HandlerFuture + Send + Sync + 'static) -> Self {
+        Self { run: Arc::new(run), required: Required::default() }
     }
 
     pub(crate) fn new<P, R, E, F, Fut>(handler: F) -> Self
@@ -167,7 +234,7 @@ impl CustomMethod {
         E: HandlerError<RequestError>,
         Fut: Future<Output = Result<R, E>> + Send + 'static,
     {
-        Self(Arc::new(move |cx| {
+        Self::of(move |cx| {
             let params = cx.params().without(&["_meta"]).decode::<P>();
             let running = params.map(|params| handler(cx.clone(), params));
             Box::pin(async move {
@@ -184,6 +251,6 @@ impl CustomMethod {
                     Err(error) => error.into().outcome(cx.method(), None),
                 }
             })
-        }))
+        })
     }
 }

@@ -15,13 +15,12 @@ use tower_service::Service;
 
 use super::{
     custom::{CustomMethod, OnNotification, check_method},
-    source::AnySource,
+    source::SourceRoute,
 };
 use crate::{
     Error, Result,
     server::{
-        CatalogueEdits, Cx, HandlerError, Next, Notice, RequestError, ResourceSource, Route, Server,
-        StateKeys, ToolStart,
+        CatalogueEdits, Cx, HandlerError, Next, Notice, RequestError, Route, Server, StateKeys, ToolStart,
         call::cx::detached::{Detacher, Interceptor},
     },
 };
@@ -85,7 +84,7 @@ pub struct Installation {
     detacher: Option<Arc<Detacher>>,
     layers: Vec<Box<dyn FnOnce(Next) -> Next + Send>>,
     routes: CatalogueEdits,
-    sources: Vec<Arc<dyn AnySource>>,
+    sources: Vec<SourceRoute>,
     catalogue_checks: Vec<Arc<CatalogueCheck>>,
 }
 
@@ -269,8 +268,8 @@ impl Installation {
 
     /// Adds a source of resources, as [`Server::source`] does.
     #[must_use]
-    pub fn source(mut self, source: impl ResourceSource) -> Self {
-        self.sources.push(Arc::new(source));
+    pub fn source(mut self, source: impl Into<SourceRoute>) -> Self {
+        self.sources.push(source.into());
         self
     }
 
@@ -423,7 +422,10 @@ impl Server {
             }
             let mut catalogue = state.catalogue.clone();
             routes.apply(&mut catalogue)?;
-            sources.into_iter().for_each(|source| catalogue.sources.push(source));
+            for source in sources {
+                catalogue.requires.add(&source.required);
+                catalogue.sources.push(source);
+            }
             self.add_notification_handlers(notified)?;
             state.catalogue = catalogue;
             state.settings.catalogue_checks.extend(catalogue_checks);

@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use pintle_proto::server::{Body, Outcome};
@@ -9,7 +9,7 @@ use pintle_types::{
 
 use super::{options::CatalogueRoute, overlay::Overlay};
 use crate::server::{
-    Cx, Entry, Target,
+    Cx, Entry, Principal, Target,
     ordered_map::OrderedMap,
     printed_list::{ListPage, PrintedList},
 };
@@ -76,6 +76,16 @@ impl ListKind {
             Entry::Template(_) => Self::Templates,
             Entry::Method(_) => return None,
         })
+    }
+
+    /// Returns an entry of the list as a target.
+    pub(crate) fn target(self, name: Cow<'_, str>) -> Target<'_> {
+        match self {
+            Self::Tools => Target::Tool(name),
+            Self::Prompts => Target::Prompt(name),
+            Self::Resources => Target::Resource(name),
+            Self::Templates => Target::Template(name),
+        }
     }
 
     /// Returns the list that a target would be in.
@@ -211,7 +221,7 @@ fn list<R: CatalogueRoute>(
         page.push(entries.get(&place).map_or("", |text| text));
         last = place;
     }
-    match page.finish(kind.member(), next.map(|place| printed_cursor(letter, place)).as_deref()) {
+    match page.finish(kind.member(), next.map(|place| printed_cursor(cx, letter, place)).as_deref()) {
         Err(error) => Outcome::Failed(RpcError::internal(error.to_string())),
         Ok(body) if common => {
             Outcome::Cacheable(Body::Shared(printed.whole.get_or_init(|| Arc::new(body)).clone()), hint)
@@ -221,10 +231,40 @@ fn list<R: CatalogueRoute>(
 }
 
 /// Encodes the position at which a page ended. It contains the kind of list, so that no other list accepts it.
-pub(crate) fn printed_cursor(kind: u8, place: u64) -> String {
+pub(crate) fn printed_cursor(cx: &Cx, kind: u8, place: u64) -> String {
     let mut bytes = vec![kind];
     bytes.extend_from_slice(&place.to_be_bytes());
-    URL_SAFE_NO_PAD.encode(bytes)
+    cx.seal_cursor(&bytes)
+}
+
+impl Cx {
+    /// Seals a position in a list as the cursor of its next page, which nobody can read, change, or use in the name of another caller. All
+    /// processes with the same [keys](crate::server::StateKeys) open it.
+    pub fn seal_cursor(&self, position: &[u8]) -> String {
+        // A cursor of a mounted server is a part of that of the outermost one.
+        if self.is_mounted() {
+            return URL_SAFE_NO_PAD.encode(position);
+        }
+        let sealed = self.snapshot().settings.keys.seal_name(&self.cursor_bound(), position);
+        URL_SAFE_NO_PAD.encode(sealed.unwrap_or_default())
+    }
+
+    /// Opens a cursor that was [sealed](Self::seal_cursor) for the caller; `None` if it was not.
+    pub fn open_cursor(&self, cursor: &str) -> Option<Vec<u8>> {
+        let bytes = URL_SAFE_NO_PAD.decode(cursor).ok()?;
+        match self.is_mounted() {
+            true => Some(bytes),
+            false => self.snapshot().settings.keys.open_name(&self.cursor_bound(), &bytes),
+        }
+    }
+
+    fn cursor_bound(&self) -> String {
+        match self.identity() {
+            Principal::Local => "cursor of local".to_owned(),
+            Principal::Named(name) => format!("cursor of name:{name}"),
+            Principal::Anonymous => "cursor of anonymous".to_owned(),
+        }
+    }
 }
 
 /// Returns the cursor of a request, not decoded.
@@ -244,7 +284,7 @@ pub(crate) fn cursor(cx: &Cx, kind: u8) -> Result<u64, RpcError> {
 /// Returns which of several lists, one after the other, a page begins in, and the position after which it does.
 pub(crate) fn cursor_among(cx: &Cx, kinds: &[u8]) -> Result<(usize, u64), RpcError> {
     let Some(cursor) = cursor_text(cx)? else { return Ok((0, 0)) };
-    let position = URL_SAFE_NO_PAD.decode(&cursor).ok().and_then(|bytes| {
+    let position = cx.open_cursor(&cursor).and_then(|bytes| {
         let (found, place) = bytes.split_first()?;
         let at = kinds.iter().position(|kind| kind == found)?;
         Some((at, u64::from_be_bytes(place.try_into().ok()?)))

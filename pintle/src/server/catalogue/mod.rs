@@ -28,7 +28,7 @@ use pintle_types::schema::Resource;
 
 use self::{
     options::CatalogueRoute, overlay::PrincipalTools, prompt::PromptRoute, resource::ResourceRoute,
-    source::AnySource, template::TemplateRoute, tool::ToolRoute,
+    source::SourceRoute, template::TemplateRoute, tool::ToolRoute,
 };
 use crate::{
     server::{
@@ -70,20 +70,20 @@ struct CanonicalUris {
 
 /// The sources of resources.
 #[derive(Clone, Default)]
-pub(crate) struct Sources(Vec<Arc<dyn AnySource>>);
+pub(crate) struct Sources(Vec<SourceRoute>);
 
 impl Sources {
-    pub(crate) fn push(&mut self, source: Arc<dyn AnySource>) {
+    pub(crate) fn push(&mut self, source: SourceRoute) {
         self.0.push(source);
     }
 
-    pub(crate) fn get(&self, number: usize) -> Option<&Arc<dyn AnySource>> {
+    pub(crate) fn get(&self, number: usize) -> Option<&SourceRoute> {
         self.0.get(number)
     }
 
     /// Returns the first source that recognizes this URI, and what it knows of the resource.
-    pub(crate) fn describe(&self, uri: &str) -> Option<(&Arc<dyn AnySource>, Resource)> {
-        self.0.iter().find_map(|source| Some((source, source.describe(uri)?)))
+    pub(crate) fn describe(&self, uri: &str) -> Option<(&SourceRoute, Resource)> {
+        self.0.iter().find_map(|route| Some((route, route.source.describe(uri)?)))
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -109,8 +109,8 @@ impl Catalogue {
         let read = Uri::of(uri);
         Some(if let Some(route) = self.resource(&read) {
             sees(&route.options.required, route.entry())
-        } else if let Some((_, resource)) = self.sources.describe(uri) {
-            sees(&Required::NOTHING, Entry::Resource(&resource))
+        } else if let Some((route, resource)) = self.sources.describe(uri) {
+            sees(&route.required, Entry::Resource(&resource))
         } else if let Some((route, _)) = self.template(&read) {
             sees(&route.options.required, route.entry())
         } else {

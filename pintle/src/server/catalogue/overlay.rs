@@ -244,7 +244,7 @@ impl Overlay {
             place = 0;
         }
         let mut result = ListToolsResult::new(page);
-        result.next_cursor = next.map(|(letter, number)| lists::printed_cursor(letter, number));
+        result.next_cursor = next.map(|(letter, number)| lists::printed_cursor(cx, letter, number));
         match RawObject::from_serialize(&result) {
             Ok(body) => Outcome::Cacheable(body.into(), cx.snapshot().list_hint(ListKind::Tools)),
             Err(error) => Outcome::Failed(RpcError::internal(error.to_string())),

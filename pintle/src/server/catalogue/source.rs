@@ -1,6 +1,5 @@
-use std::{future::Future, pin::Pin, sync::Arc};
+use std::{fmt, future::Future, pin::Pin, sync::Arc};
 
-use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use pintle_proto::server::Outcome;
 use pintle_types::{
     RawObject, RpcError,
@@ -83,8 +82,7 @@ pub trait ResourceSource: Send + Sync + 'static {
 #[non_exhaustive]
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct PageRequest {
-    /// The cursor of the page, as an earlier page returned it; `None` for the first page. It was sent through the client, which
-    /// can change it.
+    /// The cursor of the page, as an earlier page returned it; `None` for the first page. It was sent through the client, sealed.
     pub cursor: Option<String>,
     /// The number of resources that are wanted; `usize::MAX` if the server has no [page size](crate::server::Server::page_size).
     pub limit: usize,
@@ -135,6 +133,55 @@ impl FromIterator<Resource> for ResourcePage {
     }
 }
 
+/// A [`ResourceSource`], and the rights that it requires: see [`source`].
+#[derive(Clone)]
+pub struct SourceRoute {
+    pub(crate) source: Arc<dyn AnySource>,
+    pub(crate) required: Required,
+}
+
+/// Creates a route of a source, for one that requires rights.
+///
+/// ```
+/// use pintle::{Server, directory::Directory, server::source};
+///
+/// let notes = source(Directory::new(".").unwrap()).requires(["notes:read"]);
+/// let server = Server::new("notes", "1.0.0").source(notes);
+/// # server.check().unwrap();
+/// ```
+pub fn source(source: impl ResourceSource) -> SourceRoute {
+    SourceRoute { source: Arc::new(source), required: Required::default() }
+}
+
+impl SourceRoute {
+    /// Adds rights that a caller needs to read its resources and to watch them. Over HTTP, a request without them gets a response that
+    /// names them.
+    #[must_use]
+    pub fn requires<T: Into<String>>(mut self, rights: impl IntoIterator<Item = T>) -> Self {
+        self.required.add(rights);
+        self
+    }
+
+    /// Hides its resources from callers who lack a right that it [requires](Self::requires).
+    #[must_use]
+    pub fn hidden(mut self) -> Self {
+        self.required.hide();
+        self
+    }
+}
+
+impl<S: ResourceSource> From<S> for SourceRoute {
+    fn from(found: S) -> Self {
+        source(found)
+    }
+}
+
+impl fmt::Debug for SourceRoute {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SourceRoute").field("required", &self.required).finish_non_exhaustive()
+    }
+}
+
 /// A [`ResourceSource`] of any type.
 pub(crate) trait AnySource: Send + Sync {
     fn list(&self, cx: Cx, page: PageRequest) -> SourceFuture<'_, ResourcePage>;
@@ -168,11 +215,10 @@ impl<S: ResourceSource> AnySource for S {
 
 /// Reads a resource of a source, if it exists and the caller sees it. If the call has a `requestState`, it is claimed before the
 /// resource is read.
-pub(crate) fn read(cx: Cx, source: Arc<dyn AnySource>) -> HandlerFuture {
+pub(crate) fn read(cx: Cx, SourceRoute { source, required }: SourceRoute) -> HandlerFuture {
     Box::pin(async move {
         let admitted = match source.find(&cx).await {
             Ok(Some(found)) => {
-                let required = Required::NOTHING;
                 let used = Used::own(&required, Entry::Resource(&found)).uri(&found.uri);
                 admit(&cx, Access::Read, &used).map(|admission| (admission, found.uri.clone()))
             }
@@ -218,7 +264,7 @@ async fn page(cx: &Cx) -> Result<ListResourcesResult, RequestError> {
                     continue;
                 }
                 if page.is_full() {
-                    return Ok(page.finish(Some(&ListPosition::Registered(last))));
+                    return Ok(page.finish(cx, Some(&ListPosition::Registered(last))));
                 }
                 page.entries.push(route.resource.clone());
                 last = number;
@@ -228,10 +274,14 @@ async fn page(cx: &Cx) -> Result<ListResourcesResult, RequestError> {
         ListPosition::Source(position) => position,
     };
     let mut pages = 0;
-    while let Some(source) = state.catalogue.sources.get(position.source) {
+    while let Some(SourceRoute { source, required }) = state.catalogue.sources.get(position.source) {
+        if !required.shows(cx.left()) {
+            position = PagePosition { source: position.source + 1, ..PagePosition::default() };
+            continue;
+        }
         // An empty page may follow, but no source is listed only to know whether one does.
         if page.is_full() || pages == MAX_SOURCE_PAGES {
-            return Ok(page.finish(Some(&ListPosition::Source(position))));
+            return Ok(page.finish(cx, Some(&ListPosition::Source(position))));
         }
         let limit = size.saturating_sub(page.entries.len());
         let request = PageRequest { cursor: position.cursor.clone(), limit };
@@ -245,7 +295,7 @@ async fn page(cx: &Cx) -> Result<ListResourcesResult, RequestError> {
                 continue;
             }
             if page.is_full() {
-                return Ok(page.finish(Some(&ListPosition::Source(position))));
+                return Ok(page.finish(cx, Some(&ListPosition::Source(position))));
             }
             (position.behind, position.key) = (behind, resource.uri.clone());
             page.entries.push(resource);
@@ -257,10 +307,10 @@ async fn page(cx: &Cx) -> Result<ListResourcesResult, RequestError> {
         };
         // Without a page size, a page of the source is one of the list.
         if more && size == usize::MAX && !page.entries.is_empty() {
-            return Ok(page.finish(Some(&ListPosition::Source(position))));
+            return Ok(page.finish(cx, Some(&ListPosition::Source(position))));
         }
     }
-    Ok(page.finish(None))
+    Ok(page.finish(cx, None))
 }
 
 struct PageBuilder {
@@ -273,9 +323,9 @@ impl PageBuilder {
         self.entries.len() >= self.size
     }
 
-    fn finish(self, next: Option<&ListPosition>) -> ListResourcesResult {
+    fn finish(self, cx: &Cx, next: Option<&ListPosition>) -> ListResourcesResult {
         let mut result = ListResourcesResult::new(self.entries);
-        result.next_cursor = next.map(ListPosition::print);
+        result.next_cursor = next.map(|next| next.print(cx));
         result
     }
 }
@@ -307,25 +357,34 @@ pub(crate) struct PagePosition {
 impl ListPosition {
     fn read(cx: &Cx) -> Result<Self, RpcError> {
         let text = lists::cursor_text(cx)?;
-        match text.and_then(|text| PagePosition::decode(b's', &text)) {
+        match text.and_then(|text| PagePosition::read(cx, b's', &text)) {
             Some(position) => Ok(Self::Source(position)),
             None => lists::cursor(cx, b'r').map(Self::Registered),
         }
     }
 
-    fn print(&self) -> String {
+    fn print(&self, cx: &Cx) -> String {
         match self {
-            Self::Registered(position) => lists::printed_cursor(b'r', *position),
-            Self::Source(position) => position.encode(b's'),
+            Self::Registered(position) => lists::printed_cursor(cx, b'r', *position),
+            Self::Source(position) => position.print(cx, b's'),
         }
     }
 }
 
 impl PagePosition {
+    /// Opens a cursor of the caller.
+    pub(crate) fn read(cx: &Cx, kind: u8, cursor: &str) -> Option<Self> {
+        Self::decode(kind, &cx.open_cursor(cursor)?)
+    }
+
+    /// Returns a cursor for the caller.
+    pub(crate) fn print(&self, cx: &Cx, kind: u8) -> String {
+        cx.seal_cursor(&self.encode(kind))
+    }
+
     /// Reads the kind of cursor, the numbers of a source, of its listed entries, of its pages before and of their bytes, the length of the
     /// source's cursor plus one or 0 for none, the cursor, and the key.
-    pub(crate) fn decode(kind: u8, cursor: &str) -> Option<Self> {
-        let bytes = URL_SAFE_NO_PAD.decode(cursor).ok()?;
+    fn decode(kind: u8, bytes: &[u8]) -> Option<Self> {
         let bytes = bytes.strip_prefix(&[kind])?;
         let number = |bytes: &[u8; 4]| usize::try_from(u32::from_be_bytes(*bytes)).ok();
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).ok();
@@ -345,11 +404,11 @@ impl PagePosition {
         Some(Self { source: number(source)?, cursor, behind: number(behind)?, key: text(key)?, pages, bytes })
     }
 
-    pub(crate) fn encode(&self, kind: u8) -> String {
+    fn encode(&self, kind: u8) -> Vec<u8> {
         let number = |number: usize| u32::try_from(number).unwrap_or(u32::MAX).to_be_bytes();
         let cursor = self.cursor.as_deref();
         let length = cursor.map_or(0, |cursor| cursor.len() + 1);
-        let bytes = [
+        [
             &[kind],
             &number(self.source)[..],
             &number(self.behind),
@@ -359,8 +418,7 @@ impl PagePosition {
             cursor.unwrap_or_default().as_bytes(),
             self.key.as_bytes(),
         ]
-        .concat();
-        URL_SAFE_NO_PAD.encode(bytes)
+        .concat()
     }
 
     /// Returns the index to continue at in a page that may have changed: after the last entry, or where it was.

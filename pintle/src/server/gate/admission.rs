@@ -1,14 +1,13 @@
 use std::{sync::Arc, time::Duration};
 
 use pintle_proto::server::Outcome;
-use pintle_types::{JsonObject, RawValue, RpcError, method, schema::CacheScope};
+use pintle_types::{JsonObject, RawValue, RpcError, method};
 use ring::digest;
 
 use super::{
     arguments::{ArgumentEdits, JudgedArguments},
     confirmation::Confirmation,
     decision::{Access, Decision},
-    private_result::private,
     request::{GateRequest, JudgedUri},
     seen_states::StateDigest,
     unique_json,
@@ -110,13 +109,13 @@ impl Round {
 pub(crate) enum AccessGrant {
     /// A request that may run.
     Granted,
-    /// A request that may run as it was judged, and whose result is for its caller alone.
-    Private(PrivateGrant),
+    /// A request that may run as it was judged.
+    Judged(JudgedGrant),
 }
 
 /// The admission of a request that gates have judged.
 #[derive(Default)]
-pub(crate) struct PrivateGrant {
+pub(crate) struct JudgedGrant {
     /// The question that the user has to answer first.
     confirmation: Option<Confirmation>,
     /// The arguments in place of those that were sent: with defaults that a gate has read.
@@ -208,7 +207,7 @@ fn grant(cx: &Cx, used: &Used<'_>, request: &GateRequest<'_>) -> Result<AccessGr
     }
     let confirmation = question.map(|question| Confirmation::new(&name(), question, &confirmed));
     let arguments = request.arguments().and_then(JudgedArguments::sent);
-    Ok(AccessGrant::Private(PrivateGrant { confirmation, arguments }))
+    Ok(AccessGrant::Judged(JudgedGrant { confirmation, arguments }))
 }
 
 fn count(cx: &Cx, used: &Used<'_>, request: &GateRequest<'_>) -> Result<(), AccessRefusal> {
@@ -281,20 +280,15 @@ pub(crate) fn permit(cx: &Cx, required: &Required, name: &str) -> Result<(), Out
 }
 
 impl AccessGrant {
-    /// The admission of a request that is not judged.
-    pub(crate) fn private() -> Self {
-        Self::Private(PrivateGrant::default())
-    }
-
     /// Returns the arguments in place of those that were sent.
     pub(crate) fn arguments(&self) -> Option<&str> {
         match self {
             Self::Granted => None,
-            Self::Private(grant) => grant.arguments.as_deref().map(RawValue::get),
+            Self::Judged(grant) => grant.arguments.as_deref().map(RawValue::get),
         }
     }
 
-    /// Runs a handler as this admission allows: after the confirmation, and with a result for the caller alone.
+    /// Runs a handler as this admission allows: after the confirmation, with the arguments that were judged.
     pub(crate) fn run(
         self,
         cx: &Cx,
@@ -302,7 +296,7 @@ impl AccessGrant {
     ) -> HandlerFuture {
         match self {
             Self::Granted => handler(cx.clone()),
-            Self::Private(grant) => {
+            Self::Judged(grant) => {
                 let cx = cx.clone();
                 Box::pin(async move { grant.run(&cx, handler).await })
             }
@@ -313,12 +307,12 @@ impl AccessGrant {
     pub(crate) async fn run_here(self, cx: &Cx, handler: impl FnOnce(Cx) -> HandlerFuture) -> Outcome {
         match self {
             Self::Granted => handler(cx.clone()).await,
-            Self::Private(grant) => grant.run(cx, handler).await,
+            Self::Judged(grant) => grant.run(cx, handler).await,
         }
     }
 }
 
-impl PrivateGrant {
+impl JudgedGrant {
     async fn run(self, cx: &Cx, handler: impl FnOnce(Cx) -> HandlerFuture) -> Outcome {
         let mut judged = cx.clone();
         if let Some(confirmation) = self.confirmation {
@@ -332,18 +326,6 @@ impl PrivateGrant {
             let params = judged.params().with("arguments", arguments);
             judged = judged.with_params(params);
         }
-        private_outcome(cx, handler(judged).await)
-    }
-}
-
-/// Makes the outcome of a call one for its caller alone.
-fn private_outcome(cx: &Cx, outcome: Outcome) -> Outcome {
-    match outcome {
-        Outcome::Complete(body) => Outcome::Complete(private(cx, body)),
-        Outcome::Cacheable(body, mut hint) => {
-            hint.scope = CacheScope::Private;
-            Outcome::Cacheable(private(cx, body), hint)
-        }
-        other => other,
+        handler(judged).await
     }
 }

@@ -5,7 +5,6 @@ mod argument_schema;
 pub(crate) mod arguments;
 pub(crate) mod confirmation;
 pub(crate) mod decision;
-mod private_result;
 pub(crate) mod registry;
 pub(crate) mod request;
 pub(crate) mod seen_states;

@@ -96,7 +96,8 @@ impl<'a> Needs<'a> {
 
     /// Adds the rights that a request of a session requires. A stateless request among them is one of the peer in its `_meta`.
     fn add_request(&mut self, peer: Option<&Arc<Peer>>, request: &Request) {
-        let Some(params) = &request.params else { return };
+        let empty = RawObject::empty();
+        let params = request.params.as_ref().unwrap_or(&empty);
         match self.snapshot.service.stamped(request) {
             Ok(stamped) if stamped.version().is_some() => {
                 self.add(stamped.peer().map(|peer| &**peer), &request.method, params);
@@ -108,11 +109,16 @@ impl<'a> Needs<'a> {
     fn add(&mut self, peer: Option<&Peer>, method: &str, params: &RawObject) {
         let catalogue = &self.snapshot.catalogue;
         let named = |target: Target| name_in(params, target.member()?);
-        // A method without a row, or with a row without a target, names no entry of the catalogue and requires no rights here.
-        // Lists contain what the caller may see; `ping`, `logging/setLevel`, `resources/unsubscribe` and discovery are open to
-        // everybody; custom methods check `Cx::identity` and `Cx::extensions` themselves. A request that names an entry in
-        // another way is still refused by `lists::permit`, which runs before the handler of every entry.
-        let Some(target) = method::find(method).and_then(|row| row.target) else { return };
+        // A method without a row, or with a row without a target, names no entry of the catalogue, and may be a custom one. Lists contain
+        // what the caller may see; `ping`, `logging/setLevel`, `resources/unsubscribe` and discovery are open to everybody. A request that
+        // names an entry in another way is still refused by `permit`, which runs before the handler of every entry.
+        let Some(target) = method::find(method).and_then(|row| row.target) else {
+            if let Some(custom) = self.snapshot.custom.get(method) {
+                let used = EntryUse { peer, access: Access::Call, entered: Entered::Tool(method.into()) };
+                self.need_found(&custom.required, Entry::Method(method), &used);
+            }
+            return;
+        };
         // It is refused when it is dispatched, and nothing is looked up.
         if request_uri::check(self.snapshot, method, params).is_err() {
             return;
@@ -132,15 +138,14 @@ impl<'a> Needs<'a> {
             }
             Target::Resource => {
                 let Some(uri) = named(target).map(spelled) else { return };
-                self.need(behind(catalogue, &uri), &use_of(Entered::Resource(uri)));
+                self.need_resource(&use_of(Entered::Resource(uri)));
             }
             Target::Watched => {
                 let Ok(wanted) = params.decode::<SubscriptionsListenParams>() else { return };
                 let watched = wanted.notifications.resource_subscriptions.into_iter().flatten();
                 // A subscription to more is refused on admission.
                 for uri in watched.take(self.snapshot.service.bounds().watched) {
-                    let uri = spelled(uri.into());
-                    self.need(behind(catalogue, &uri), &use_of(Entered::Resource(uri)));
+                    self.need_resource(&use_of(Entered::Resource(spelled(uri.into()))));
                 }
             }
             Target::Completed => self.complete(peer, params),
@@ -174,7 +179,22 @@ impl<'a> Needs<'a> {
     }
 
     fn need(&mut self, found: Option<Found<'a>>, used: &EntryUse<'_>) {
-        let Some((required, entry)) = found else { return self.need_provided(used) };
+        match found {
+            Some((required, entry)) => self.need_found(required, entry, used),
+            None => self.need_provided(used),
+        }
+    }
+
+    /// Adds the rights that a resource requires: of the server, of a source or of a provider.
+    fn need_resource(&mut self, used: &EntryUse<'_>) {
+        let (catalogue, uri) = (&self.snapshot.catalogue, used.entered.name());
+        match catalogue.sources.describe(uri).filter(|_| catalogue.resources.get(uri).is_none()) {
+            Some((route, resource)) => self.need_found(&route.required, Entry::Resource(&resource), used),
+            None => self.need(behind(catalogue, uri), used),
+        }
+    }
+
+    fn need_found(&mut self, required: &'a Required, entry: Entry<'_>, used: &EntryUse<'_>) {
         // A hidden entry is treated like one that does not exist.
         if required.is_nothing() || !required.shows(self.context.left()) || !self.sees(used.peer, entry) {
             return;
@@ -189,10 +209,6 @@ impl<'a> Needs<'a> {
     fn need_provided(&mut self, used: &EntryUse<'_>) {
         let Some(peer) = used.peer.filter(|_| !self.snapshot.providers.is_empty()) else { return };
         let target = &used.entered;
-        // The resources of a source require no rights.
-        if self.snapshot.catalogue.sources.describe(target.name()).is_some() {
-            return;
-        }
         let scope = Scope { peer, principal: self.principal, extensions: self.context.extensions() };
         // A provider that panics is asked again when the request is dispatched.
         let described = || self.snapshot.describe_provided(&scope, target);
@@ -296,15 +312,11 @@ fn prompt<'a>(catalogue: &'a Catalogue, name: &str) -> Option<Found<'a>> {
     catalogue.prompts.get(name).map(|route| (&route.options.required, Entry::Prompt(&route.prompt)))
 }
 
-/// Finds the resource or template of a URI.
+/// Finds the resource or template of a URI that is not one of a source.
 fn behind<'a>(catalogue: &'a Catalogue, uri: &str) -> Option<Found<'a>> {
     let read = Uri::of(uri);
     if let Some(route) = catalogue.resource(&read) {
         return Some((&route.options.required, Entry::Resource(&route.resource)));
-    }
-    // The resources of a source require no rights.
-    if catalogue.sources.describe(uri).is_some() {
-        return None;
     }
     catalogue
         .template(&read)

@@ -8,7 +8,7 @@ use pintle_types::{
 
 use super::{
     Provider, ServerKey, changes::ProviderChanges, entry::ProvidedEntry, page::ProviderPage,
-    subscription::ProviderSubscription,
+    registry::Declaration, subscription::ProviderSubscription,
 };
 use crate::server::{
     ConnectionEvent, Cx, ListKind, PageRequest, RequestError, Scope, SessionHandle, Target,
@@ -20,6 +20,7 @@ pub(crate) trait AnyProvider: Send + Sync {
     fn name(&self) -> Cow<'_, str>;
     fn capabilities(&self) -> ServerCapabilities;
     fn instructions(&self) -> Option<String>;
+    fn declared_to(&self, scope: &Scope<'_>) -> Declaration;
     fn cache_hint(&self, list: ListKind) -> CacheHint;
     fn list(&self, cx: Cx, list: ListKind, page: PageRequest) -> ProviderFuture<'_, ProviderPage>;
     fn describe(&self, scope: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry>;
@@ -66,6 +67,10 @@ impl<P: Provider> AnyProvider for P {
 
     fn instructions(&self) -> Option<String> {
         Provider::instructions(self)
+    }
+
+    fn declared_to(&self, scope: &Scope<'_>) -> Declaration {
+        Provider::declared_to(self, scope)
     }
 
     fn cache_hint(&self, list: ListKind) -> CacheHint {

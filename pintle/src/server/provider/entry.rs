@@ -197,9 +197,8 @@ impl ProvidedEntry {
             return Err(AccessRefusal::Hidden);
         }
         if self.owned || cx.snapshot().gates.is_empty() {
-            let grant = if self.owned { AccessGrant::private() } else { AccessGrant::Granted };
             let permitted = permit(cx, &self.required, target.name());
-            return permitted.map(|()| grant).map_err(AccessRefusal::Denied);
+            return permitted.map(|()| AccessGrant::Granted).map_err(AccessRefusal::Denied);
         }
         let grant = self.used(cx, backend, target, |access, used| admit(cx, access, used))?;
         if is_repeated(cx).await {

@@ -26,7 +26,7 @@ pub(crate) async fn list(cx: Cx, list: ListKind) -> Outcome {
         Ok(text) => text,
         Err(error) => return Outcome::Failed(error),
     };
-    let position = text.and_then(|text| PagePosition::decode(list.provider_letter(), &text));
+    let position = text.and_then(|text| PagePosition::read(&cx, list.provider_letter(), &text));
     let (mut page, position) = match position {
         Some(position) => (EntryPage::new(&cx), position),
         None => match own(&cx, list).await {
@@ -44,7 +44,7 @@ pub(crate) async fn list(cx: Cx, list: ListKind) -> Outcome {
         Ok(next) => next,
         Err(error) => return error.outcome(cx.method(), None),
     };
-    match page.finish(list, next.as_ref()) {
+    match page.finish(&cx, list, next.as_ref()) {
         Ok(body) => Outcome::Cacheable(body.into(), cx.snapshot().list_hint(list)),
         Err(error) => Outcome::Failed(RpcError::internal(error.to_string())),
     }
@@ -206,8 +206,13 @@ impl EntryPage {
         self.entries.push(entry.as_str());
     }
 
-    fn finish(self, list: ListKind, next: Option<&PagePosition>) -> Result<RawObject, serde_json::Error> {
-        self.entries
-            .finish(list.member(), next.map(|position| position.encode(list.provider_letter())).as_deref())
+    fn finish(
+        self,
+        cx: &Cx,
+        list: ListKind,
+        next: Option<&PagePosition>,
+    ) -> Result<RawObject, serde_json::Error> {
+        let next = next.map(|position| position.print(cx, list.provider_letter()));
+        self.entries.finish(list.member(), next.as_deref())
     }
 }

@@ -40,7 +40,9 @@ use pintle_types::{
 use self::{
     changes::ProviderChanges, entry::ProvidedEntry, page::ProviderPage, subscription::ProviderSubscription,
 };
-use crate::server::{ConnectionEvent, Cx, ListKind, PageRequest, RequestError, Scope, SessionHandle, Target};
+use crate::server::{
+    ConnectionEvent, Cx, Declaration, ListKind, PageRequest, RequestError, Scope, SessionHandle, Target,
+};
 
 /// A source of tools, prompts, resources and templates besides the routes of a server: a [`Server`](crate::server::Server) that is mounted, a connection
 /// to another server, the operations of an API.
@@ -285,7 +287,14 @@ pub trait Provider: Send + Sync + 'static {
         false
     }
 
-    /// Returns whether gates of the provider itself decide about subscriptions.
+    /// Returns what the provider declares to a caller: less than to others, if it hides some of its parts.
+    #[doc(hidden)]
+    fn declared_to(&self, scope: &Scope<'_>) -> Declaration {
+        let _ = scope;
+        Declaration { capabilities: self.capabilities(), instructions: self.instructions() }
+    }
+
+    /// Returns whether gates of the provider itself hide entries, or decide about subscriptions.
     #[doc(hidden)]
     fn is_gated(&self) -> bool {
         false
@@ -437,6 +446,10 @@ impl<P: Provider> Provider for Arc<P> {
 
     fn is_whole_server(&self) -> bool {
         (**self).is_whole_server()
+    }
+
+    fn declared_to(&self, scope: &Scope<'_>) -> Declaration {
+        (**self).declared_to(scope)
     }
 
     fn is_gated(&self) -> bool {

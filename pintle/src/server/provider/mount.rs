@@ -23,7 +23,7 @@ use super::{
 use crate::{
     Error,
     server::{
-        ConnectionEvent, Cx, ListKind, PageRequest, RequestError, Scope, SessionHandle, Target,
+        ConnectionEvent, Cx, Declaration, ListKind, PageRequest, RequestError, Scope, SessionHandle, Target,
         access::required::Required, gate::admission::permit,
     },
 };
@@ -109,17 +109,11 @@ impl<P: Provider> Mount<P> {
 
     fn inner_reference(&self, params: &RawObject) -> Option<RawObject> {
         let reference: RawObject = params.decode_member("ref").ok()??;
-        let reference = match reference.decode_member::<String>("uri").ok()? {
-            Some(uri) => {
-                let uri = self.prefix.strip(ListKind::Templates, &uri)?;
-                reference.with("uri", &to_raw_value(&uri).ok()?)
-            }
-            None => {
-                let name: String = reference.decode_member("name").ok()??;
-                let name = self.prefix.strip(ListKind::Prompts, &name)?;
-                reference.with("name", &to_raw_value(&name).ok()?)
-            }
-        };
+        // What it names is told by its type, whatever other members it has.
+        let (list, member) = completed_list(&reference)?;
+        let name: String = reference.decode_member(member).ok()??;
+        let name = self.prefix.strip(list, &name)?;
+        let reference = reference.with(member, &to_raw_value(&name).ok()?);
         Some(params.with("ref", &to_raw_value(&reference).ok()?))
     }
 
@@ -164,6 +158,15 @@ impl<P: Provider> Mount<P> {
     }
 }
 
+/// Returns the list that a reference of a completion names an entry of, and the member with the name.
+pub(super) fn completed_list(reference: &RawObject) -> Option<(ListKind, &'static str)> {
+    Some(match reference.decode_member::<String>("type").ok()??.as_str() {
+        "ref/resource" => (ListKind::Templates, "uri"),
+        "ref/tool" => (ListKind::Tools, "name"),
+        _ => (ListKind::Prompts, "name"),
+    })
+}
+
 impl<P: Provider> Provider for Mount<P> {
     fn name(&self) -> Cow<'_, str> {
         match self.prefix.namespace() {
@@ -178,6 +181,13 @@ impl<P: Provider> Provider for Mount<P> {
 
     fn instructions(&self) -> Option<String> {
         self.provider.instructions()
+    }
+
+    fn declared_to(&self, scope: &Scope<'_>) -> Declaration {
+        match self.required.shows(scope.extensions) {
+            true => self.provider.declared_to(scope),
+            false => Declaration::default(),
+        }
     }
 
     fn cache_hint(&self, list: ListKind) -> CacheHint {
@@ -318,7 +328,7 @@ impl<P: Provider> Provider for Mount<P> {
     }
 
     fn is_gated(&self) -> bool {
-        self.provider.is_gated()
+        self.required.hides() || self.provider.is_gated()
     }
 
     fn judges_uris(&self) -> bool {

@@ -82,8 +82,25 @@ impl Provider for RemovedProvider {
     }
 }
 
+impl FromIterator<RegisteredProvider> for Providers {
+    fn from_iter<I: IntoIterator<Item = RegisteredProvider>>(providers: I) -> Self {
+        Self(providers.into_iter().collect())
+    }
+}
+
+/// A declaration of a provider to a caller.
+#[doc(hidden)]
+#[non_exhaustive]
+#[derive(Clone, Debug, Default)]
+pub struct Declaration {
+    /// The capabilities.
+    pub capabilities: ServerCapabilities,
+    /// The instructions.
+    pub instructions: Option<String>,
+}
+
 /// The facts that a provider declares. They are read outside of the lock of the server, because its code is that of others.
-#[derive(PartialEq)]
+#[derive(Clone, PartialEq)]
 struct DeclaredFacts {
     capabilities: ServerCapabilities,
     instructions: Option<String>,
@@ -95,13 +112,17 @@ struct DeclaredFacts {
     may_require: bool,
 }
 
+/// Returns instructions of a provider under a heading with its name.
+fn headed(name: &str, instructions: Option<String>) -> Option<String> {
+    let instructions = instructions.filter(|text| !text.trim().is_empty());
+    instructions.map(|text| format!("## {name}\n\n{text}"))
+}
+
 impl DeclaredFacts {
     fn of(provider: &dyn AnyProvider) -> Self {
-        let instructions = provider.instructions().filter(|text| !text.trim().is_empty());
-        let instructions = instructions.map(|text| format!("## {}\n\n{text}", provider.name()));
         Self {
             capabilities: provider.capabilities(),
-            instructions,
+            instructions: headed(&provider.name(), provider.instructions()),
             handles_any_method: provider.handles_any_method(),
             methods: provider.methods(),
             is_whole_server: provider.is_whole_server(),
@@ -165,6 +186,19 @@ impl RegisteredProvider {
     /// Returns what it has declared.
     pub(crate) fn declared(&self) -> &ServerCapabilities {
         &self.declared.capabilities
+    }
+
+    /// Returns it as one that declares something else.
+    pub(crate) fn declaring(&self, declared: Declaration) -> Self {
+        let Declaration { capabilities, instructions } = declared;
+        let instructions = headed(&self.provider.name(), instructions);
+        let declared = DeclaredFacts { capabilities, instructions, ..DeclaredFacts::clone(&self.declared) };
+        Self { declared: Arc::new(declared), ..self.clone() }
+    }
+
+    /// Returns the methods that the provider has handlers of.
+    pub(crate) fn methods(&self) -> impl Iterator<Item = &str> {
+        self.declared.methods.iter().map(String::as_str)
     }
 
     /// Returns whether the provider has a handler of a method.
@@ -366,7 +400,7 @@ impl Providers {
 
     /// Returns the methods that providers have handlers of.
     pub(crate) fn methods(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().flat_map(|known| known.declared.methods.iter().map(String::as_str))
+        self.0.iter().flat_map(RegisteredProvider::methods)
     }
 
     /// Returns whether a provider has gates of its own.

@@ -22,7 +22,8 @@ use super::{
     subscription::ProviderSubscription,
 };
 use crate::server::{
-    ConnectionEvent, Cx, ListKind, PageRequest, RequestError, Scope, SessionHandle, Target, catalogue::lists,
+    ConnectionEvent, Cx, Declaration, ListKind, PageRequest, RequestError, Scope, SessionHandle, Target,
+    catalogue::lists,
 };
 
 /// The name of the tool that searches.
@@ -237,6 +238,10 @@ impl<P: Provider> Provider for ToolSearch<P> {
 
     fn instructions(&self) -> Option<String> {
         self.provider.instructions()
+    }
+
+    fn declared_to(&self, scope: &Scope<'_>) -> Declaration {
+        self.provider.declared_to(scope)
     }
 
     fn cache_hint(&self, list: ListKind) -> CacheHint {

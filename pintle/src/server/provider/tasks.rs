@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pintle_proto::server::{Body, Extension, Outcome};
 use pintle_types::{
     RawObject, RawValue, RpcError, keys,
-    method::{self, tasks_extension},
+    method::{self, Capability, tasks_extension},
 };
 use serde_json::{json, value::to_raw_value};
 
@@ -180,14 +180,20 @@ pub(crate) fn handler(cx: &Cx, own: Option<&CustomMethod>) -> Option<HandlerFutu
     if is_whole {
         return None;
     }
-    let outer: String = cx.params().decode_member("taskId").ok()??;
+    // A method that no revision and no extension of ours has may be about no task.
+    if cx.params().get("taskId").is_none() && !is_request(method) {
+        return None;
+    }
+    let outer: Option<String> = cx.params().decode_member("taskId").ok().flatten();
     let is_of_provider = own.is_none() && snapshot.providers.iter().any(may_have);
     if is_of_provider && cx.peer().revision.is_stateless() && cx.extension(tasks_extension::NAME).is_none() {
         return Some(failed(Extension::undeclared(tasks_extension::NAME)));
     }
-    let Some(address) = TaskAddress::open(cx, &outer) else {
-        // An id that nobody has sealed for the caller is not sent to any provider.
-        return is_of_provider.then(|| unknown(&outer));
+    let opened = outer.and_then(|outer| Some((TaskAddress::open(cx, &outer)?, outer)));
+    let Some((address, outer)) = opened else {
+        // What nobody has sealed for the caller is not sent to any provider, whatever it is.
+        let sent = cx.params().get("taskId").unwrap_or_default();
+        return is_of_provider.then(|| unknown(sent.trim_matches('"')));
     };
     let Some(known) = address.provider(&snapshot.providers) else { return Some(unknown(&outer)) };
     let provider = known.provider.clone();
@@ -206,6 +212,12 @@ pub(crate) fn handler(cx: &Cx, own: Option<&CustomMethod>) -> Option<HandlerFutu
             outcome => outcome,
         }
     }))
+}
+
+/// Returns whether this is a request for one task, of the protocol or of its extension.
+fn is_request(name: &str) -> bool {
+    tasks_extension::REQUESTS.iter().any(|row| row.name == name)
+        || method::find(name).is_some_and(|row| row.capability == Some(Capability::Tasks))
 }
 
 fn unknown(id: &str) -> HandlerFuture {
@@ -244,7 +256,7 @@ async fn list(cx: Cx, own: Option<CustomMethod>) -> Outcome {
         Ok(cursor) => cursor,
         Err(error) => return Outcome::Failed(error),
     };
-    let position = cursor.as_deref().and_then(|cursor| PagePosition::decode(CURSOR, cursor));
+    let position = cursor.as_deref().and_then(|cursor| PagePosition::read(&cx, CURSOR, cursor));
     let mut tasks: Vec<Box<RawValue>> = Vec::new();
     let position = match (position, own) {
         (Some(position), _) => position,
@@ -262,7 +274,7 @@ async fn list(cx: Cx, own: Option<CustomMethod>) -> Outcome {
         (None, None) => PagePosition::default(),
     };
     let next = fill(&cx, &mut tasks, position).await;
-    let next = next.map(|position| position.encode(CURSOR));
+    let next = next.map(|position| position.print(&cx, CURSOR));
     let mut result = json!({ "tasks": tasks });
     if let (Some(next), Some(members)) = (next, result.as_object_mut()) {
         members.insert("nextCursor".to_owned(), next.into());

@@ -1,6 +1,7 @@
 //! For each decision, each use, each place of the gate and each era: what is hidden is nowhere, and what is denied does not run.
 
 use std::{
+    borrow::Cow,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -12,10 +13,17 @@ use pintle::{
     Server,
     relay::Relay,
     server::{
-        CacheHint, Caller, Decision, Gate, GateRequest, Prefix, Principal, ResultLimit, ToolSearch,
-        Transform, prompt, resource, template, tool,
+        CacheHint, Caller, Cx, Decision, Gate, GateRequest, ListKind, Outcome, PageRequest, Prefix,
+        Principal, ProvidedEntry, Provider, ProviderPage, RequestError, ResultLimit, Scope, Target,
+        ToolSearch, Transform, prompt, resource, template, tool,
     },
-    types::schema::{CacheScope, ContentBlock, PromptMessage},
+    types::{
+        JsonObject,
+        schema::{
+            CacheScope, ContentBlock, Prompt, PromptMessage, Resource, ResourceTemplate, ServerCapabilities,
+            Tool,
+        },
+    },
 };
 use serde_json::{Value, json};
 
@@ -331,6 +339,68 @@ async fn no_decision_leaks_anywhere() {
                 }
                 world.subscriptions(&things).await;
             }
+        }
+    }
+}
+
+/// Every kind of thing twice, of a provider that counts how often it is looked at.
+struct Counted(Arc<AtomicUsize>);
+
+impl Provider for Counted {
+    fn name(&self) -> Cow<'_, str> {
+        "counted".into()
+    }
+
+    fn capabilities(&self) -> ServerCapabilities {
+        serde_json::from_value(json!({"tools": {}, "prompts": {}, "resources": {}, "completions": {}}))
+            .unwrap()
+    }
+
+    async fn list(&self, _: Cx, _: ListKind, _: PageRequest) -> Result<ProviderPage, RequestError> {
+        Ok(ProviderPage::default())
+    }
+
+    fn describe(&self, _: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        let name = target.name();
+        if !name.starts_with("open") && !name.starts_with("secret") {
+            return None;
+        }
+        Some(match target {
+            Target::Tool(_) => Tool::new(name, JsonObject::new()).into(),
+            Target::Prompt(_) => Prompt::new(name).into(),
+            Target::Resource(_) => Resource::new(name, name).into(),
+            _ => ResourceTemplate::new(name, name).into(),
+        })
+    }
+
+    fn names(&self, _: ListKind) -> Vec<String> {
+        vec!["open".to_owned(), "secret".to_owned()]
+    }
+
+    async fn handle(&self, _: Cx) -> Outcome {
+        unreachable!("nothing that is shown is asked for")
+    }
+}
+
+/// The time that an answer takes must not tell what is hidden from what is not there.
+#[tokio::test]
+async fn what_is_hidden_is_looked_for_as_often_as_what_is_not_there() {
+    let lookups = Arc::new(AtomicUsize::new(0));
+    let server = Server::new("s", "0").provider(Counted(lookups.clone())).gate(gate(Decision::Hide));
+    for revision in ALL {
+        let mut client = Client::open(&server, revision, json!({})).await;
+        let mut counted = async |method: &str, params: Value| {
+            let before = lookups.load(Ordering::SeqCst);
+            let answer = client.call(method, params).await;
+            (lookups.load(Ordering::SeqCst) - before, answer["error"].to_string())
+        };
+        for (method, params, _) in requests("secret", Place::Outer) {
+            let absent = params.to_string().replace("secret", "absent");
+            let hidden = counted(method, params.clone()).await;
+            let absent = counted(method, serde_json::from_str(&absent).unwrap()).await;
+            assert_eq!(hidden.0, absent.0, "{method} {params}");
+            assert_eq!(hidden.1.replace("secret", "absent"), absent.1, "{method} {params}");
         }
     }
 }

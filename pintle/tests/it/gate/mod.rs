@@ -13,6 +13,8 @@ mod methods;
 mod providers;
 mod repeated;
 mod replayed;
+#[cfg(feature = "skills")]
+mod results;
 mod rules;
 mod search;
 mod spellings;

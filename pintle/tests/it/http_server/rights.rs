@@ -6,9 +6,11 @@ use http::{HeaderValue, Request};
 use pintle::{
     Client, Server,
     server::{
-        Arguments, Authenticated, Caller, Cx, Decision, GateRequest, MissingRights, Partial, http::Http,
-        prompt, resource, template, tool,
+        Arguments, Authenticated, Caller, Cx, Decision, GateRequest, MissingRights, PageRequest, Partial,
+        RequestError, ResourcePage, ResourceSource, http::Http, method, prompt, resource, source, template,
+        tool,
     },
+    types::schema::{ReadResourceResult, Resource, ResourceContents},
 };
 use serde_json::{Value, json};
 
@@ -104,6 +106,69 @@ async fn a_call_without_its_rights_is_forbidden_in_both_eras() {
     assert_eq!(text(session.send(by(request(), &["gold", "safe"], &told)).await).await, "open for ann");
     assert_eq!(session.send(request()).await.status, 404, "nobody is not ann");
     assert_eq!(*told.lock().unwrap(), [("gold safe".to_owned(), true), ("gold safe".to_owned(), false)]);
+}
+
+/// One resource.
+struct Vault;
+
+impl ResourceSource for Vault {
+    async fn list(&self, _: Cx, _: PageRequest) -> Result<ResourcePage, RequestError> {
+        Ok(self.describe("vault://coin").into_iter().collect())
+    }
+
+    fn describe(&self, uri: &str) -> Option<Resource> {
+        (uri == "vault://coin").then(|| Resource::new(uri, "coin"))
+    }
+
+    async fn read(&self, _: Cx, uri: String) -> Result<ReadResourceResult, RequestError> {
+        Ok(ReadResourceResult::new(vec![ResourceContents::text(uri, "round")]))
+    }
+}
+
+#[tokio::test]
+async fn methods_and_sources_require_rights_as_tools_do() {
+    let counts =
+        || method("bank/count", |_: Cx, _: Value| async { Ok::<_, RequestError>(json!({"bars": 7})) });
+    let requests = [
+        ("bank/count", json!({}), None),
+        ("resources/read", json!({"uri": "vault://coin"}), Some("vault://coin")),
+    ];
+    for is_hidden in [false, true] {
+        let (mut count, mut vault) = (counts().requires(["gold"]), source(Vault).requires(["gold"]));
+        if is_hidden {
+            (count, vault) = (count.hidden(), vault.hidden());
+        }
+        let server = Server::new("bank", "1").method_route(count).source(vault);
+        let (http, told) = (server.clone().http().unwrap(), Challenged::default());
+        for (method, params, name) in &requests {
+            let ask = async |rights: &'static [&'static str]| {
+                let params = crate::support::line_client::modern(params.clone(), json!({}));
+                let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+                let mut wire = Wire::new(&http).with("mcp-protocol-version", R5).with("mcp-method", *method);
+                if let Some(name) = *name {
+                    wire = wire.with("mcp-name", name);
+                }
+                let mut answer =
+                    wire.send(by(wire.request("POST", "/mcp", body.to_string()), rights, &told)).await;
+                (answer.status.as_u16(), answer.json().await)
+            };
+            let (status, answer) = ask(&[]).await;
+            assert_eq!(status == 403, !is_hidden, "{method} {answer}");
+            assert!(answer["error"].is_object(), "{method} {answer}");
+            assert_eq!(ask(&["gold"]).await.0, 200, "{method}");
+            // The same without HTTP, also where it is mounted.
+            for server in [server.clone(), Server::new("outer", "1").mount("b", server.clone())] {
+                for (rights, is_met) in [(false, false), (true, true)] {
+                    let caller = Caller::new().with(Authenticated::new("ann").rights(move |_| rights));
+                    let mut told = Told::over(Raw::known(&server, caller), R4, json!({})).await;
+                    let answer = told.call(method, params.clone()).await;
+                    assert_eq!(answer["result"].is_object(), is_met, "{method} {answer}");
+                    let listed = told.call("resources/list", json!({})).await.to_string();
+                    assert_eq!(listed.contains("coin"), is_met || !is_hidden, "{listed}");
+                }
+            }
+        }
+    }
 }
 
 #[tokio::test]

@@ -127,7 +127,18 @@ impl Cx {
 
     /// Returns whether the answer to a question is known, has to be awaited or ends the round.
     fn ask_for(&self, key: &str, question: &Question) -> Result<Ask, AskError> {
+        let filtered = self.filtered(question);
+        let question = filtered.as_ref().unwrap_or(question);
         self.0.call.ask(&self.0.snapshot.service, key, question).inspect_err(|error| self.note_refusal(error))
+    }
+
+    /// Returns a question without what is hidden from the caller; `None` if nothing is.
+    fn filtered(&self, question: &Question) -> Option<Question> {
+        let Question::Sample(params) = question else { return None };
+        let printed = RawObject::from_serialize(&**params).ok()?;
+        let rest = (self.snapshot().filter_question)(self, &printed)?;
+        let nothing = |_| CreateMessageParams::new(Vec::new(), params.max_tokens);
+        Some(Question::Sample(Box::new(rest.decode().unwrap_or_else(nothing))))
     }
 
     /// Notes that an answer that came with the call was refused. If the call fails because of it, its state can be used again.

@@ -27,6 +27,15 @@ impl Cx {
         crate::target::targets(self.method(), self.params())
     }
 
+    /// Returns whether the caller sees an entry: neither a [gate](crate::server::Server::gate) nor a right that it lacks hides it. Nothing
+    /// hides an entry that does not exist, or of which a provider knows nothing yet.
+    ///
+    /// A method that names entries of the server in its result leaves out those that are not shown.
+    pub fn shows(&self, target: &Target<'_>) -> bool {
+        let snapshot = self.snapshot();
+        !snapshot.hides() || !snapshot.hides_target(&self.scope(), target)
+    }
+
     /// Returns whether this is a notification, which has no response: what a layer returns for it is not sent.
     pub fn is_notification(&self) -> bool {
         self.call().is_notification()

@@ -26,12 +26,16 @@ use super::{
     Provider, ServerKey,
     changes::ProviderChanges,
     entry::{Definition, ProvidedEntry},
+    mount::completed_list,
     page::{ProviderPage, key},
     subscription::ProviderSubscription,
 };
 use crate::{
     Error,
-    server::{ConnectionEvent, Cx, Entry, ListKind, PageRequest, RequestError, Scope, SessionHandle, Target},
+    server::{
+        ConnectionEvent, Cx, Declaration, Entry, ListKind, PageRequest, RequestError, Scope, SessionHandle,
+        Target,
+    },
     uri::{Uri, UriFault},
 };
 
@@ -338,10 +342,9 @@ impl<P: Provider> Transform<P> {
 
     fn inner_reference(&self, params: &RawObject) -> Option<RawObject> {
         let reference: RawObject = params.decode_member("ref").ok()??;
-        let name: String = reference.decode_member("name").ok()??;
-        let list =
-            if reference.get("type") == Some("\"ref/tool\"") { ListKind::Tools } else { ListKind::Prompts };
-        let reference = reference.with("name", &to_raw_value(self.inner_name(list, &name)?).ok()?);
+        let (list, member) = completed_list(&reference)?;
+        let name: String = reference.decode_member(member).ok()??;
+        let reference = reference.with(member, &to_raw_value(self.inner_name(list, &name)?).ok()?);
         Some(params.with("ref", &to_raw_value(&reference).ok()?))
     }
 }
@@ -409,6 +412,14 @@ impl<P: Provider> Provider for Transform<P> {
 
     fn instructions(&self) -> Option<String> {
         self.provider.instructions()
+    }
+
+    fn declared_to(&self, scope: &Scope<'_>) -> Declaration {
+        let mut declared = self.provider.declared_to(scope);
+        if self.result_limit.is_some() {
+            declared.capabilities.resources.get_or_insert_default();
+        }
+        declared
     }
 
     fn cache_hint(&self, list: ListKind) -> CacheHint {
