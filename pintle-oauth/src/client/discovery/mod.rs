@@ -1,5 +1,6 @@
 //! Discovery: which authorization server a protected server names, and its metadata.
 
+mod endpoints;
 mod resource_metadata;
 mod well_known;
 
@@ -40,6 +41,7 @@ pub(crate) async fn discover(
     };
     let issuer = choose(&metadata.authorization_servers, wanted)?;
     let server = ServerMetadata::fetch(web, issuer).await?;
+    endpoints::check_owner(web, &server).await?;
     Ok(Discovered {
         resource: Some(metadata.resource),
         scopes: metadata.scopes_supported,

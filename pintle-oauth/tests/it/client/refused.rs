@@ -3,7 +3,7 @@ use std::future::{Future, ready};
 use pintle::Result;
 use pintle_oauth::{
     client::{Consent, OAuth, Visit},
-    testing::{Endpoint, Fault},
+    testing::{AuthorizationServer, Endpoint, Fault},
 };
 use serde_json::{Value, json};
 
@@ -40,6 +40,36 @@ async fn an_answer_from_somebody_else_is_not_used() {
     })
     .await;
     assert!(!error.contains("lies"), "{error}");
+}
+
+/// A hostile issuer that names the login page of an honest one, which does not name itself in its redirects.
+#[tokio::test]
+async fn a_code_of_an_honest_issuer_is_not_sent_to_one_that_names_its_login_page() {
+    for has_metadata in [true, false] {
+        let (error, log) = refused(|world| {
+            let evil = AuthorizationServer::new("https://evil.test");
+            evil.say("authorization_endpoint", "https://as.test/authorize");
+            evil.say("registration_endpoint", "https://as.test/register");
+            evil.say("authorization_response_iss_parameter_supported", false);
+            world.also(&evil);
+            world.login.fault(Fault::redirect_without("iss"));
+            if !has_metadata {
+                for endpoint in [Endpoint::Metadata, Endpoint::OpenidConfiguration] {
+                    world.login.fault(Fault::Status(endpoint, 404));
+                }
+            }
+            world.change(|state| state.resource["authorization_servers"] = json!(["https://evil.test"]));
+        })
+        .await;
+        assert!(
+            error.contains("the `authorization_endpoint` of the authorization server `https://evil.test` is"),
+            "{error}"
+        );
+        assert!(
+            !log.iter().any(|line| line.starts_with("login") || line.starts_with("register")),
+            "{log:#?}"
+        );
+    }
 }
 
 #[tokio::test]
