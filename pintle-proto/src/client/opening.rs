@@ -132,7 +132,8 @@ pub enum OpeningEvent<'a> {
     /// Over HTTP: the response has a status of 400 to 499, and possibly a JSON-RPC error in its body.
     ///
     /// Not for responses that say nothing about the server's era: an authorization challenge, a request to retry later,
-    /// a network failure, a status of 500 and above. The transport handles or reports those.
+    /// a network failure, a status of 500 and above. The transport handles or reports those. The probe alone may also have status 500 or
+    /// 501: old servers fail with what they do not know.
     Status {
         /// The status.
         status: u16,

@@ -51,11 +51,12 @@ impl Oversized {
     /// The failure of a request whose answer was skipped.
     #[cfg(feature = "client")]
     pub(crate) fn failed(&self) -> Failed {
-        Failed::new(format!(
+        let failed = Failed::new(format!(
             "the answer has more than {} bytes, the most that is taken: raise `Limits::message_bytes` or the `limit` of \
              the transport, or ask for less",
             self.limit
-        ))
+        ));
+        Failed { exceeds: Some(self.limit), ..failed }
     }
 }
 

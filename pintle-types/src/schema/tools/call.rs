@@ -58,7 +58,8 @@ impl CallToolParams {
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CallToolResult {
-    /// The content for the model.
+    /// The content for the model. Some servers leave it out.
+    #[serde(default)]
     pub content: Vec<ContentBlock>,
     /// The structured result. `Some(Null)` is a value and differs from `None`.
     #[serde(default, deserialize_with = "wire::present", skip_serializing_if = "Option::is_none")]
@@ -261,6 +262,14 @@ mod tests {
         known.insert("a/b", 2);
         let read = CallToolResult::from_raw(&raw, |_| Some(known.clone())).unwrap();
         assert_eq!(read.meta, Some(known));
+    }
+
+    #[test]
+    fn a_result_without_content_has_none() {
+        for text in ["{}", r#"{"structuredContent":{"a":1}}"#, r#"{"acme/x":1}"#] {
+            let raw: RawObject = text.parse().unwrap();
+            assert_eq!(CallToolResult::from_raw(&raw, |_| None).unwrap().content, [], "{text}");
+        }
     }
 
     #[test]

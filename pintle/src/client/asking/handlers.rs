@@ -43,7 +43,7 @@ pub(crate) fn refusing() -> RawHandler {
 }
 
 /// An input request of a server, in canonical shapes.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 #[cfg_attr(not(feature = "server"), expect(dead_code, reason = "only relays read it"))]
 pub(crate) struct RawQuestion {
     pub(crate) method: String,

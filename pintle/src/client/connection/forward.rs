@@ -9,7 +9,7 @@ use std::{
 use http::HeaderMap;
 use pintle_types::{
     RawObject,
-    schema::{ClientCapabilities, LoggingLevel},
+    schema::{ClientCapabilities, LoggingLevel, LoggingMessageParams},
 };
 
 use super::{
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     Result,
-    client::{Client, asking::RawHandler},
+    client::{Client, Report, asking::RawHandler},
     transport::PushDemand,
 };
 
@@ -88,6 +88,18 @@ impl Client {
         self.settings.declared = Some(capabilities);
         self.settings.handlers.raw = Some(questions);
         self
+    }
+
+    /// Has log messages that belong to no request forwarded too.
+    pub(crate) fn forwarding_logs(
+        mut self,
+        forward: impl Fn(&LoggingMessageParams) + Send + Sync + 'static,
+    ) -> Self {
+        let own = self.settings.on_log.take();
+        self.on_log(move |message: Report<LoggingMessageParams>| {
+            forward(&message.params);
+            own.iter().for_each(|own| own(message.clone()));
+        })
     }
 
     /// Has messages that belong to no request arrive from when they are wanted.

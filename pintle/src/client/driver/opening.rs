@@ -105,7 +105,7 @@ impl Driver {
                     match self.opening_reply(&send, params, &mut late_probe, &mut opening).await? {
                         OpeningReply::Answer(outcome) => opening.step(OpeningEvent::from(&outcome)),
                         OpeningReply::Decided(step) => step,
-                        OpeningReply::Failed(failed) => match era_evidence(&failed) {
+                        OpeningReply::Failed(failed) => match era_evidence(&failed, method) {
                             Some(event) => {
                                 Refusal::note(&mut refusals, method, &failed);
                                 opening.step(event)
@@ -448,8 +448,12 @@ fn may_answer(oversized: &Oversized, id: &RequestId) -> bool {
 }
 
 /// The evidence about the server's era in a failed request, if any.
-fn era_evidence(failed: &Failed) -> Option<OpeningEvent<'_>> {
+fn era_evidence<'a>(failed: &'a Failed, method: &str) -> Option<OpeningEvent<'a>> {
     match (failed.probed, failed.status) {
+        // Old servers fail with what they do not know.
+        (Probed::Nothing, Some(status @ (500 | 501))) if method == method::SERVER_DISCOVER => {
+            Some(OpeningEvent::Status { status, error: failed.error.as_ref() })
+        }
         (Probed::Rejected, Some(status)) => {
             Some(OpeningEvent::Status { status, error: failed.error.as_ref() })
         }

@@ -19,6 +19,8 @@ async fn what_is_no_answer_to_the_probe_leads_to_a_handshake() {
         plain(405),
         plain(406),
         plain(202),
+        plain(500),
+        plain(501),
         (
             400,
             json.clone(),
@@ -78,7 +80,7 @@ async fn an_error_of_the_stateless_era_is_no_reason_to_fall_back() {
 async fn an_answer_that_does_not_identify_the_era_is_an_error() {
     for (status, said) in [
         (401, "answered `server/discover` with status 401; authorize with `Http::bearer` or `Http::auth`"),
-        (500, "answered `server/discover` with status 500; look at the server's log"),
+        (502, "answered `server/discover` with status 502; look at the server's log"),
         (429, "answered `server/discover` with status 429; try again later"),
     ] {
         let (mut server, http) = script();

@@ -35,6 +35,7 @@ async fn a_session_goes_with_everything_and_is_ended() {
         let (called, ()) = tokio::join!(connection.call_tool("t", ()), async {
             let asked = server.receives("tools/call").await;
             assert_eq!(asked.header("accept"), Some("application/json, text/event-stream"));
+            assert_eq!(asked.header("accept-encoding"), Some("identity"));
             assert_eq!(asked.header("mcp-session-id"), Some("s-1"));
             assert!(asked.head.headers["mcp-session-id"].is_sensitive());
             assert_eq!(asked.header("mcp-protocol-version"), Some(revision));
@@ -256,6 +257,76 @@ async fn a_lost_session_is_opened_again_and_what_it_did_not_take_is_sent_again()
     server.initializes("2025-11-25", "s-4").await;
     let error = call.await.unwrap().unwrap_err();
     assert!(matches!(&error, Error::Failed(failed) if failed.status == Some(404)), "{error:?}");
+}
+
+/// What servers after the examples of the TypeScript SDK answer for a session that they do not have.
+const NO_SESSION: &str = r#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":null}"#;
+
+#[tokio::test(start_paused = true)]
+async fn a_400_means_that_the_session_is_lost_and_one_more_is_tried() {
+    let (mut server, http) = script();
+    let connection = server.shakes("2025-11-25", client(), http).await;
+    server.line(GET).await.status(405);
+    let call = || {
+        let connection = connection.clone();
+        tokio::spawn(async move { connection.call_tool("t", ()).await })
+    };
+    let calls = [call(), call()];
+    let (first, second) = (server.receives("tools/call").await, server.receives("tools/call").await);
+    first.json(400, NO_SESSION);
+    second.status(400);
+    server.initializes("2025-11-25", "s-2").await;
+    server.line(GET).await.status(405);
+    for _ in 0..2 {
+        let asked = server.receives("tools/call").await;
+        assert_eq!(asked.header("mcp-session-id"), Some("s-2"));
+        asked.result(DONE);
+    }
+    for call in calls {
+        call.await.unwrap().unwrap();
+    }
+
+    // The new session refuses too: the request is at fault, and no third one is opened for it.
+    let call = call();
+    server.receives("tools/call").await.json(400, NO_SESSION);
+    let error = call.await.unwrap().unwrap_err();
+    assert!(error.to_string().contains("No valid session ID"), "{error}");
+    server.hears_nothing(Duration::from_secs(60)).await;
+    // Later it may have been lost again.
+    let call = tokio::spawn(async move { connection.call_tool("t", ()).await });
+    server.receives("tools/call").await.json(400, NO_SESSION);
+    server.initializes("2025-11-25", "s-3").await;
+    server.line(GET).await.status(405);
+    server.receives("tools/call").await.result(DONE);
+    call.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_400_that_says_what_is_wrong_with_a_request_leaves_the_session_alone() {
+    let (mut server, http) = script();
+    let connection = server.shakes("2025-11-25", client(), http).await;
+    server.line(GET).await.status(405);
+    for code in [-32700, -32601, -32602, -32603, -32020] {
+        let (called, ()) = tokio::join!(connection.call_tool("t", ()), async {
+            let asked = server.receives("tools/call").await;
+            let error = json!({"jsonrpc": "2.0", "id": null, "error": {"code": code, "message": "no"}});
+            asked.json(400, &error.to_string());
+        });
+        assert!(matches!(&called, Err(Error::Rpc(error)) if error.code.0 == code), "{called:?}");
+    }
+    server.hears_nothing(Duration::from_secs(60)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_of_a_session_that_is_refused_with_400_was_lost_with_it() {
+    let (mut server, http) = script();
+    let _connection = server.shakes("2025-11-25", client(), http).await;
+    let stream = server.line(GET).await.events();
+    stream.sends(": here\n\n");
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    drop(stream);
+    server.line(GET).await.json(400, NO_SESSION);
+    server.initializes("2025-11-25", "s-2").await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -30,6 +30,22 @@ async fn shakes(server: &mut Script, stream: &Saying) {
     told.answer(202, &[], "");
 }
 
+/// Whatever the method, the address of the stream has the stream.
+#[tokio::test(start_paused = true)]
+async fn a_stream_in_answer_to_a_post_that_names_an_endpoint_is_recognised() {
+    let (mut server, http) = script();
+    let opening = tokio::spawn(async move { client().connect(http).await });
+    for method in ["server/discover", "initialize"] {
+        let stream = server.receives(method).await.events();
+        stream.sends("event: endpoint\ndata: /messages?sessionId=6\n\n");
+        stream.given_up().await;
+    }
+    let stream = server.line(GET).await.events();
+    stream.sends("event: endpoint\ndata: /messages?sessionId=7\n\n");
+    shakes(&mut server, &stream).await;
+    assert_eq!(opening.await.unwrap().unwrap().revision().to_string(), "2024-11-05");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_server_of_the_oldest_transport_is_found_and_used() {
     for status in [400, 404, 405] {

@@ -64,13 +64,16 @@ impl AnswerLimit {
         sse::DecoderLimits { line: self.bytes.saturating_add(64), event: self.bytes }
     }
 
+    /// Whether an event stream is malformed because it exceeds the limit.
+    pub(in crate::client::http) fn is_exceeded(self, fault: &sse::DecodeError) -> bool {
+        matches!(fault, sse::DecodeError::LineTooLong { .. } | sse::DecodeError::EventTooLong { .. })
+    }
+
     /// Describes a malformed event stream, and what to do.
     pub(in crate::client::http) fn explain(self, fault: &sse::DecodeError) -> String {
-        match fault {
-            sse::DecodeError::LineTooLong { .. } | sse::DecodeError::EventTooLong { .. } => {
-                format!("{fault}: ask for less, or raise {}", self.name)
-            }
-            _ => fault.to_string(),
+        match self.is_exceeded(fault) {
+            true => format!("{fault}: ask for less, or raise {}", self.name),
+            false => fault.to_string(),
         }
     }
 }

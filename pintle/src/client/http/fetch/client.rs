@@ -5,7 +5,7 @@ use std::{borrow::Cow, error::Error as StdError, fmt, io, sync::Arc, time::Durat
 use bytes::Bytes;
 use http::{
     HeaderMap, HeaderValue, Method, Request, Response, StatusCode,
-    header::{CONTENT_LENGTH, HOST, LOCATION, RETRY_AFTER, USER_AGENT, WWW_AUTHENTICATE},
+    header::{ACCEPT_ENCODING, CONTENT_LENGTH, HOST, LOCATION, RETRY_AFTER, USER_AGENT, WWW_AUTHENTICATE},
     response::Parts,
 };
 use pintle_proto::http::{Probed, redirect};
@@ -307,6 +307,8 @@ impl HttpClient {
         for (name, value) in headers {
             all.insert(name, value.clone());
         }
+        // No encoding is decoded.
+        all.entry(ACCEPT_ENCODING).or_insert(HeaderValue::from_static("identity"));
         all.entry(USER_AGENT)
             .or_insert(HeaderValue::from_static(concat!("pintle/", env!("CARGO_PKG_VERSION"))));
         if let HttpSender::Ours(_) = self.sender {
@@ -383,6 +385,7 @@ impl HttpClient {
             probed: Probed::of(status, &head.headers),
             delivery: if status.is_client_error() { Delivery::Never } else { Delivery::Maybe },
             is_local: false,
+            exceeds: None,
             message: message.into(),
         }
     }

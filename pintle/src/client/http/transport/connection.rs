@@ -109,7 +109,11 @@ struct OpenRequest {
 
 impl HttpConnection {
     pub(in crate::client::http) fn new(wire: Arc<HttpClient>) -> Self {
-        let (line, events) = HttpSession::new(wire.clone());
+        Self::after(wire, None)
+    }
+
+    fn after(wire: Arc<HttpClient>, before: Option<&HttpSession>) -> Self {
+        let (line, events) = HttpSession::new(wire.clone(), before);
         Self {
             wire,
             line,
@@ -438,7 +442,7 @@ impl HttpConnection {
 
     /// Nothing of before is left; what was sent has no answer.
     pub(in crate::client::http) fn restart(&mut self) {
-        *self = Self::new(self.wire.clone());
+        *self = Self::after(self.wire.clone(), Some(&self.line));
         // What listened before may have said so until it was dropped.
         self.wire.push_state.close();
     }

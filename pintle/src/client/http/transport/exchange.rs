@@ -12,7 +12,7 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode, header::CONTENT_TYPE};
 use pintle_proto::http::{MCP_SESSION_ID, Probed, Streams};
-use pintle_types::{Message, RequestId};
+use pintle_types::{ErrorCode, Message, RequestId, RpcError};
 use tokio::time::timeout;
 
 use super::{
@@ -143,7 +143,7 @@ async fn exchange(
     let (head, body) = answer.into_parts();
     // What is rare is boxed: else there would be room for it in the future of every call, which is moved.
     if !head.status.is_success() {
-        return Err(Box::pin(refused(line, ask, head, body)).await);
+        return Err(Box::pin(refused(line, ask, purpose, head, body)).await);
     }
     if purpose == Purpose::Initialize {
         line.open_session(&head.headers)?;
@@ -186,23 +186,49 @@ async fn deliver(line: &HttpSession, ask: &PreparedRequest) -> Result<(), Failed
         drain(body).await;
         return Ok(());
     }
-    Err(refused(line, ask, head, body).await)
+    Err(refused(line, ask, Purpose::Tell, head, body).await)
 }
 
 async fn refused(
     line: &HttpSession,
     ask: &PreparedRequest,
+    purpose: Purpose,
     head: http::response::Parts,
     body: ResponseBody,
 ) -> Failed {
     let mut failed = line.wire.refusal(ask, &head, body).await;
-    // "When a client receives HTTP 404 in response to a request containing an `MCP-Session-Id`, it MUST start a new
-    // session" (Transports, Session Management).
-    if head.status == StatusCode::NOT_FOUND && ask.headers.contains_key(&MCP_SESSION_ID) {
+    let is_lost = match head.status {
+        // "When a client receives HTTP 404 in response to a request containing an `MCP-Session-Id`, it MUST start a new
+        // session" (Transports, Session Management).
+        StatusCode::NOT_FOUND => true,
+        // So do servers after the examples of the official TypeScript SDK.
+        StatusCode::BAD_REQUEST => {
+            purpose == Purpose::Request && !failed.error.as_ref().is_some_and(is_about_request)
+        }
+        _ => false,
+    };
+    if is_lost
+        && ask.headers.contains_key(&MCP_SESSION_ID)
+        && (head.status == StatusCode::NOT_FOUND || line.may_be_lost())
+    {
         failed.delivery = Delivery::LostSession;
         line.tell(TransportEvent::Lost).await;
     }
     failed
+}
+
+/// Whether an error says what is wrong with a request, and nothing of its session.
+fn is_about_request(error: &RpcError) -> bool {
+    matches!(
+        error.code,
+        ErrorCode::PARSE_ERROR
+            | ErrorCode::METHOD_NOT_FOUND
+            | ErrorCode::INVALID_PARAMS
+            | ErrorCode::INTERNAL_ERROR
+            | ErrorCode::HEADER_MISMATCH
+            | ErrorCode::MISSING_CLIENT_CAPABILITY
+            | ErrorCode::UNSUPPORTED_PROTOCOL_VERSION
+    )
 }
 
 /// The failure of a request whose response ended without an answer.
@@ -217,7 +243,8 @@ pub(in crate::client::http) fn unanswered() -> Failed {
 
 fn uncollected(ask: &PreparedRequest, error: CollectError, limit: AnswerLimit) -> Failed {
     let PreparedRequest { address, what, .. } = ask;
-    Failed::new(match error {
+    let exceeds = matches!(error, CollectError::TooLong).then_some(limit.bytes);
+    let failed = Failed::new(match error {
         CollectError::TooLong => format!(
             "the answer of `{address}` to `{what}` is longer than {} bytes: ask for less, or raise {}",
             limit.bytes, limit.name
@@ -226,7 +253,8 @@ fn uncollected(ask: &PreparedRequest, error: CollectError, limit: AnswerLimit) -
             "the answer of `{address}` to `{what}` broke off: {}: the server may have carried it out",
             cause(&*error)
         ),
-    })
+    });
+    Failed { exceeds, ..failed }
 }
 
 /// The content type of a response.

@@ -3,9 +3,10 @@
 use std::{
     borrow::Cow,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -19,7 +20,10 @@ use pintle_proto::{
     },
 };
 use pintle_types::{Message, RequestId};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc},
+    time::Instant,
+};
 
 use super::header_cache::HeaderCache;
 use crate::{
@@ -32,6 +36,8 @@ use crate::{
 
 /// Capacity of the event queue. Streams are not read while it is full.
 pub(in crate::client::http) const EVENTS: usize = 64;
+/// How long a 400 says nothing of the session, after another one has led to a new session.
+const DOUBT: Duration = Duration::from_secs(30);
 
 /// A logical connection over HTTP: one session, or one peer in the stateless era.
 #[derive(Debug)]
@@ -44,6 +50,9 @@ pub(in crate::client::http) struct HttpSession {
     state: Mutex<HttpSessionState>,
     /// Number of requests without a response head.
     headless: AtomicUsize,
+    /// When a session before this one was taken for lost because of a 400, and when this one was.
+    doubted_before: Option<Instant>,
+    doubted: OnceLock<Instant>,
 }
 
 #[derive(Debug, Default)]
@@ -80,11 +89,30 @@ pub(in crate::client::http) enum TransportEvent {
 impl HttpSession {
     pub(in crate::client::http) fn new(
         wire: Arc<HttpClient>,
+        before: Option<&Self>,
     ) -> (Arc<Self>, mpsc::Receiver<Box<TransportEvent>>) {
         let (events, happened) = mpsc::channel(EVENTS);
         let room = Arc::new(Semaphore::new(max_permits(&wire)));
-        let line = Self { wire, events, room, state: Mutex::default(), headless: AtomicUsize::new(0) };
+        let line = Self {
+            wire,
+            events,
+            room,
+            state: Mutex::default(),
+            headless: AtomicUsize::new(0),
+            doubted_before: before.and_then(|before| before.doubted.get().copied().or(before.doubted_before)),
+            doubted: OnceLock::new(),
+        };
         (Arc::new(line), happened)
+    }
+
+    /// Whether a request that was refused with 400 may mean that the session is lost. A new session is tried once: if it refuses the
+    /// same, the request is at fault.
+    pub(in crate::client::http) fn may_be_lost(&self) -> bool {
+        if self.doubted_before.is_some_and(|before| before.elapsed() < DOUBT) {
+            return false;
+        }
+        self.doubted.get_or_init(Instant::now);
+        true
     }
 
     pub(in crate::client::http) async fn tell(&self, event: TransportEvent) {

@@ -38,7 +38,7 @@ pub(in crate::client::http) async fn run(line: Arc<HttpSession>) {
                 tracing::debug!(%rest, "the stream of the session ended");
                 failures = if reader.had_news() { 0 } else { failures.saturating_add(1) };
                 // From the last event on it would be the same once more.
-                if let Rest::Faulty(why) = rest {
+                if let Rest::Faulty(why, _) = rest {
                     tracing::warn!(%why, "something that belongs to no request was skipped");
                     reader = EventReader::new(line.clone());
                     failures = failures.max(1);
@@ -47,7 +47,13 @@ pub(in crate::client::http) async fn run(line: Arc<HttpSession>) {
             // "When a client receives HTTP 404 in response to a request containing an `MCP-Session-Id`, it MUST start a
             // new session" (Transports, Session Management). Not so the first time: that a server has no such stream
             // should be a 405, and is a 404 where only POST has a route.
-            Err(Some(failed)) if was_open && failed.status == Some(404) && line.has_session() => {
+            // A 400 means the same, unless it is about the last event: see `exchange`.
+            Err(Some(failed))
+                if was_open
+                    && line.has_session()
+                    && (failed.status == Some(404)
+                        || failed.status == Some(400) && !reader.has_begun() && line.may_be_lost()) =>
+            {
                 tracing::debug!(%failed, "the session is gone");
                 return line.tell(TransportEvent::Lost).await;
             }

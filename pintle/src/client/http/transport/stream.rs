@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::StatusCode;
-use pintle_proto::sse::Decoder;
+use pintle_proto::{http::Probed, sse::Decoder};
 use pintle_types::RequestId;
 use serde::{Deserialize, de::IgnoredAny};
 use tokio::time::{sleep, timeout};
@@ -43,8 +43,10 @@ pub(in crate::client::http) enum Rest {
     Ended,
     /// In the middle.
     Broken(String),
-    /// Because it cannot be read any further.
-    Faulty(String),
+    /// Because it cannot be read any further. The limit that it exceeds, if that is the reason.
+    Faulty(String, Option<usize>),
+    /// With the event that names the endpoint of HTTP+SSE: POST is no way to send messages here.
+    Endpoint,
 }
 
 impl EventReader {
@@ -71,8 +73,13 @@ impl EventReader {
             if requests.is_empty() {
                 return Ok(());
             }
+            if matches!(rest, Rest::Endpoint) {
+                let mut failed = broken(ask, &rest).undelivered();
+                (failed.status, failed.probed) = (Some(405), Probed::Rejected);
+                return Err(failed);
+            }
             failures = if self.news { 0 } else { failures + 1 };
-            let faulty = matches!(rest, Rest::Faulty(_));
+            let faulty = matches!(rest, Rest::Faulty(..));
             if faulty || !resumable || self.decoder.last_event_id().is_empty() {
                 return Err(broken(ask, &rest));
             }
@@ -123,6 +130,9 @@ impl EventReader {
             loop {
                 match self.decoder.next(&mut piece) {
                     Ok(Some(event)) => {
+                        if asked && !self.news && event.name.as_deref() == Some("endpoint") {
+                            return Rest::Endpoint;
+                        }
                         self.news = true;
                         self.retry = event.retry.map(Duration::from_millis).or(self.retry);
                         // An event without data brings an id or a time to wait.
@@ -133,7 +143,11 @@ impl EventReader {
                         }
                     }
                     Ok(None) => break,
-                    Err(fault) => return Rest::Faulty(self.line.wire.answer.explain(&fault)),
+                    Err(fault) => {
+                        let limit = self.line.wire.answer;
+                        let exceeds = limit.is_exceeded(&fault).then_some(limit.bytes);
+                        return Rest::Faulty(limit.explain(&fault), exceeds);
+                    }
                 }
             }
         }
@@ -200,14 +214,18 @@ impl fmt::Display for Rest {
         match self {
             Self::Ended => f.write_str("ended before the answer came"),
             Self::Broken(cause) => write!(f, "broke off: {cause}"),
-            Self::Faulty(fault) => write!(f, "cannot be read: {fault}"),
+            Self::Faulty(fault, _) => write!(f, "cannot be read: {fault}"),
+            Self::Endpoint => f.write_str("names another endpoint, as HTTP+SSE does"),
         }
     }
 }
 
 fn broken(ask: &PreparedRequest, rest: &Rest) -> Failed {
     let PreparedRequest { address, what, .. } = ask;
-    Failed::new(format!("the stream of `{address}` for `{what}` {rest}: the server may have carried it out"))
+    let message =
+        format!("the stream of `{address}` for `{what}` {rest}: the server may have carried it out");
+    let exceeds = if let Rest::Faulty(_, exceeds) = rest { *exceeds } else { None };
+    Failed { exceeds, ..Failed::new(message) }
 }
 
 /// Strikes out the requests that a message answers. Others parse it; this only looks.
