@@ -53,13 +53,14 @@ impl Call {
         Some(print::notification(self.inner().peer.revision, method::NOTIFICATIONS_PROGRESS, &params))
     }
 
-    /// Returns the notification for a log message of another server, if the client requested messages of its level.
+    /// Returns the notification for a log message of another server, if the client requested messages of its level. In a session that
+    /// has requested none, the other server decides what it sends.
     pub fn relayed_log(&self, params: &RawObject) -> Option<Vec<u8>> {
         let level = params.decode_member::<LoggingLevel>("level").ok().flatten()?;
-        if level < self.inner().peer.log_level? || self.inner().inputs.is_over() {
-            return None;
-        }
-        Some(print::notification(self.inner().peer.revision, method::NOTIFICATIONS_MESSAGE, params))
+        let peer = &self.inner().peer;
+        let is_wanted = peer.log_level.map_or(!peer.revision.is_stateless(), |wanted| level >= wanted);
+        (is_wanted && !self.inner().inputs.is_over())
+            .then(|| print::notification(peer.revision, method::NOTIFICATIONS_MESSAGE, params))
     }
 
     /// Returns the answer to a question of another server in canonical shapes, otherwise as it was received.

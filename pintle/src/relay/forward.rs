@@ -370,10 +370,27 @@ pub(super) fn failed(relay: &Relay, error: Error) -> Failure {
         Error::Failed(failed) if failed.is_local => {
             Failure::Error(RpcError::overloaded(failed.message, RETRY_AFTER_MS))
         }
+        Error::Failed(failed) if failed.exceeds.is_some() => {
+            let limit = failed.exceeds.unwrap_or_default();
+            Failure::Error(RpcError::internal(format!(
+                "`{}`, the server behind this one, answered with more than {limit} bytes, the most that is passed on: ask for less, or \
+                 raise the limit of messages here",
+                relay.backend()
+            )))
+        }
         error => {
             let lost = matches!(error, Error::Closed(_));
+            let helps = match &error {
+                Error::Closed(_) | Error::Timeout(_) | Error::Io(_) => true,
+                // It would be refused again.
+                Error::Failed(failed) => failed
+                    .status
+                    .is_none_or(|status| !(300..500).contains(&status) || matches!(status, 408 | 425 | 429)),
+                _ => false,
+            };
+            let later = if helps { "; call again later" } else { "" };
             let error = RpcError::internal(format!(
-                "`{}`, the server behind this one, did not answer: {error}; call again later",
+                "`{}`, the server behind this one, did not answer: {error}{later}",
                 relay.backend()
             ));
             if lost { Failure::Lost(error) } else { Failure::Error(error) }

@@ -1,39 +1,38 @@
 use std::{
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 
 use pintle_types::{
-    RpcError,
-    schema::{ClientCapabilities, InputRequest, LoggingLevel},
+    RpcError, method,
+    schema::{ClientCapabilities, LoggingLevel, LoggingMessageParams},
 };
 use serde_json::json;
 use tokio::{
     runtime::Handle,
-    sync::{mpsc, watch},
+    sync::mpsc,
     task::AbortHandle,
     time::{Instant, sleep, timeout, timeout_at},
 };
 
 use super::{
     link_state::{
+        calls::{EnteredCall, LinkCalls, OpenQuestion},
         catalogue::{ChangeMark, LinkCatalogue},
         limits::{LinkLimits, LinkUsage, LinkUse},
         log_levels::{LevelGuard, LogLevels},
         watched::{WatchRequest, WatchTask, WatchedResources},
     },
     listeners::LinkListener,
-    meta::without_meta,
     tasks::{self, session},
     upstream::backend_name,
-    upstream_call::{OpenQuestion, sending_to},
 };
 use crate::{
     Client, Connection, Error, Result,
-    client::{Event, RawHandler, RawQuestion},
+    client::Event,
     lock::lock,
     question_key,
     server::{ListKind, SessionHandle},
@@ -42,6 +41,8 @@ use crate::{
 
 /// How long a call waits for the server to read the cancellation of another one.
 const MAX_SETTLE_WAIT: Duration = Duration::from_secs(10);
+/// How long a new connection waits for the server to ask something before the first call.
+const MAX_FIRST_WAIT: Duration = Duration::from_secs(2);
 
 /// How long a client waits until the server behind has answered its subscription.
 pub(super) const MAX_SUBSCRIBE_WAIT: Duration = Duration::from_secs(5);
@@ -89,7 +90,11 @@ impl RelayLink {
     ) -> Result<Self> {
         let calls = Arc::<LinkCalls>::default();
         let pushes = session.as_ref().map_or_else(PushDemand::always, SessionHandle::push_demand);
-        let client = client.forwarding(with_question_keys(capabilities), calls.clone().handler(session));
+        let handler = calls.clone().handler(session.clone());
+        let mut client = client.forwarding(with_question_keys(capabilities), handler);
+        if let Some(session) = session {
+            client = client.forwarding_logs(move |message| forward_log(&session, message));
+        }
         let connection = connector(client.defer_pushes(pushes.clone())).await?;
         Ok(Self::over(connection, calls, pushes))
     }
@@ -318,11 +323,25 @@ impl RelayLink {
         }
     }
 
+    /// Waits a bounded time until the server has read that the connection is open, and has asked what it asks then.
+    pub(super) async fn hear_questions(&self) {
+        ping_twice(&self.connection).await;
+    }
+
+    /// Returns a future that is ready when the questions that were asked before a call have their answers; `None` if there are none.
+    pub(super) fn answered_before(&self) -> Option<impl Future<Output = ()> + Send + use<>> {
+        let (mut open, connection) = (self.calls.outside.subscribe(), self.connection.clone());
+        let is_open = *open.borrow() > 0;
+        is_open.then(|| async move {
+            let _ = open.wait_for(|count| *count == 0).await;
+            // The answers are sent before the second, and read.
+            ping_twice(&connection).await;
+        })
+    }
+
     /// Enters a call, to which questions go that cannot be attributed otherwise.
     pub(super) fn enter(&self, questions: mpsc::Sender<Box<OpenQuestion>>) -> EnteredCall {
-        let id = self.calls.last.fetch_add(1, Ordering::Relaxed);
-        lock(&self.calls.senders).push((id, questions));
-        EnteredCall { id, calls: self.calls.clone() }
+        LinkCalls::enter(&self.calls, questions)
     }
 }
 
@@ -334,6 +353,18 @@ impl Drop for RelayLink {
             }
         }
     }
+}
+
+/// Waits a bounded time for two answers of the server. What it sends when it reads the first comes before its answer to the second.
+async fn ping_twice(connection: &Connection) {
+    let heard = async {
+        for _ in 0..2 {
+            if connection.ping().await.is_err() {
+                return;
+            }
+        }
+    };
+    let _ = timeout(MAX_FIRST_WAIT, heard).await;
 }
 
 /// Sends a subscription, or the end of one. Returns the error if it was refused.
@@ -367,58 +398,13 @@ type OpenConnection = dyn Fn(Client) -> OpeningConnection + Send + Sync;
 /// A connection that is being opened.
 pub(super) type OpeningConnection = std::pin::Pin<Box<dyn Future<Output = Result<Connection>> + Send>>;
 
-/// The calls that are open on a link.
-#[derive(Debug, Default)]
-struct LinkCalls {
-    last: AtomicU64,
-    senders: Mutex<Vec<(u64, mpsc::Sender<Box<OpenQuestion>>)>>,
-    /// The number of cancellations that the server may not have read.
-    unread_cancellations: watch::Sender<usize>,
-}
-
-impl LinkCalls {
-    /// Returns the handler of questions that cannot be attributed to a call: they go to the newest one, or else to the session.
-    fn handler(self: Arc<Self>, session: Option<SessionHandle>) -> RawHandler {
-        Arc::new(move |question| {
-            let newest = lock(&self.senders).last().map(|(_, sender)| sender.clone());
-            let session = session.clone();
-            let may_be_late = *self.unread_cancellations.borrow() > 0;
-            Box::pin(async move {
-                match (newest, session) {
-                    // Whose it is cannot be known.
-                    (Some(_), None) | (None, _) if may_be_late => {
-                        Err(RpcError::internal("the call was cancelled"))
-                    }
-                    (Some(newest), _) => sending_to(newest)(question).await,
-                    (None, Some(session)) => ask_session(&session, question).await,
-                    (None, None) => Err(RpcError::method_not_found(&question.method)),
-                }
-            })
-        })
-    }
-}
-
-/// Asks the client of a session a question that belongs to no call.
-async fn ask_session(
-    session: &SessionHandle,
-    question: RawQuestion,
-) -> Result<pintle_types::RawObject, RpcError> {
-    let RawQuestion { method, params, .. } = question;
-    let request = InputRequest::new(method, &without_meta(params, &[question_key::META]));
-    let request = request.map_err(|error| RpcError::internal(error.to_string()))?;
-    session.forward_request(request).await
-}
-
-/// A call that is open on a link, until this is dropped.
-#[derive(Debug)]
-pub(super) struct EnteredCall {
-    id: u64,
-    calls: Arc<LinkCalls>,
-}
-
-impl Drop for EnteredCall {
-    fn drop(&mut self) {
-        lock(&self.calls.senders).retain(|(id, _)| *id != self.id);
+/// Sends the client of a session a log message that belongs to no call, unless it has requested more important ones only.
+fn forward_log(session: &SessionHandle, message: &LoggingMessageParams) {
+    let wanted = session.peer().and_then(|peer| peer.log_level);
+    if wanted.is_none_or(|wanted| message.level >= wanted)
+        && let Err(error) = session.notify(method::NOTIFICATIONS_MESSAGE, message)
+    {
+        tracing::debug!(%error, "a client did not get a log message of the server behind a relay");
     }
 }
 

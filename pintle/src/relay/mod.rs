@@ -55,6 +55,7 @@ use crate::{
 use attached::ListHints;
 use declared::LastDeclared;
 use link_state::{catalogue::LinkCatalogue, watched::WatchedResources, watched_tasks::SharedTaskWatches};
+use listeners::TaskGuard;
 use meta::LastMeta;
 use own_tasks::OwnTasks;
 use parked::ParkedCalls;
@@ -109,6 +110,8 @@ struct Inner {
     last_declared: LastDeclared,
     last_meta: LastMeta,
     tasks: OwnTasks,
+    /// The task that forwards changes. It keeps the first connection open.
+    forwarding: Mutex<Option<TaskGuard>>,
 }
 
 impl Relay {
@@ -161,6 +164,7 @@ impl Relay {
             last_declared: LastDeclared::default(),
             last_meta: LastMeta::default(),
             tasks: OwnTasks::default(),
+            forwarding: Mutex::default(),
         };
         Self { inner: Arc::new(inner), options: RelayOptions::default() }
     }

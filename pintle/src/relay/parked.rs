@@ -9,7 +9,7 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use pintle_types::RpcError;
 use tokio::{task::AbortHandle, time::sleep};
 
-use super::upstream_call::{OpenQuestion, UpstreamCall};
+use super::{link_state::calls::OpenQuestion, upstream_call::UpstreamCall};
 use crate::server::{Cx, call::caller_key::CallerKey, call::random};
 
 /// The limit of calls that wait in one relay.

@@ -5,7 +5,10 @@ use std::{
     time::Duration,
 };
 
-use pintle_types::{RpcError, schema::ClientCapabilities};
+use pintle_types::{
+    RpcError,
+    schema::{ClientCapabilities, Implementation},
+};
 use tokio::{
     sync::Notify,
     time::{Instant, sleep, timeout_at},
@@ -42,24 +45,32 @@ pub(super) struct LinkKey {
     /// The principal. All anonymous clients are one, if they may share.
     pub(super) principal: OwnedPrincipal,
     /// The declared capabilities, as JSON.
-    pub(super) capabilities: Box<str>,
+    capabilities: Box<str>,
+    /// The name and version of a client that can be asked.
+    client: Option<(Box<str>, Box<str>)>,
 }
 
 impl LinkKey {
     pub(super) fn new(
         principal: OwnedPrincipal,
         capabilities: &ClientCapabilities,
+        client: Option<&Implementation>,
     ) -> Result<Self, RpcError> {
+        let can_be_asked = capabilities.elicitation.is_some()
+            || capabilities.sampling.is_some()
+            || capabilities.roots.is_some();
+        let client = client.filter(|_| can_be_asked);
+        let client = client.map(|client| (client.name.as_str().into(), client.version.as_str().into()));
         let printed = serde_json::to_string(capabilities);
         let capabilities = printed.map_err(|error| RpcError::internal(error.to_string()))?.into();
-        Ok(Self { principal, capabilities })
+        Ok(Self { principal, capabilities, client })
     }
 }
 
 /// The connections of a relay to a server with sessions, for clients without one.
 ///
-/// A connection is used on behalf of one principal only. Over a pipe, questions cannot be attributed to a call: a connection to one is
-/// leased to one call at a time, if its client can be asked.
+/// A connection is used on behalf of one principal only, and of clients of one name if they can be asked: over a pipe, questions cannot be
+/// attributed to a call.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LinkPool(Arc<PoolState>);
 
@@ -77,6 +88,8 @@ struct Links {
     last: VecDeque<(OwnedPrincipal, Arc<LinkCatalogue>)>,
     /// The connections that are being opened, and those that are not kept, by their principals.
     reserved: Holders,
+    /// The keys of the connections that are being opened: who needs the same one waits for it.
+    opening: Vec<LinkKey>,
     /// The calls that wait for a connection.
     waiting: Holders,
     sweeping: bool,
@@ -133,7 +146,6 @@ struct PooledLink {
     key: LinkKey,
     link: Arc<RelayLink>,
     uses: usize,
-    exclusive: bool,
     released: Instant,
 }
 
@@ -201,14 +213,22 @@ impl Drop for Lease {
 }
 
 /// A reserved place for a connection of a principal that is being opened.
-struct Reservation(Option<(LinkPool, OwnedPrincipal)>);
+struct Reservation {
+    pool: LinkPool,
+    key: Option<LinkKey>,
+    /// Whether it is reserved when this is dropped.
+    is_kept: bool,
+}
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        if let Some((pool, principal)) = self.0.take() {
-            pool.lock().reserved.remove(&principal);
-            pool.0.released.notify_waiters();
+        let mut links = self.pool.lock();
+        if !self.is_kept {
+            links.reserved.remove(&holder(self.key.as_ref()));
         }
+        links.opening.retain(|key| Some(key) != self.key.as_ref());
+        drop(links);
+        self.pool.0.released.notify_waiters();
     }
 }
 
@@ -225,19 +245,18 @@ impl LinkPool {
     pub(super) async fn lease<Fut>(
         &self,
         key: Option<LinkKey>,
-        exclusive: bool,
         open: impl FnOnce() -> Fut,
     ) -> Result<Lease, RpcError>
     where
         Fut: Future<Output = Result<Arc<RelayLink>, RpcError>>,
     {
-        let reservation = match self.find(key.as_ref(), exclusive) {
+        let reservation = match self.find(key.as_ref()) {
             LeaseAttempt::Leased(lease) => return Ok(lease),
             LeaseAttempt::Room(reservation, closed) => {
                 drop(closed);
                 reservation
             }
-            LeaseAttempt::Full(_) => match self.wait(key.as_ref(), exclusive).await? {
+            LeaseAttempt::Full(_) => match self.wait(key.as_ref()).await? {
                 LeaseAttempt::Leased(lease) => return Ok(lease),
                 LeaseAttempt::Room(reservation, closed) => {
                     drop(closed);
@@ -250,32 +269,27 @@ impl LinkPool {
         let mut reservation = reservation;
         let Some(key) = key else {
             // The place stays reserved until it is released.
-            reservation.0 = None;
+            reservation.is_kept = true;
             return Ok(Lease::new(link, Some((self.clone(), AfterUse::Closed))));
         };
-        // Messages of a call arrive on its stream.
-        let exclusive = exclusive && !link.connection.has_streams();
         let mut links = self.lock();
         links.remember(&key.principal, &link);
-        links.open.push(PooledLink { key, link: link.clone(), uses: 1, exclusive, released: Instant::now() });
-        if let Some((_, principal)) = reservation.0.take() {
-            links.reserved.remove(&principal);
-        }
+        links.open.push(PooledLink { key, link: link.clone(), uses: 1, released: Instant::now() });
         if !std::mem::replace(&mut links.sweeping, true) {
             drop(crate::runtime::spawn(sweep(Arc::downgrade(&self.0))));
         }
         drop(links);
+        drop(reservation);
         Ok(Lease::new(link, Some((self.clone(), AfterUse::Pooled))))
     }
 
-    /// Returns an open connection of this key, in use or not, for what nobody is asked for.
+    /// Returns an open connection of this key, in use or not, for what nobody is asked for: whatever the name of its client.
     pub(super) fn peek(&self, key: &LinkKey) -> Option<Arc<RelayLink>> {
-        let links = self.lock();
-        links
-            .open
-            .iter()
-            .find(|open| open.key == *key && !open.link.is_closed())
-            .map(|open| open.link.clone())
+        let is_usable = |open: &&PooledLink| {
+            let LinkKey { principal, capabilities, .. } = &open.key;
+            (principal, capabilities) == (&key.principal, &key.capabilities) && !open.link.is_closed()
+        };
+        self.lock().open.iter().find(is_usable).map(|open| open.link.clone())
     }
 
     /// Returns the lists that were read last on behalf of a principal, if they are known still.
@@ -292,7 +306,7 @@ impl LinkPool {
     }
 
     /// Waits until a connection is released.
-    async fn wait(&self, key: Option<&LinkKey>, exclusive: bool) -> Result<LeaseAttempt, RpcError> {
+    async fn wait(&self, key: Option<&LinkKey>) -> Result<LeaseAttempt, RpcError> {
         struct Waiting<'a>(&'a LinkPool, &'a OwnedPrincipal);
         impl Drop for Waiting<'_> {
             fn drop(&mut self) {
@@ -312,7 +326,7 @@ impl LinkPool {
         loop {
             let released = self.0.released.notified();
             // Of those that wait, some cannot use what was released: all look.
-            let exhausted = match self.find(key, exclusive) {
+            let exhausted = match self.find(key) {
                 LeaseAttempt::Full(exhausted) => exhausted,
                 found => return Ok(found),
             };
@@ -320,19 +334,16 @@ impl LinkPool {
         }
     }
 
-    fn find(&self, key: Option<&LinkKey>, exclusive: bool) -> LeaseAttempt {
+    fn find(&self, key: Option<&LinkKey>) -> LeaseAttempt {
         let mut links = self.lock();
-        let usable = |open: &PooledLink| {
-            let exclusive = exclusive && !open.link.connection.has_streams();
-            Some(&open.key) == key
-                && !open.link.is_closed()
-                && (open.uses == 0 || !(open.exclusive || exclusive))
-        };
+        let usable = |open: &PooledLink| Some(&open.key) == key && !open.link.is_closed();
         if let Some(open) = links.open.iter_mut().find(|open| usable(open)) {
-            open.exclusive = exclusive && !open.link.connection.has_streams();
             open.uses += 1;
             let pool = Some((self.clone(), AfterUse::Pooled));
             return LeaseAttempt::Leased(Lease::new(open.link.clone(), pool));
+        }
+        if key.is_some_and(|key| links.opening.contains(key)) {
+            return LeaseAttempt::Full(Exhausted::Opening);
         }
         let principal = holder(key);
         let mut closed = None;
@@ -343,8 +354,10 @@ impl LinkPool {
                 return LeaseAttempt::Full(exhausted);
             }
         }
-        links.reserved.add(principal.clone());
-        LeaseAttempt::Room(Reservation(Some((self.clone(), principal))), closed)
+        links.reserved.add(principal);
+        links.opening.extend(key.cloned());
+        let reservation = Reservation { pool: self.clone(), key: key.cloned(), is_kept: false };
+        LeaseAttempt::Room(reservation, closed)
     }
 
     fn release(&self, link: &Arc<RelayLink>, kept: AfterUse) {
@@ -404,6 +417,7 @@ fn overloaded(exhausted: Exhausted) -> RpcError {
         Exhausted::Principal => {
             "this caller has too many calls to the server behind this one at once: wait for some of them to end, and call again"
         }
+        Exhausted::Opening => "a connection to the server behind this one is being opened: call again later",
         Exhausted::Pool => "all connections to the server behind this one are in use: call again later",
     };
     RpcError::overloaded(message, RETRY_AFTER_MS)

@@ -16,8 +16,8 @@ use pintle_types::{
 use serde::Serialize;
 
 use super::{
+    link_state::calls::OpenQuestion,
     meta::{with_meta, without_meta},
-    upstream_call::OpenQuestion,
 };
 use crate::{question_key, server::Cx};
 

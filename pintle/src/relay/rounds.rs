@@ -13,11 +13,12 @@ use serde_json::value::to_raw_value;
 use super::{
     Relay,
     forward::{Failure, complete, drive, failed, replaced, start, upstream_params},
+    link_state::calls::OpenQuestion,
     meta::without_meta,
     parked::ParkedCall,
     question::{input_required, offered_answer, refusal},
     tasks::session::{TaskReport, TaskUse},
-    upstream_call::{CallProgress, OpenQuestion, deliver},
+    upstream_call::{CallProgress, deliver},
 };
 use crate::{Error, question_key, server::Cx};
 

@@ -25,7 +25,8 @@ use super::{
         watched_tasks::{MEMBER, task_notice},
     },
     listeners::{PrimaryListener, TaskGuard},
-    upstream::{LinkSharing, sharing_principal},
+    pool::LinkKey,
+    upstream::{LinkSharing, link_key},
 };
 use crate::{
     client::{Change, Event},
@@ -57,8 +58,8 @@ impl Relay {
         if let Some(session) = cx.session() {
             return self.watch_in_session(cx, &session, capabilities, &uris).await;
         }
-        match sharing_principal(cx, options.sharing) {
-            Some(principal) => self.watch_for_principal(principal, capabilities, uris).await,
+        match link_key(cx, options.sharing, &capabilities)? {
+            Some(key) => self.watch_for_principal(key, capabilities, uris).await,
             None => {
                 let listener = upstream.listen_to_primary().await?;
                 self.watch_over_primary(uris, Some(listener)).await
@@ -170,12 +171,13 @@ impl Relay {
     /// Watches resources over all connections of a principal, of which there is at least one as long as it listens.
     async fn watch_for_principal(
         &self,
-        principal: OwnedPrincipal,
+        key: LinkKey,
         capabilities: ClientCapabilities,
         uris: Vec<String>,
     ) -> Result<ProviderSubscription, RpcError> {
         let (mut subscription, options) = (ProviderSubscription::new(), self.options.links);
-        let lease = self.inner.upstream.lease_for_listening(&principal, &capabilities, options).await?;
+        let principal = key.principal.clone();
+        let lease = self.inner.upstream.lease_for_listening(&key, &capabilities, options).await?;
         let watch = PrincipalWatch::new(&self.inner, principal.clone(), uris);
         for link in self.inner.upstream.links_of(&principal) {
             watch.uris.iter().for_each(|uri| link.watch(uri));
@@ -193,7 +195,7 @@ impl Relay {
                 lease = loop {
                     sleep(delay).await;
                     let Some(inner) = relay.upgrade() else { return };
-                    match inner.upstream.lease_for_listening(&principal, &capabilities, options).await {
+                    match inner.upstream.lease_for_listening(&key, &capabilities, options).await {
                         Ok(lease) => {
                             delay = RECONNECT_DELAY;
                             let is_listener =
@@ -220,10 +222,9 @@ impl Relay {
         if let Ok(runtime) = Handle::try_current()
             && self.inner.upstream.attached().begin()
         {
-            crate::runtime::spawn_on(
-                &runtime,
-                forward_changes(Arc::downgrade(&self.inner), self.options.links.sharing),
-            );
+            let forwarding = forward_changes(Arc::downgrade(&self.inner), self.options.links.sharing);
+            let task = crate::runtime::spawn_on(&runtime, forwarding);
+            *lock(&self.inner.forwarding) = Some(TaskGuard(task.abort_handle()));
         }
     }
 }

@@ -67,14 +67,6 @@ impl Outage {
     }
 }
 
-/// Whether a call has a connection for itself.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Exclusive {
-    /// If its client can be asked, and the connection is a pipe.
-    IfAsked,
-    No,
-}
-
 /// The limit of attempts to lease a connection that is not being closed.
 const MAX_LEASE_ATTEMPTS: u32 = 3;
 
@@ -153,6 +145,8 @@ impl Upstream {
                 Box::pin(async move { client.connect(connecting.await.map_err(Error::Io)?).await })
             });
         let connection = open(client.clone(), None).await?;
+        // How it was opened is known now: a program that ends with what it does not know is started twice only once.
+        let client = client.remember(connection.verdict());
         let own = OwnLinks { open, client, pool: LinkPool::default() };
         Ok(Self::new(connection, Some(own)))
     }
@@ -285,10 +279,9 @@ impl Upstream {
                     let lease = match cx.session() {
                         Some(session) => self.of_session(own, &session, capabilities).await?,
                         None => {
-                            let principal = sharing_principal(cx, options.sharing);
-                            let key = principal.map(|it| LinkKey::new(it, capabilities)).transpose()?;
+                            let key = link_key(cx, options.sharing, capabilities)?;
                             // Boxed, because its future is large, and those with a session have no use for it.
-                            Box::pin(self.of_principal(own, key, capabilities, Exclusive::IfAsked)).await?
+                            Box::pin(self.of_principal(own, key, capabilities)).await?
                         }
                     };
                     (lease, options.limits)
@@ -317,10 +310,10 @@ impl Upstream {
         options: LinkOptions,
     ) -> Result<Lease, RpcError> {
         let own = self.own.as_ref().filter(|_| !self.is_shared(options.sharing));
-        match (own, sharing_principal(cx, options.sharing)) {
+        match (own, link_key(cx, options.sharing, capabilities)?) {
             _ if cx.session().is_some() => self.lease(cx, capabilities, options).await,
-            (Some(own), Some(principal)) => {
-                let link = self.pooled(own, principal, capabilities).await?;
+            (Some(own), Some(key)) => {
+                let link = self.pooled(own, key, capabilities).await?;
                 Ok(Lease::shared(link).limited(options.limits))
             }
             (Some(_), None) => Ok(Lease::shared(self.live_primary().await?).limited(options.limits)),
@@ -331,15 +324,15 @@ impl Upstream {
     /// Returns a connection of a principal, for changes that it reports.
     pub(super) async fn lease_for_listening(
         &self,
-        principal: &OwnedPrincipal,
+        key: &LinkKey,
         capabilities: &ClientCapabilities,
         options: LinkOptions,
     ) -> Result<Lease, RpcError> {
         let Some(own) = &self.own else { return Ok(Lease::shared(self.live_primary().await?)) };
-        let open = own.pool.of_principal(principal).into_iter().next();
+        let open = own.pool.of_principal(&key.principal).into_iter().next();
         let link = match open {
             Some(link) => link,
-            None => self.pooled(own, principal.clone(), capabilities).await?,
+            None => self.pooled(own, key.clone(), capabilities).await?,
         };
         Ok(Lease::shared(link).limited(options.limits))
     }
@@ -353,13 +346,12 @@ impl Upstream {
     async fn pooled(
         &self,
         own: &OwnLinks,
-        principal: OwnedPrincipal,
+        key: LinkKey,
         capabilities: &ClientCapabilities,
     ) -> Result<Arc<RelayLink>, RpcError> {
-        let key = LinkKey::new(principal, capabilities)?;
         match own.pool.peek(&key) {
             Some(link) => Ok(link),
-            None => Ok(self.of_principal(own, Some(key), capabilities, Exclusive::No).await?.link()),
+            None => Ok(self.of_principal(own, Some(key), capabilities).await?.link()),
         }
     }
 
@@ -458,7 +450,6 @@ impl Upstream {
         own: &OwnLinks,
         key: Option<LinkKey>,
         capabilities: &ClientCapabilities,
-        exclusive: Exclusive,
     ) -> Result<Lease, RpcError> {
         let principal = key.as_ref().map(|key| key.principal.clone());
         let opened = AtomicBool::new(false);
@@ -470,6 +461,9 @@ impl Upstream {
                 let open = own.opening(principal.as_ref().and_then(OwnedPrincipal::name));
                 let opened = RelayLink::open(&open, own.client.clone(), capabilities.clone(), None).await;
                 let link = self.record(opened.map(Arc::new))?;
+                if capabilities.roots.is_some() {
+                    link.hear_questions().await;
+                }
                 if let Some(principal) = principal.clone() {
                     let (attached, identity) = (self.attached.clone(), self.identity.clone());
                     link.forward_changes(LinkListener::Subscribers { principal, attached, identity }).await;
@@ -477,8 +471,7 @@ impl Upstream {
                 Ok(link)
             })
         };
-        let exclusive = exclusive == Exclusive::IfAsked && can_be_asked(capabilities);
-        let lease = own.pool.lease(key, exclusive, open).await?;
+        let lease = own.pool.lease(key, open).await?;
         // What the principal watches is watched over it from now on: it is in the pool, where later subscriptions find it.
         if let Some(principal) = principal.filter(|_| opened.load(Ordering::Relaxed)) {
             lease.link().watch_all(&self.listeners.watched(&principal)).await;
@@ -538,6 +531,12 @@ pub(super) fn backend_name(connection: &Connection) -> String {
     named.or_else(|| Some(connection.server_info()?.name.clone())).unwrap_or_else(|| "a server".to_owned())
 }
 
-fn can_be_asked(capabilities: &ClientCapabilities) -> bool {
-    capabilities.elicitation.is_some() || capabilities.sampling.is_some() || capabilities.roots.is_some()
+/// Returns on whose behalf a call without a session has its connection; `None` if it shares none.
+pub(super) fn link_key(
+    cx: &Cx,
+    sharing: LinkSharing,
+    capabilities: &ClientCapabilities,
+) -> Result<Option<LinkKey>, RpcError> {
+    let key = |principal| LinkKey::new(principal, capabilities, cx.peer().info.as_ref());
+    sharing_principal(cx, sharing).map(key).transpose()
 }

@@ -9,12 +9,14 @@ use std::{
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use pintle_proto::http::{MCP_NAME, Streams, name_in};
-use pintle_types::{RawObject, RawValue, RpcError, method};
-use tokio::sync::{mpsc, oneshot};
+use pintle_types::{RawObject, RawValue, method};
+use tokio::sync::mpsc;
 
 use super::{
-    link::EnteredCall,
-    link_state::log_levels::LevelGuard,
+    link_state::{
+        calls::{EnteredCall, OpenQuestion, sending_to},
+        log_levels::LevelGuard,
+    },
     pool::Lease,
     tasks::{
         awaited::cancel_created,
@@ -23,7 +25,7 @@ use super::{
 };
 use crate::{
     Result,
-    client::{CallNotification, Forward, RawHandler, RawQuestion, refusing},
+    client::{CallNotification, Forward, refusing},
     lock::lock,
     server::{Cx, ListKind},
 };
@@ -100,14 +102,6 @@ impl Drop for UpstreamCall {
     }
 }
 
-/// A question of the server behind that waits for its answer.
-#[derive(Debug)]
-pub(super) struct OpenQuestion {
-    pub(super) question: RawQuestion,
-    /// Closed if the server no longer waits.
-    pub(super) answer: oneshot::Sender<Result<RawObject, RpcError>>,
-}
-
 /// The next event of a call.
 pub(super) enum CallProgress {
     Notification(CallNotification),
@@ -139,7 +133,11 @@ impl UpstreamCall {
             questions: ask.map_or_else(refusing, sending_to),
         };
         let (connection, queue) = (link.connection.clone(), notifications.clone());
+        let before = entered.as_ref().and_then(|_| link.answered_before());
         let result = Box::pin(async move {
+            if let Some(before) = before {
+                Box::pin(before).await;
+            }
             let reports = tasks.is_some().then(|| queue.clone());
             let notify = move |notification| queue.push(ArrivedReport::Notification(notification));
             match tasks.zip(reports) {
@@ -247,19 +245,6 @@ fn param_headers(cx: &Cx, params: &RawObject, link: &Lease) -> HeaderMap {
 
 fn owned((name, value): (&HeaderName, &HeaderValue)) -> (HeaderName, HeaderValue) {
     (name.clone(), value.clone())
-}
-
-/// Returns a handler that queues questions, and waits for their answers.
-pub(super) fn sending_to(queue: mpsc::Sender<Box<OpenQuestion>>) -> RawHandler {
-    Arc::new(move |question| {
-        let queue = queue.clone();
-        Box::pin(async move {
-            let (answer, answered) = oneshot::channel();
-            let over = || RpcError::internal("the call has ended: ask before it ends");
-            queue.send(Box::new(OpenQuestion { question, answer })).await.map_err(|_| over())?;
-            answered.await.unwrap_or_else(|_| Err(over()))
-        })
-    })
 }
 
 /// Sends a notification of the server behind to the client. If that server has ended its event stream early, so does this one.

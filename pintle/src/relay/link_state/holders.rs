@@ -35,4 +35,6 @@ pub(in crate::relay) enum Exhausted {
     Principal,
     /// That of all.
     Pool,
+    /// One connection for each client: another call is opening it.
+    Opening,
 }

@@ -1,5 +1,6 @@
-//! The state of one connection of a relay: lists, limits, holders, log levels, watched resources and tasks.
+//! The state of one connection of a relay: calls, lists, limits, holders, log levels, watched resources and tasks.
 
+pub(super) mod calls;
 pub(super) mod catalogue;
 pub(super) mod holders;
 pub(super) mod limits;

@@ -57,12 +57,24 @@ async fn every_pairing_of_eras_over_http_is_the_direct_connection() {
     }
 }
 
-/// The server behind forgets one of two sessions, and has a 404 for it.
+/// The server behind forgets one of two sessions, and has a 404 for it, or a 400 as many servers do.
 #[tokio::test]
 async fn an_expired_session_is_opened_again_alone_and_a_safe_call_is_repeated() {
+    for status in [404, 400] {
+        an_expired_session_is_opened_again(status).await;
+    }
+}
+
+async fn an_expired_session_is_opened_again(status: u16) {
     let session = tool("session", |cx: Cx| async move { format!("{:?}", cx.session().unwrap().id()) });
     let behind = Server::new("dice", "1.0.0").tool(session.read_only());
-    let http = behind.http().unwrap();
+    let refused = axum::middleware::map_response(move |mut response: axum::response::Response| async move {
+        if response.status() == 404 {
+            *response.status_mut() = status.try_into().unwrap();
+        }
+        response
+    });
+    let http = axum::Router::new().fallback_service(behind.http().unwrap()).layer(refused);
     let connector = move || {
         let http = Http::new("http://localhost/mcp").unwrap().client(http.clone());
         async { Ok(http) }
@@ -84,4 +96,27 @@ async fn an_expired_session_is_opened_again_alone_and_a_safe_call_is_repeated() 
     let heard = ann.hear().await;
     assert!(heard["method"].as_str().unwrap().ends_with("/list_changed"), "{heard}");
     assert_eq!(bob.tool("session").await, of_bob);
+}
+
+#[tokio::test]
+async fn a_result_that_is_too_long_says_so_and_that_it_would_be_again() {
+    for upstream in ERAS {
+        let long = tool("long", || async { "x".repeat(100_000) });
+        let behind = Server::new("dice", "1.0.0").tool(long.read_only());
+        let connector = move || {
+            let http = over_http(&behind);
+            async { Ok(http) }
+        };
+        let mut limits = pintle::proto::Limits::default();
+        limits.message_bytes = 1 << 16;
+        let relay = Relay::connect(world::client(upstream).limits(limits), connector).await.unwrap();
+        let mut client = EraClient::open(&world::front(&relay), R4, json!({})).await;
+        let called = client.call("tools/call", json!({"name": "long"})).await;
+        assert_eq!(
+            called["error"]["message"],
+            "`dice`, the server behind this one, answered with more than 65536 bytes, the most that is passed on: ask for less, or raise \
+             the limit of messages here",
+            "{upstream}: {called}"
+        );
+    }
 }

@@ -83,6 +83,23 @@ impl Link {
     }
 }
 
+impl Link {
+    /// Waits for the answer to this question, before any call. Pings are answered.
+    async fn gets_roots(&mut self, id: &str) {
+        loop {
+            let message = self.line.recv().await;
+            match message["method"].as_str() {
+                Some("ping") => self.reply(&message, json!({})).await,
+                None => {
+                    let root = &message["result"]["roots"][0]["uri"];
+                    return assert_eq!((&message["id"], root), (&json!(id), &json!("file:///work")));
+                }
+                Some(_) => panic!("the roots are not known: {message}"),
+            }
+        }
+    }
+}
+
 /// A relay to a server that the test plays, and the first connection to it.
 async fn relay() -> (Relay, Upstream, Link) {
     relay_to(json!({"tools": {}, "logging": {}})).await
@@ -201,4 +218,85 @@ async fn the_log_level_behind_is_the_lowest_that_a_client_wants_by_now() {
             ["chatty", "debug", ["info", "error"]],
         ])
     );
+}
+
+/// A server that asks for the roots as soon as its session is open, as the filesystem server does: it must not work without them.
+#[tokio::test(start_paused = true)]
+async fn roots_that_are_asked_for_before_the_first_call_are_asked_of_its_client_before_it_runs() {
+    let (relay, mut upstream, _first) = relay().await;
+    let front = world::front(&relay.forward_unlisted());
+    let mut client = Client::open(&front, R5, everything()).await;
+    client.answer = Box::new(|method, _| {
+        assert_eq!(method, "roots/list");
+        json!({"roots": [{"uri": "file:///work"}]})
+    });
+    let serving = async {
+        let mut link = upstream.accept().await;
+        for (id, text) in [("roots", "4"), ("again", "5")] {
+            // The second time it is between two calls.
+            link.line.send(json!({"jsonrpc": "2.0", "id": id, "method": "roots/list"})).await;
+            link.gets_roots(id).await;
+            let call = link.expect("tools/call").await;
+            link.reply(&call, json!({"content": [{"type": "text", "text": text}]})).await;
+        }
+    };
+    let calling = async {
+        let first = client.tool("roll").await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        (first, client.tool("roll").await)
+    };
+    let (texts, ()) = tokio::join!(calling, serving);
+    assert_eq!(texts, ("4".to_owned(), "5".to_owned()));
+    assert_eq!(client.questions, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_of_one_client_at_once_go_to_one_program() {
+    let (relay, mut upstream, _first) = relay().await;
+    let front = world::front(&relay.forward_unlisted());
+    let mut client = Client::open(&front, R5, everything()).await;
+    let mut sent = Vec::new();
+    for _ in 0..4 {
+        sent.push(client.send("tools/call", json!({"name": "roll"})).await);
+    }
+    let mut link = upstream.accept().await;
+    let mut calls = Vec::new();
+    for _ in 0..4 {
+        calls.push(link.expect("tools/call").await);
+    }
+    assert!(upstream.opened.try_recv().is_err(), "there is one");
+    for call in &calls {
+        link.reply(call, json!({"content": [{"type": "text", "text": "4"}]})).await;
+    }
+    for id in sent {
+        assert_eq!(text(&client.until(id).await), "4");
+    }
+}
+
+/// Servers of the official Python SDK do not declare them.
+#[tokio::test(start_paused = true)]
+async fn log_messages_that_nobody_declared_or_asked_for_pass() {
+    let (relay, mut upstream, _first) = relay_to(json!({"tools": {}})).await;
+    let front = world::front(&relay.forward_unlisted());
+    let mut client = Client::open(&front, R4, json!({})).await;
+    let id = client.send("tools/call", json!({"name": "roll"})).await;
+    let mut link = upstream.accept().await;
+    let call = link.expect("tools/call").await;
+    let log = |data: &str| json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "debug", "data": data}});
+    link.line.send(log("rolling")).await;
+    assert_eq!(client.hear().await, log("rolling"));
+    link.reply(&call, json!({"content": [{"type": "text", "text": "4"}]})).await;
+    assert_eq!(text(&client.until(id).await), "4");
+    link.line.send(log("afterwards")).await;
+    assert_eq!(client.hear().await, log("afterwards"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_relay_that_is_dropped_closes_the_first_connection() {
+    let (relay, _upstream, mut first) = relay().await;
+    let front = world::front(&relay);
+    // It listens to changes from the first client on.
+    let client = Client::open(&front, R4, json!({})).await;
+    drop((client, front, relay));
+    tokio::time::timeout(Duration::from_secs(20), first.line.ends()).await.unwrap();
 }

@@ -113,17 +113,19 @@ async fn a_session_that_ends_ends_behind_the_relay() {
 
 /// Has a caller make calls that do not end, each of which has a connection of its own.
 async fn occupy(front: &Server, caller: &Caller, count: usize) -> Vec<(Raw, i64)> {
-    let wait = modern(json!({"name": "wait"}), asked());
+    let mut wait = modern(json!({"name": "wait"}), asked());
     let mut waiting = Vec::new();
-    for _ in 0..count {
+    for number in 0..count {
         let mut client = Raw::known(front, caller.clone());
+        wait["_meta"]["io.modelcontextprotocol/clientInfo"] =
+            json!({"name": number.to_string(), "version": "1"});
         let id = client.request("tools/call", wait.clone()).await;
         waiting.push((client, id));
     }
     waiting
 }
 
-/// The capabilities of a client that can be asked: over a pipe its calls share no connection.
+/// The capabilities of a client that can be asked: it shares no connection with those of another name.
 fn asked() -> Value {
     json!({"roots": {}})
 }
@@ -213,7 +215,7 @@ async fn a_connection_that_is_released_goes_to_a_call_that_may_have_it() {
 
 /// The server behind asks for the roots of a client outside of any call.
 #[tokio::test(start_paused = true)]
-async fn a_question_outside_of_a_call_goes_to_the_session_or_is_refused() {
+async fn a_question_outside_of_a_call_goes_to_the_session_or_to_the_next_call() {
     let behind = counting();
     let front = world::relayed(&behind, R4).await;
     let roots = json!({"roots": {}});
@@ -237,8 +239,17 @@ async fn a_question_outside_of_a_call_goes_to_the_session_or_is_refused() {
     assert_eq!(refused.matches("did not return a result").count(), 1, "{refused}");
     assert!(refused.contains("not today"), "{refused}");
     let mut bob = Raw::known(&front, Caller::new().principal("bob"));
-    count(&mut bob, modern(json!({"name": "count"}), roots)).await;
+    let mut call = modern(json!({"name": "count"}), roots);
+    count(&mut bob, call.clone()).await;
     let session = behind.sessions().pop().unwrap();
-    let refused = session.roots().await.unwrap_err().to_string();
-    assert!(refused.contains("no such method"), "{refused}");
+    let asking = tokio::spawn(async move { session.roots().await });
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    bob.request("tools/call", call.clone()).await;
+    let asked = bob.recv().await;
+    let (key, question) = asked["result"]["inputRequests"].as_object().unwrap().iter().next().unwrap();
+    assert_eq!(question["method"], "roots/list", "{asked}");
+    call["requestState"] = asked["result"]["requestState"].clone();
+    call["inputResponses"][key] = json!({"roots": [{"uri": "file:///bob"}]});
+    count(&mut bob, call).await;
+    assert_eq!(asking.await.unwrap().unwrap()[0].uri, "file:///bob");
 }

@@ -47,6 +47,11 @@ impl Raw {
         }
     }
 
+    /// Waits until the connection ends, whatever comes before.
+    pub(crate) async fn ends(&mut self) {
+        while let Ok(Some(_)) = poll_fn(|cx| self.wire.poll_recv(cx)).await {}
+    }
+
     /// Opens a session of this revision.
     pub(crate) async fn open(&mut self, revision: &str, capabilities: Value) {
         let params = json!({"protocolVersion": revision, "capabilities": capabilities, "clientInfo": {"name": "raw", "version": "0"}});

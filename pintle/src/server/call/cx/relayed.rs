@@ -99,9 +99,11 @@ impl Cx {
         self.send_notification(self.call().relayed_progress(params)).await;
     }
 
-    /// Sends a log message of another server, if the client requested messages of its level.
+    /// Sends a log message of another server, unless the client requested none of its level. In a session that is so also if that server
+    /// does not declare that it logs: many do not.
     pub(crate) async fn forward_log(&self, params: &RawObject) {
-        let line = self.logs().then(|| self.call().relayed_log(params)).flatten();
+        let may_log = self.logs() || self.call().is_in_session();
+        let line = may_log.then(|| self.call().relayed_log(params)).flatten();
         self.send_notification(line).await;
     }
 }
