@@ -198,6 +198,11 @@ async fn a_subscription_of_the_stateless_era_is_refused_on_the_stream() {
     assert_eq!(old.post(listen).await, 202);
     let refused = old.stream.message().await.unwrap();
     assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!(5), &json!(-32600)), "{refused}");
+    // So it is not offered here.
+    let discover = json!({"jsonrpc": "2.0", "id": 6, "method": "server/discover", "params": modern(json!({}), json!({}))});
+    assert_eq!(old.post(discover).await, 202);
+    let discovered = old.stream.message().await.unwrap();
+    assert_eq!(discovered["result"]["capabilities"]["tools"], json!({}), "{discovered}");
     let greet = json!({"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": {"name": "greet"}});
     assert_eq!(old.post(greet).await, 202);
     assert_eq!(

@@ -9,7 +9,8 @@ use pintle_proto::{
     server::{Engine, Inbound},
     sse::Frame as Event,
 };
-use pintle_types::{Message, RpcError};
+use pintle_types::{Frame, Message, RawObject, RpcError, method, schema::ServerCapabilities};
+use serde_json::value::to_raw_value;
 
 use super::{
     Session,
@@ -146,10 +147,18 @@ pub(in crate::server::http) async fn receive(
         other => other.flatten(),
     };
     let received = ReceivedRequests::of(&frame);
+    let is_discovery =
+        matches!(&frame, Frame::One(Message::Request(request)) if request.method == method::SERVER_DISCOVER);
     let cancelled = cancellations(&snapshot, &frame);
     let mut inbound = with_cancellations(session, session.receive(&snapshot.service, frame), cancelled);
     if let (Err(error), Inbound::Reply(answer)) = (session.note_peer(), &mut inbound) {
         answer.result = Err(error);
+    }
+    if let Inbound::Reply(answer) = &mut inbound
+        && let Ok(result) = &mut answer.result
+        && is_discovery
+    {
+        *result = without_subscriptions(result);
     }
     let mut exchange = Exchange::new(shared, session, &snapshot, true);
     decide(&mut exchange, session, context, inbound);
@@ -163,6 +172,19 @@ pub(in crate::server::http) async fn receive(
         crate::runtime::spawn(async move { exchange.forward_to(&channel, producer.as_ref()).await });
     }
     accepted()
+}
+
+/// Returns the result of `server/discover` without what is not served here: `subscriptions/listen`.
+fn without_subscriptions(result: &RawObject) -> RawObject {
+    let Ok(Some(mut offered)) = result.decode_member::<ServerCapabilities>("capabilities") else {
+        return result.clone();
+    };
+    offered.tools.iter_mut().for_each(|tools| tools.list_changed = None);
+    offered.prompts.iter_mut().for_each(|prompts| prompts.list_changed = None);
+    offered.resources.iter_mut().for_each(|resources| {
+        (resources.list_changed, resources.subscribe) = (None, None);
+    });
+    to_raw_value(&offered).map_or_else(|_| result.clone(), |offered| result.with("capabilities", &offered))
 }
 
 /// Returns the 429 refusal of a client that does not read its event stream.
