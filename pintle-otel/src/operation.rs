@@ -1,13 +1,18 @@
 //! The span and the duration of one request.
 
-use std::{borrow::Cow, time::Instant};
+use std::{
+    borrow::Cow,
+    collections::HashSet,
+    sync::{Arc, Mutex, PoisonError},
+    time::Instant,
+};
 
 use opentelemetry::{
     Context, KeyValue,
     metrics::Histogram,
     trace::{Status, TraceContextExt as _},
 };
-use pintle::types::{ErrorCode, RpcError};
+use pintle::types::{ErrorCode, RpcError, method};
 
 use crate::names;
 
@@ -17,7 +22,23 @@ pub(crate) const MAX_NAME: usize = 128;
 pub(crate) const MAX_TEXT: usize = 1024;
 
 const METHOD_NOT_FOUND: i64 = ErrorCode::METHOD_NOT_FOUND.0 as i64;
+const OVERLOADED: i64 = ErrorCode::OVERLOADED.0 as i64;
 const INVALID_PARAMS: i64 = ErrorCode::INVALID_PARAMS.0 as i64;
+
+/// The limit of names of requests that have succeeded, and of others.
+const MAX_SUCCEEDED: usize = 512;
+const MAX_FAILED: usize = 64;
+
+/// Whether a code of an error is one that the specifications define or reserve for servers. Peers choose the others.
+fn is_usual(code: i64) -> bool {
+    matches!(code, -32700 | -32603..=-32600 | -32099..=-32000 | OVERLOADED)
+}
+
+/// Whether the protocol defines a method.
+fn is_of_protocol(method: &str) -> bool {
+    let of_tasks = || method::tasks_extension::REQUESTS.iter().any(|row| row.name == method);
+    method::find(method).is_some() || method == "_OTHER" || of_tasks()
+}
 
 /// Returns the beginning of a text.
 pub(crate) fn cut(text: &str, limit: usize) -> String {
@@ -35,6 +56,34 @@ pub(crate) struct Operation {
     pub(crate) attributes: Vec<KeyValue>,
     /// The name of the tool or the prompt, which becomes an attribute of the duration if it exists.
     pub(crate) name: Option<KeyValue>,
+    pub(crate) series: Arc<SeriesNames>,
+}
+
+/// The names of tools, prompts and methods that durations are recorded with, and that the protocol does not define. Peers choose them, so
+/// their number is limited: one peer could use up the series of all.
+#[derive(Debug, Default)]
+pub(crate) struct SeriesNames(Mutex<KnownNames>);
+
+#[derive(Debug, Default)]
+struct KnownNames {
+    succeeded: HashSet<Box<str>>,
+    failed: HashSet<Box<str>>,
+}
+
+impl SeriesNames {
+    /// Whether a duration is recorded with a name.
+    fn admits(&self, name: &str, has_succeeded: bool) -> bool {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.succeeded.contains(name) {
+            return true;
+        }
+        let (names, limit) = match has_succeeded {
+            true => (&mut known.succeeded, MAX_SUCCEEDED),
+            // Some servers answer a call of a tool that they do not have with a result.
+            false => (&mut known.failed, MAX_FAILED),
+        };
+        names.contains(name) || (names.len() < limit && names.insert(name.into()))
+    }
 }
 
 /// How a request ended.
@@ -75,22 +124,26 @@ impl Operation {
     pub(crate) fn end(mut self, ending: Ending) {
         let span = self.context.span();
         // Names that no tool and no method has would make the number of series unbounded.
-        if !ending.names_nothing() {
-            self.attributes.extend(self.name.take());
+        let (series, has_succeeded) = (&self.series, ending.error.is_none());
+        let is_named = |name: &KeyValue| series.admits(&name.value.as_str(), has_succeeded);
+        self.attributes.extend(self.name.take().filter(|name| !ending.names_nothing() && is_named(name)));
+        for pair in self.attributes.iter_mut().filter(|pair| pair.key.as_str() == names::METHOD) {
+            let is_known = is_of_protocol(&pair.value.as_str()) || is_named(pair);
+            if ending.code == Some(METHOD_NOT_FOUND) || !is_known {
+                pair.value = "_OTHER".into();
+            }
         }
-        if ending.code == Some(METHOD_NOT_FOUND) {
-            self.attributes.retain(|pair| pair.key.as_str() != names::METHOD);
-            self.attributes.push(KeyValue::new(names::METHOD, "_OTHER"));
-        }
+        let recorded = |value: String| match ending.code {
+            Some(code) if !is_usual(code) => "_OTHER".to_owned(),
+            _ => value,
+        };
         if let Some(code) = ending.code {
-            let code = KeyValue::new(names::STATUS_CODE, code.to_string());
-            span.set_attribute(code.clone());
-            self.attributes.push(code);
+            span.set_attribute(KeyValue::new(names::STATUS_CODE, code.to_string()));
+            self.attributes.push(KeyValue::new(names::STATUS_CODE, recorded(code.to_string())));
         }
         if let Some(error) = ending.error {
-            let error = KeyValue::new(names::ERROR_TYPE, error.into_owned());
-            span.set_attribute(error.clone());
-            self.attributes.push(error);
+            span.set_attribute(KeyValue::new(names::ERROR_TYPE, error.clone().into_owned()));
+            self.attributes.push(KeyValue::new(names::ERROR_TYPE, recorded(error.into_owned())));
             span.set_status(Status::error(ending.message.unwrap_or_default()));
         }
         span.end();

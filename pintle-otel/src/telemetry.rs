@@ -14,7 +14,7 @@ use pintle::{
 use crate::{
     client::observe_message,
     names,
-    operation::{MAX_NAME, MAX_TEXT, Operation, cut},
+    operation::{MAX_NAME, MAX_TEXT, Operation, SeriesNames, cut},
     server::{observe_call, observe_outgoing},
 };
 
@@ -33,6 +33,7 @@ struct Instruments {
     client_duration: Histogram<f64>,
     server_duration: Histogram<f64>,
     redactor: Redactor,
+    series: Arc<SeriesNames>,
 }
 
 /// The facts of a request or a notification, of either side.
@@ -75,6 +76,7 @@ impl Telemetry {
             client_duration: histogram(names::CLIENT_DURATION, "Duration of requests at their sender."),
             server_duration: histogram(names::SERVER_DURATION, "Duration of requests at their receiver."),
             redactor: Redactor::new(),
+            series: Arc::default(),
         };
         Self { instruments: Arc::new(instruments), links_callers: false }
     }
@@ -151,7 +153,9 @@ impl Telemetry {
         let builder =
             SpanBuilder::from_name(title).with_kind(kind).with_attributes(of_span).with_links(links);
         let span = self.instruments.tracer.build_with_context(builder, parent);
-        Operation { context: parent.with_span(span), duration, started: Instant::now(), attributes, name }
+        let (context, started, series) =
+            (parent.with_span(span), Instant::now(), self.instruments.series.clone());
+        Operation { context, duration, started, attributes, name, series }
     }
 }
 

@@ -4,7 +4,8 @@ use opentelemetry::trace::SpanKind;
 use opentelemetry_sdk::metrics::data::{AggregatedMetrics, MetricData};
 use pintle::{
     Client, Server,
-    server::{Cx, resource, tool},
+    server::{Cx, Outcome, Target, around, resource, tool},
+    types::{ErrorCode, RawObject, RpcError},
 };
 
 use crate::collected::{Collected, attribute};
@@ -103,5 +104,38 @@ async fn a_call_that_is_dropped_was_cancelled() {
     for kind in [SpanKind::Client, SpanKind::Server] {
         let cancelled = collected.only(&kind, "tools/call wait");
         assert_eq!(attribute(&cancelled, "error.type").as_deref(), Some("cancelled"));
+    }
+}
+
+/// A server behind another one may answer whatever it is asked, with any code.
+#[tokio::test]
+async fn names_and_codes_that_peers_choose_make_a_bounded_number_of_series() {
+    let collected = Collected::new();
+    let answer = around(|cx: Cx, next| async move {
+        let number = match cx.target() {
+            Some(Target::Tool(name)) => name.strip_prefix('t').and_then(|number| number.parse::<i32>().ok()),
+            _ => None,
+        };
+        match number {
+            Some(number) if number % 2 == 0 => Outcome::Failed(RpcError::new(ErrorCode(number), "no")),
+            Some(_) => {
+                Outcome::Complete(r#"{"content":[],"isError":true}"#.parse::<RawObject>().unwrap().into())
+            }
+            None => next.run(cx).await,
+        }
+    });
+    let server = Server::new("s", "1").tool(tool("ok", || async { "fine" })).layer(&answer);
+    let server = collected.telemetry().observe_server(server);
+    let client = collected.telemetry().observe_client(Client::new("c", "1"));
+    let connection = client.connect(server.in_process().unwrap()).await.unwrap();
+    for number in 0..300 {
+        let _ = connection.call_tool(&format!("t{number}"), ()).await;
+    }
+    connection.call_tool("ok", ()).await.unwrap();
+    for side in [pintle_otel::names::CLIENT_DURATION, pintle_otel::names::SERVER_DURATION] {
+        let points = points(&collected, side);
+        assert!(points.len() < 100, "{}", points.len());
+        let named = points.iter().filter(|(pairs, _)| pairs.contains("gen_ai.tool.name=ok"));
+        assert_eq!(named.count(), 1, "others are still told apart");
     }
 }
