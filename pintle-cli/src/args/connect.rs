@@ -1,7 +1,7 @@
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use clap::{Args, ValueEnum};
-use pintle::proto::Revision;
+use pintle::proto::{Limits, Revision};
 
 use crate::connection::SharedConnection;
 
@@ -97,9 +97,42 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(number * seconds).map_err(|error| error.to_string())
 }
 
+/// Reads a number of bytes such as `64MiB`, from 64 KiB to 1 GiB.
+pub(crate) fn message_size(text: &str) -> Result<usize, String> {
+    let wrong = || "write it as `64MiB`, from `64KiB` to `1GiB`".to_owned();
+    let split = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let unit: usize = match unit.to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "k" | "kib" => 1 << 10,
+        "m" | "mib" => 1 << 20,
+        "g" | "gib" => 1 << 30,
+        _ => return Err(wrong()),
+    };
+    let bytes = number.parse::<usize>().ok().and_then(|number| number.checked_mul(unit));
+    bytes.filter(|bytes| (64 << 10..=1 << 30).contains(bytes)).ok_or_else(wrong)
+}
+
+/// Returns the limits of a server or client whose messages have at most so many bytes.
+pub(crate) fn message_limits(max_message: Option<usize>) -> Limits {
+    let mut limits = Limits::default();
+    limits.message_bytes = max_message.unwrap_or(limits.message_bytes);
+    limits
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_size_has_a_unit_and_bounds() {
+        assert_eq!(message_size("65536"), Ok(64 << 10));
+        assert_eq!(message_size("64MiB"), Ok(64 << 20));
+        assert_eq!(message_size("1g"), Ok(1 << 30));
+        for bad in ["", "MiB", "1KiB", "2GiB", "1.5MiB", "-1", "99999999999999999999", "64MB "] {
+            assert!(message_size(bad).is_err(), "{bad}");
+        }
+    }
 
     #[test]
     fn a_time_has_a_unit() {

@@ -10,7 +10,7 @@ mod quoted;
 mod target;
 mod usage;
 
-pub(crate) use connect::{ConnectArgs, EraArg, duration};
+pub(crate) use connect::{ConnectArgs, EraArg, duration, message_limits, message_size};
 pub(crate) use flags::{flag_of, mark_flags};
 pub(crate) use global::{GlobalArgs, with_more_time};
 pub(crate) use help::{HELP, examples, help_of};

@@ -8,6 +8,7 @@ use std::{
 use pintle::transport::{Exit, Stage};
 use tokio::{
     sync::Notify,
+    task::JoinSet,
     time::{Instant, timeout},
 };
 
@@ -88,6 +89,13 @@ impl ProgramStarts {
         };
         // Those that are left are killed when the process ends.
         let _ = timeout(MAX_WAIT, gone).await;
+    }
+
+    /// Waits until no program of any of these runs, for a limited time in all: hosts do not wait for long.
+    pub(crate) async fn none_left(programs: Vec<Self>) {
+        let gone: JoinSet<()> =
+            programs.into_iter().map(|starts| async move { starts.all_gone().await }).collect();
+        gone.join_all().await;
     }
 
     /// Takes the slot of a program that is about to be started for an authenticated caller, or for others.
@@ -251,6 +259,15 @@ mod tests {
         assert!(starts.begin(Some("ann")).unwrap_err().to_string().contains("is started again in"));
         starts.begin(Some("bob")).unwrap();
         starts.begin(None).unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn programs_that_do_not_end_are_waited_for_at_the_same_time() {
+        let programs = [(); 7].map(|()| ProgramStarts::new(1, "`max_programs`"));
+        let _slots = programs.each_ref().map(|starts| starts.begin(None).unwrap());
+        let begun = Instant::now();
+        ProgramStarts::none_left(programs.to_vec()).await;
+        assert_eq!(begun.elapsed(), MAX_WAIT);
     }
 
     #[tokio::test(start_paused = true)]

@@ -53,6 +53,16 @@ fn a_server_that_works_passes_every_step() {
 }
 
 #[test]
+fn the_address_of_the_oldest_transport_is_that_of_a_server() {
+    let bridge = HttpServing::start(&["bridge", "--http", "127.0.0.1:0", "demo"]);
+    let printed = doctor(&[&bridge.url.replace("/mcp", "/sse")]);
+    assert_eq!(printed.code, Some(0), "{printed:?}");
+    let found = steps(&printed);
+    assert_eq!(found[2..4], ["http: ok", "origin: skipped"], "{found:?}");
+    assert!(found.contains(&"initialize: ok".to_owned()), "{found:?}");
+}
+
+#[test]
 fn each_failure_has_something_to_do() {
     let closed = format!("http://{}/mcp", free_address());
     let page = format!("http://{}/mcp", serve("200 OK", "text/html", "<html></html>"));

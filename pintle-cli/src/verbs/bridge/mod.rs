@@ -4,11 +4,11 @@ mod pending;
 mod programs;
 
 use clap::Args;
-use pintle::{Server, relay::Relay};
+use pintle::{Server, proto::Limits, relay::Relay};
 
 use self::{pending::PendingTarget, programs::ProgramArgs};
 use crate::{
-    args::{HELP, TargetArgs, examples},
+    args::{HELP, TargetArgs, examples, message_limits, message_size},
     auth::BackgroundLogin,
     failure::{Exit, Failure},
     listen::{ENDPOINT, ListenArgs, Listening, raise_open_files},
@@ -34,6 +34,9 @@ pub(crate) struct BridgeArgs {
     /// Print the address of the login page, and do not open it
     #[arg(long)]
     no_browser: bool,
+    /// The most bytes of a message, in both directions; the default is 16MiB
+    #[arg(long, value_name = "SIZE", value_parser = message_size)]
+    max_message: Option<usize>,
     #[command(flatten)]
     target: TargetArgs,
     #[command(flatten)]
@@ -49,7 +52,7 @@ impl BridgeArgs {
 }
 
 pub(super) async fn run(args: BridgeArgs, output: &Output) -> Result<(), Failure> {
-    let BridgeArgs { target, http, no_browser, programs, listen } = args;
+    let BridgeArgs { target, http, no_browser, max_message, programs, listen } = args;
     let (endpoint, words) = Endpoint::take("bridge", target)?;
     endpoint.no_more(&words, "bridge")?;
     if let Some(option) = listen.given().filter(|_| http.is_none()) {
@@ -82,7 +85,8 @@ pub(super) async fn run(args: BridgeArgs, output: &Output) -> Result<(), Failure
     // Programs of this machine belong to one user.
     let shares = listening.as_ref().is_some_and(Listening::is_open_to_local);
     let starts = programs.starts();
-    let bridge = Bridge { endpoint, target, login, programs, starts, shares };
+    let limits = message_limits(max_message);
+    let bridge = Bridge { endpoint, target, login, programs, starts, shares, limits };
     let (server, pending) = bridge.open(output).await?;
     let serving = bridge.serve(&server, listening, output);
     let served = match pending {
@@ -106,24 +110,25 @@ struct Bridge {
     starts: ProgramStarts,
     /// Whether anonymous clients share connections.
     shares: bool,
+    limits: Limits,
 }
 
 impl Bridge {
     /// Connects to the target. If that takes a login of the user, the server offers nothing until then.
     async fn open(&self, output: &Output) -> Result<(Server, Option<PendingTarget>), Failure> {
         match self.connect(output).await {
-            Ok(relay) => Ok((relay.into_server(), None)),
+            Ok(relay) => Ok((relay.into_server().limits(self.limits.clone()), None)),
             Err(failure) => {
                 let waiting = self.login.as_ref().filter(|login| login.waiting().is_some());
                 let login = waiting.ok_or(failure)?.clone();
                 let pending = PendingTarget::new(self.endpoint.label(), login);
-                Ok((pending.server(), Some(pending)))
+                Ok((pending.server().limits(self.limits.clone()), Some(pending)))
             }
         }
     }
 
     async fn connect(&self, output: &Output) -> Result<Relay, Failure> {
-        let client = self.endpoint.client(output);
+        let client = self.endpoint.client(output).limits(self.limits.clone());
         let (target, login) = (self.target.clone(), self.login.clone());
         let relay = self.endpoint.relay(target, client, login, self.starts.clone(), output).await?;
         let relay = if self.shares { relay.share_anonymous() } else { relay };

@@ -7,7 +7,7 @@ use std::{
 use pintle::server::{Rule, RuleDecision, RuleSet, Rules};
 #[cfg(test)]
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer, de::Error as _};
 use serde_json::Value;
 
 use super::{
@@ -15,7 +15,11 @@ use super::{
     target::TargetEntry,
     virtual_server::VirtualServerEntry,
 };
-use crate::{args::near, failure::Failure, output::Output};
+use crate::{
+    args::{message_size, near},
+    failure::Failure,
+    output::Output,
+};
 
 /// The JSON Schema of a file. It is not generated here, because that would make the program larger.
 const SCHEMA: &str = include_str!("../../../gateway.schema.json");
@@ -40,6 +44,10 @@ pub(super) struct GatewayFile {
     /// The URL of the gateway without a path, as users open its login pages: that of `auth`, or the address that it listens at on this
     /// machine, by default.
     pub(super) url: Option<String>,
+    /// The most bytes of a message, such as `64MiB`; 16 MiB by default.
+    #[serde(deserialize_with = "max_message")]
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
+    pub(super) max_message: Option<usize>,
     /// The authorization server whose tokens clients need.
     pub(super) auth: Option<AuthEntry>,
     /// Who reads the names of targets at `/ready` and `/metrics`, beside this machine.
@@ -198,6 +206,10 @@ impl GatewayFile {
     pub(super) fn rule_set(&self) -> RuleSet {
         rule_set(&self.rules, self.default)
     }
+}
+
+fn max_message<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, D::Error> {
+    message_size(&String::deserialize(deserializer)?).map(Some).map_err(D::Error::custom)
 }
 
 /// A mistake in a file that can be read.

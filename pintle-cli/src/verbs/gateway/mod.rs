@@ -37,7 +37,7 @@ use self::{
     running::{Gateway, GatewayUsers},
 };
 use crate::{
-    args::{HELP, examples},
+    args::{HELP, examples, message_size},
     failure::{Exit, Failure},
     listen::{Beside, BrowserPage, ENDPOINT, ListenArgs, Page, PageReader, PathProtection, Routes},
     output::Output,
@@ -86,6 +86,9 @@ pub(crate) struct GatewayArgs {
     /// Print the JSON Schema of the file, and end
     #[arg(long)]
     schema: bool,
+    /// The most bytes of a message, in both directions; the default is that of the file, or 16MiB
+    #[arg(long, value_name = "SIZE", value_parser = message_size)]
+    max_message: Option<usize>,
     #[command(flatten)]
     listen: ListenArgs,
     #[command(flatten)]
@@ -100,8 +103,19 @@ impl GatewayArgs {
 }
 
 pub(super) async fn run(args: GatewayArgs, output: &Output) -> Result<(), Failure> {
-    let GatewayArgs { file: path, http, check, connect, explain, server, from_hosts, schema, listen, fleet } =
-        args;
+    let GatewayArgs {
+        file: path,
+        http,
+        check,
+        connect,
+        explain,
+        server,
+        from_hosts,
+        schema,
+        max_message,
+        listen,
+        fleet,
+    } = args;
     if from_hosts {
         return from_hosts::write(path.as_deref(), output);
     }
@@ -127,12 +141,14 @@ pub(super) async fn run(args: GatewayArgs, output: &Output) -> Result<(), Failur
             text.line(format!("{}: {targets} targets{servers} and {rules} rules", path.display()));
         });
     }
+    // A changed file is compared with the file, not with the options.
+    let started = GatewayFile { max_message: max_message.or(file.max_message), ..file.clone() };
     match (explain, http) {
         (Some(explain), _) => {
             let request = ExplainedRequest::read(&explain, server.as_deref())?;
-            Gateway::new(&file, GatewayUsers::Local, output)?.explain(&file, &request, output).await
+            Gateway::new(&started, GatewayUsers::Local, output)?.explain(&file, &request, output).await
         }
-        (None, _) if check => Gateway::new(&file, GatewayUsers::Local, output)?.check(&file, output).await,
+        (None, _) if check => Gateway::new(&started, GatewayUsers::Local, output)?.check(&file, output).await,
         (None, None) if !output.takes_bytes() => {
             // What the targets send would reach the terminal as it is.
             let message =
@@ -141,7 +157,7 @@ pub(super) async fn run(args: GatewayArgs, output: &Output) -> Result<(), Failur
             Err(Failure::usage(message, next))
         }
         (None, None) => {
-            let gateway = Gateway::new(&file, GatewayUsers::Local, output)?;
+            let gateway = Gateway::new(&started, GatewayUsers::Local, output)?;
             gateway.connect(&file).await;
             let server = gateway.whole_server();
             let served = tokio::select! {
@@ -156,7 +172,7 @@ pub(super) async fn run(args: GatewayArgs, output: &Output) -> Result<(), Failur
         }
         (None, Some(address)) => {
             let mut stop = pin!(interrupted());
-            let serving = GatewayServing::start(&file, &address, &listen, &fleet, output);
+            let serving = GatewayServing::start(&started, &address, &listen, &fleet, output);
             let serving = tokio::select! {
                 biased;
                 () = &mut stop => return Err(Failure::silent(Exit::Interrupted)),

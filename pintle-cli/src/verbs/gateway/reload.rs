@@ -196,6 +196,7 @@ fn changed_at_start(current: &GatewayFile, next: &GatewayFile) -> Vec<&'static s
             };
             kept(current, next) != kept(next, current)
         }),
+        ("max_message", current.max_message != next.max_message),
     ];
     options.into_iter().filter(|(_, changed)| *changed).map(|(option, _)| option).collect()
 }

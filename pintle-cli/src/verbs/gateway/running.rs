@@ -8,6 +8,7 @@ use std::{
 use http::StatusCode;
 use pintle::{
     Server,
+    proto::Limits,
     server::{AuditRecord, Rules, ToolSearch, around},
 };
 use tokio::sync::{Notify, oneshot};
@@ -24,6 +25,7 @@ use super::{
     virtual_server::{VirtualServer, VirtualServerEntry, VirtualServerGates},
 };
 use crate::{
+    args::message_limits,
     failure::Failure,
     listen::{ENDPOINT, Page, PageReader, Routes},
     output::Output,
@@ -50,6 +52,7 @@ pub(super) enum GatewayUsers {
 pub(super) struct Gateway {
     pub(super) name: String,
     instructions: Option<String>,
+    limits: Limits,
     backends: Mutex<Vec<Arc<Backend>>>,
     /// The targets that the file has chosen for extensions.
     extensions: BTreeMap<String, String>,
@@ -102,11 +105,13 @@ impl Gateway {
         };
         let backends: Vec<_> = targets.map(backend).collect();
         let name = file.name.clone().unwrap_or_else(|| "pintle-gateway".to_owned());
-        let server = gates.guard(base(&name, file.instructions.as_deref()));
+        let limits = message_limits(file.max_message);
+        let server = gates.guard(base(&name, file.instructions.as_deref()).limits(limits.clone()));
         let server = backends.iter().fold(server, |server, backend| server.provider(backend.clone()));
         let gateway = Self {
             name,
             instructions: file.instructions.clone(),
+            limits,
             backends: Mutex::new(backends),
             extensions: file.extensions.clone(),
             connected: Arc::default(),
@@ -154,7 +159,9 @@ impl Gateway {
     pub(super) fn whole_server(&self) -> Server {
         let server = match self.search {
             // The gate is inside, and judges what is found and called.
-            true => base(&self.name, None).provider(ToolSearch::new(self.server.clone())),
+            true => base(&self.name, None)
+                .limits(self.limits.clone())
+                .provider(ToolSearch::new(self.server.clone())),
             false => self.server.clone(),
         };
         self.logged(ENDPOINT, server)
@@ -163,7 +170,8 @@ impl Gateway {
     /// Returns a server with one backend, whose names are the same as in that with all of them.
     pub(super) fn target_server(&self, backend: &Arc<Backend>) -> (String, Server) {
         let path = format!("{ENDPOINT}/{}", backend.name());
-        let server = self.gates.guard(base(&self.name, self.instructions.as_deref()));
+        let server = base(&self.name, self.instructions.as_deref()).limits(self.limits.clone());
+        let server = self.gates.guard(server);
         let server = self.logged(&path, server.provider(backend.clone()));
         (path, server)
     }
@@ -179,7 +187,7 @@ impl Gateway {
         let provider = Arc::new(provider.map_err(|error| wrong(&error))?);
         lock(&self.virtual_servers).insert(name.to_owned(), provider.clone());
         let instructions = entry.instructions.as_deref().or(self.instructions.as_deref());
-        let server = base(&self.name, instructions);
+        let server = base(&self.name, instructions).limits(self.limits.clone());
         let server = match entry.search {
             true => server.provider(ToolSearch::new(provider)),
             false => server.provider(provider),
@@ -260,6 +268,7 @@ impl Gateway {
             backend: backend.clone(),
             number,
             target: target.clone(),
+            limits: self.limits.clone(),
             starts,
             users: self.users,
             pages: self.pages.clone(),
@@ -274,9 +283,7 @@ impl Gateway {
     pub(super) async fn close(&self) {
         self.backends().iter().for_each(|backend| backend.remove());
         let programs = std::mem::take(&mut *lock(&self.programs));
-        for starts in programs {
-            starts.all_gone().await;
-        }
+        ProgramStarts::none_left(programs).await;
         for (_, log) in self.logs() {
             log.flush().await;
         }

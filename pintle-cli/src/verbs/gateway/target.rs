@@ -14,7 +14,7 @@ use super::{
     secret::SecretValue,
 };
 use crate::{
-    args::{ConnectArgs, TargetArgs, duration},
+    args::{ConnectArgs, EraArg, TargetArgs, duration},
     failure::Failure,
     targets::{Endpoint, ProgramLimits, secrets},
 };
@@ -34,6 +34,8 @@ pub(super) struct TargetEntry {
     prefix: Option<String>,
     /// Whether URIs of resources have the prefix too.
     prefix_uris: bool,
+    /// The era of the connection: `auto` by default, `stateless` or `session`.
+    era: EraEntry,
     /// Variables in the environment of the program.
     env: BTreeMap<String, SecretValue>,
     /// The directory to start the program in.
@@ -103,6 +105,19 @@ impl ChoiceEntry {
     pub(super) fn of<P: Provider>(&self, changed: Transform<P>, list: ListKind) -> Transform<P> {
         chosen(changed, list, &self.only, &self.hide)
     }
+}
+
+/// The eras in which a target is connected.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq)]
+#[cfg_attr(test, derive(JsonSchema))]
+#[serde(rename_all = "lowercase")]
+enum EraEntry {
+    // The newest that the target has.
+    #[default]
+    Auto,
+    Stateless,
+    // Some servers ask questions only there.
+    Session,
 }
 
 /// Changes of a tool.
@@ -195,7 +210,12 @@ impl TargetEntry {
 
     /// Returns the endpoint, with the secrets that it needs.
     pub(super) fn endpoint(&self) -> Result<Endpoint, Failure> {
-        let mut connect = ConnectArgs { cwd: self.cwd.clone(), ..ConnectArgs::default() };
+        let era = match self.era {
+            EraEntry::Auto => EraArg::Auto,
+            EraEntry::Stateless => EraArg::Stateless,
+            EraEntry::Session => EraArg::Session,
+        };
+        let mut connect = ConnectArgs { cwd: self.cwd.clone(), era, ..ConnectArgs::default() };
         for (name, value) in &self.headers {
             connect.headers.push(format!("{name}: {}", value.read()?));
         }

@@ -1,6 +1,6 @@
 use std::{sync::Arc, time::Duration};
 
-use pintle::{client::http::Auth, relay::Relay, server::Mount};
+use pintle::{client::http::Auth, proto::Limits, relay::Relay, server::Mount};
 use tokio::sync::{Notify, oneshot};
 
 use super::{
@@ -27,6 +27,7 @@ pub(super) struct TargetOpening {
     pub(super) backend: Arc<Backend>,
     pub(super) number: u64,
     pub(super) target: TargetEntry,
+    pub(super) limits: Limits,
     pub(super) starts: ProgramStarts,
     pub(super) users: GatewayUsers,
     pub(super) pages: Option<Arc<LoginPages>>,
@@ -86,7 +87,7 @@ impl TargetOpening {
         if target.has_login() && login.is_none() {
             *login = endpoint.background_login(&resolved, false, output)?;
         }
-        let client = endpoint.client(output);
+        let client = endpoint.client(output).limits(self.limits.clone());
         let (kept, starts) = (resolved.clone(), starts.clone());
         let relay = endpoint.relay(resolved, client, login.clone(), starts, output).await;
         // What the user has to do is the reason.
@@ -192,7 +193,7 @@ impl TargetOpening {
     ) -> Result<ConnectedTarget, Failure> {
         let endpoint = self.target.endpoint()?;
         let resolved = endpoint.resolved(&self.output).await?;
-        let client = endpoint.client(&self.output);
+        let client = endpoint.client(&self.output).limits(self.limits.clone());
         let relay = endpoint.relay(resolved, client, Some(auth), self.starts.clone(), &self.output).await?;
         Ok(self.offered(relay.for_principal(principal)))
     }

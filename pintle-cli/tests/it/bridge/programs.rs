@@ -232,3 +232,15 @@ async fn a_program_that_exits_at_once_is_started_again_after_a_delay_that_client
     let starts = fs::read_to_string(&started).unwrap().lines().count();
     assert!((4..40).contains(&starts), "{starts}");
 }
+
+/// `--max-message` counts for both directions; the default lets the same pass.
+#[tokio::test]
+async fn a_message_that_is_longer_than_allowed_is_refused() {
+    for (options, is_refused) in [(&["--max-message", "64KiB"][..], true), (&[], false)] {
+        let bridge = HttpServing::start(&[&["bridge", "--http", "127.0.0.1:0"], options, &["demo"]].concat());
+        let client = Client::new("test", "1").connect(Http::new(&bridge.url).unwrap()).await.unwrap();
+        let called = client.call_tool("tide", json!({"port": "x".repeat(100_000), "hour": 4})).await;
+        let is_too_long = |error: &Error| error.to_string().contains("the body is larger than 65536 bytes");
+        assert_eq!(called.as_ref().is_err_and(is_too_long), is_refused, "{options:?}: {called:?}");
+    }
+}

@@ -29,6 +29,13 @@ pub(super) struct Network {
     requests: Requests,
 }
 
+/// The transport that a URL is the address of.
+enum HttpTransport {
+    Streamable,
+    /// That of the oldest revision, whose address takes no messages.
+    Sse,
+}
+
 /// Checks the way to a URL. Returns whether it leads to a server, which may refuse what it is sent.
 pub(super) async fn check(url: &str, token: Option<&str>, login: &str, report: &mut Report<'_>) -> bool {
     let Some(network) = Network::new(url) else {
@@ -41,8 +48,13 @@ pub(super) async fn check(url: &str, token: Option<&str>, login: &str, report: &
     } else if !network.connects(report).await {
         return false;
     }
-    let Some(status) = network.responds(report).await else { return false };
-    network.refuses_pages(status, report).await;
+    let Some((status, transport)) = network.responds(report).await else { return false };
+    match transport {
+        HttpTransport::Sse => {
+            report.skipped("origin", "messages are sent to an address that the stream names")
+        }
+        HttpTransport::Streamable => network.refuses_pages(status, report).await,
+    }
     network.documents(status, report).await;
     match (status, token) {
         (StatusCode::UNAUTHORIZED, None) => {
@@ -122,8 +134,8 @@ impl Network {
         false
     }
 
-    /// Sends a request to the endpoint, and returns the status of the response.
-    async fn responds(&self, report: &mut Report<'_>) -> Option<StatusCode> {
+    /// Sends a request to the endpoint, and returns the status of the response, and what it is that of.
+    async fn responds(&self, report: &mut Report<'_>) -> Option<(StatusCode, HttpTransport)> {
         let curl = format!("curl -i {}", quoted(&self.url));
         let response = match self.post(None).await {
             Ok(response) => response,
@@ -142,6 +154,13 @@ impl Network {
         let kind = header(header::CONTENT_TYPE).unwrap_or("no content type").to_owned();
         let is_page = kind.starts_with("text/html");
         match status {
+            StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED if self.streams().await => {
+                report.ok(
+                    "http",
+                    "a stream of events for GET, and none for POST: the HTTP+SSE transport of 2024-11-05",
+                );
+                return Some((status, HttpTransport::Sse));
+            }
             _ if status.is_redirection() => {
                 let to = header(header::LOCATION).unwrap_or("elsewhere").to_owned();
                 let next = format!("pintle doctor {}", quoted(&to));
@@ -174,7 +193,16 @@ impl Network {
             }
             _ => report.ok("http", format!("status {status}, {kind}")),
         }
-        Some(status)
+        Some((status, HttpTransport::Streamable))
+    }
+
+    /// Whether GET is answered with a stream of events, as in the transport of the oldest revision.
+    async fn streams(&self) -> bool {
+        let request = Request::get(self.uri.clone()).header(header::ACCEPT, "text/event-stream");
+        let Ok(request) = request.body(Bytes::new()) else { return false };
+        let Ok(Ok(response)) = timeout(TIMEOUT, self.requests.stream(request)).await else { return false };
+        let kind = response.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        response.status().is_success() && kind.is_some_and(|kind| kind.starts_with("text/event-stream"))
     }
 
     /// Checks that a server on this machine refuses requests of web pages.
