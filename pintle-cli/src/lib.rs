@@ -179,12 +179,12 @@ mod tests {
     use pintle::{Server, server::tool};
 
     use super::*;
-    use crate::listen::{Beside, ENDPOINT, ListenArgs, Page};
+    use crate::listen::{Beside, ENDPOINT, ListenArgs, Page, PageReader};
 
     struct Health;
 
     impl Beside for Health {
-        fn page(&self, path: &str) -> Option<Page> {
+        fn page(&self, path: &str, _: &PageReader<'_>) -> Option<Page> {
             let (status, content_type) = (http::StatusCode::OK, "text/plain");
             (path == "/health").then(|| Page { status, content_type, text: "ok".into(), is_open: true })
         }

@@ -129,7 +129,8 @@ impl SignalPolicy {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use std::{
         io::{BufRead as _, BufReader},

@@ -46,7 +46,7 @@ pub(crate) trait Beside: Send + Sync {
     fn refused(&self, path: &str, status: StatusCode, start: Instant);
 }
 
-/// Who reads a page.
+/// The reader of a page.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PageReader<'a> {
     /// The authenticated principal, if there is one.

@@ -40,12 +40,12 @@ pub(crate) struct ProgramStarts {
 }
 
 /// The name of an authenticated caller that a program is started for; `None` for all others.
-type Caller = Option<Box<str>>;
+type StartedFor = Option<Box<str>>;
 
 #[derive(Debug, Default)]
 struct StartState {
-    running: HashMap<Caller, usize>,
-    failures: HashMap<Caller, Failures>,
+    running: HashMap<StartedFor, usize>,
+    failures: HashMap<StartedFor, Failures>,
 }
 
 /// Programs of a caller that exited soon after their start.
@@ -105,7 +105,7 @@ impl ProgramStarts {
     /// All slots are taken: [`io::ErrorKind::ResourceBusy`], which a relay reports as overload. Or programs of the caller have exited soon
     /// after their start, and the next one has to wait.
     pub(super) fn begin(&self, caller: Option<&str>) -> io::Result<ProgramSlot> {
-        let (caller, option): (Caller, _) = (caller.map(Into::into), self.option);
+        let (caller, option): (StartedFor, _) = (caller.map(Into::into), self.option);
         let mut state = lock(&self.state);
         let of_caller = state.running.get(&caller).copied().unwrap_or_default();
         let share = (self.limit / 4 * 3 + self.limit % 4 * 3 / 4).max(1);
@@ -136,7 +136,7 @@ impl ProgramStarts {
 /// The slot of a program. It is free again when this is dropped.
 #[derive(Debug)]
 pub(super) struct ProgramSlot {
-    caller: Caller,
+    caller: StartedFor,
     state: Arc<Mutex<StartState>>,
     gone: Arc<Notify>,
     started: Instant,

@@ -1,4 +1,4 @@
-//! What looks like a secret: by its name, by its place, or by how random it is.
+//! Texts that look like secrets: by their names, by their places, or by how random they are.
 
 /// Words that are in the names of secrets, with or without others around them.
 const ANYWHERE: [&str; 12] = [

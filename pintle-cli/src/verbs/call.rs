@@ -155,7 +155,7 @@ pub(super) async fn find(connection: &Connection, name: &str, endpoint: &Endpoin
 pub(super) fn check(tool: &Tool, arguments: &JsonObject) -> Result<(), String> {
     let Ok(schema) = Schema::compile(&Value::Object((*tool.input_schema).clone())) else { return Ok(()) };
     schema.check(&Value::Object(arguments.clone())).map_err(|faults| {
-        let faults: Vec<_> = faults.iter().map(|fault| arguments::typed_fault(fault)).collect();
+        let faults: Vec<_> = faults.iter().map(arguments::typed_fault).collect();
         faults.join("; ")
     })
 }

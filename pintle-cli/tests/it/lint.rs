@@ -9,8 +9,10 @@ fn parsed(text: &str) -> Value {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
 fn findings_are_an_exit_code_and_have_a_rule() {
-    let strict = typed(&["lint", "demo", "--strict", "--json"]);
+    let url = crate::support::hostile_server::start();
+    let strict = typed(&["lint", &url, "--strict", "--json"]);
     let report = parsed(&strict.stdout);
     let findings = report["findings"].as_array().unwrap();
     assert_eq!(strict.code, Some(if findings.is_empty() { 0 } else { 6 }), "{strict:?}");
@@ -20,7 +22,7 @@ fn findings_are_an_exit_code_and_have_a_rule() {
     }
     let bytes = report["tools"]["bytes"].as_u64().unwrap();
     assert_eq!(report["tools"]["estimatedTokens"], bytes.div_ceil(4));
-    let sarif = parsed(&typed(&["lint", "demo", "--strict", "--sarif"]).stdout);
+    let sarif = parsed(&typed(&["lint", &url, "--strict", "--sarif"]).stdout);
     assert_eq!(sarif["version"], "2.1.0");
     assert_eq!(sarif["runs"][0]["results"].as_array().unwrap().len(), findings.len());
     let text = typed(&["lint", "demo"]);

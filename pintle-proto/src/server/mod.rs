@@ -1,5 +1,6 @@
 //! The server's side of the protocol: shared code until a message shows its era, then that era's module.
 
+mod arrival;
 mod batch;
 mod call;
 mod extension;
@@ -11,6 +12,7 @@ mod peer_cache;
 mod pending;
 mod perform;
 mod print;
+mod questions;
 mod record;
 mod relayed;
 mod reply;
@@ -22,16 +24,16 @@ mod weight;
 
 use std::{
     convert::Infallible,
-    fmt,
     num::NonZeroU64,
     sync::{Arc, Mutex},
 };
 
 use pintle_types::{
-    Frame, Malformed, Message, Notification, RawObject, Request, RequestId, Response, RpcError, method,
+    Frame, Malformed, Message, Notification, Request, RequestId, Response, RpcError, method,
     schema::{CancelledParams, InputRequest},
 };
 
+pub use arrival::Arrival;
 pub use call::{Body, Call, Finished, Outcome};
 pub use extension::{Extension, Grant};
 pub use in_flight::Ticket;
@@ -47,6 +49,7 @@ pub use watched::{WatchObserver, Watched};
 pub use crate::Change;
 
 use self::{
+    arrival::{charge_call, payer},
     batch::{BatchId, Batches},
     call::{CallInner, Origin, raise_params},
     in_flight::InFlight,
@@ -55,7 +58,7 @@ use self::{
 };
 use crate::{
     Peer, Stamp, Unsayable,
-    ledger::{Account, Charge, FREE, Held, Owner},
+    ledger::{Account, Charge},
 };
 
 /// The protocol state of one byte stream, or of one session over HTTP.
@@ -93,103 +96,6 @@ pub struct Engine {
     account: Option<Account>,
     /// The name of this process, if there are several.
     asker: Option<NonZeroU64>,
-}
-
-/// The circumstances under which a message arrived, besides its bytes.
-#[non_exhaustive]
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Arrival<'a> {
-    time: ArrivalTime,
-    /// The authenticated principal of the sender, if there is one.
-    pub principal: Option<&'a str>,
-    sender: Option<&'a Sender>,
-    payer: Payer<'a>,
-}
-
-/// The account that a message is charged to.
-#[derive(Clone, Copy, Default)]
-enum Payer<'a> {
-    /// That of a process of this machine.
-    #[default]
-    Local,
-    Account(&'a Account),
-    /// Looked up if there is something to charge.
-    Lazy(&'a dyn Fn() -> Account),
-}
-
-impl fmt::Debug for Payer<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Account(account) => account.fmt(f),
-            Self::Local | Self::Lazy(_) => f.write_str("Payer"),
-        }
-    }
-}
-
-/// Returns the account, or that of a process of this machine.
-fn payer(account: Option<&Account>, service: &Service) -> Account {
-    account.cloned().unwrap_or_else(|| service.ledger().account(&Owner::Local))
-}
-
-impl<'a> Arrival<'a> {
-    /// Creates the arrival of a message at this time, in milliseconds of the Unix epoch, without a principal.
-    pub fn at(now: u64) -> Self {
-        Self { time: ArrivalTime::At(now), ..Self::default() }
-    }
-
-    /// Creates the arrival of a message that is being handled now, without a principal. The clock is read if the time matters:
-    /// few messages have a state that can expire.
-    pub fn with_clock(clock: fn() -> u64) -> Self {
-        Self { time: ArrivalTime::Now(clock), ..Self::default() }
-    }
-
-    /// Returns the time in milliseconds of the Unix epoch.
-    fn now(&self) -> u64 {
-        match self.time {
-            ArrivalTime::At(now) => now,
-            ArrivalTime::Now(clock) => clock(),
-        }
-    }
-
-    /// Sets the principal of the sender.
-    #[must_use]
-    pub fn by(self, principal: &'a str) -> Self {
-        Self { principal: Some(principal), ..self }
-    }
-
-    /// Sets the account that a request without an engine is charged to. It is asked for only if the request is long, or opens a
-    /// subscription.
-    #[must_use]
-    pub fn charged_to(self, account: &'a dyn Fn() -> Account) -> Self {
-        Self { payer: Payer::Lazy(account), ..self }
-    }
-
-    fn account(&self, service: &Service) -> Account {
-        match self.payer {
-            Payer::Local => payer(None, service),
-            Payer::Account(account) => account.clone(),
-            Payer::Lazy(account) => account(),
-        }
-    }
-
-    /// Adds the result of [`Service::stamped`], so that [`Service::admit`] does not read `_meta` again.
-    #[must_use]
-    pub fn stamped(self, stamped: &'a Stamped) -> Self {
-        Self { sender: stamped.sender.as_ref().ok(), ..self }
-    }
-}
-
-/// The time at which a message arrived.
-#[derive(Clone, Copy, Debug)]
-enum ArrivalTime {
-    At(u64),
-    Now(fn() -> u64),
-}
-
-impl Default for ArrivalTime {
-    fn default() -> Self {
-        Self::At(0)
-    }
 }
 
 /// The action that a received message requires.
@@ -395,8 +301,7 @@ impl Engine {
                 return reply(request.id, Err(RpcError::invalid_request(reason)));
             }
             Ok(Sender::Stateless(caller)) => {
-                let payer = self.account.as_ref().map_or(Payer::Local, Payer::Account);
-                let paid = Arrival { payer, ..*arrival };
+                let paid = arrival.paid_by(self.account.as_ref());
                 let step = stateless::admit(service, &mut request, caller, &paid);
                 return match step.and_then(|step| Ok((step, service.charge_call(&request, &paid)?))) {
                     Ok((step, charge)) => self.start_stateless(service, step, request, arrival, charge),
@@ -594,17 +499,6 @@ impl Service {
         }
     }
 
-    /// Charges the sender of a stateless request for its params. That of a subscription has an account in any case.
-    fn charge_call(&self, request: &Request, arrival: &Arrival<'_>) -> Result<Charge, RpcError> {
-        if request.method == method::SUBSCRIPTIONS_LISTEN && self.defers_method(&request.method) {
-            return Ok(Charge::new(arrival.account(self), Held::Call));
-        }
-        match &request.params {
-            Some(params) => charge_call(self, params, || arrival.account(self)),
-            None => Ok(Charge::default()),
-        }
-    }
-
     /// Reads the description that a request carries of its sender, which its routing depends on. A description that was
     /// read recently is not parsed again.
     ///
@@ -629,21 +523,6 @@ impl Service {
     pub fn unlisten(&self, call: &Call, now: u64) -> Vec<u8> {
         call.finish(self, Outcome::Complete(stateless::unlisten(call.id()).into()), now).bytes
     }
-}
-
-/// Charges for the params of a call, unless they are short.
-#[inline]
-fn charge_call(
-    service: &Service,
-    params: &RawObject,
-    account: impl FnOnce() -> Account,
-) -> Result<Charge, RpcError> {
-    let bytes = params.as_str().len();
-    if bytes <= FREE {
-        return Ok(Charge::default());
-    }
-    let charge = account().charge(Held::Call, bytes, service.bounds().ceiling(Held::Call));
-    charge.map_err(|full| RpcError::overloaded(full.to_string(), crate::RETRY_AFTER_MS))
 }
 
 impl stateless::StatelessAction {

@@ -50,7 +50,7 @@ pub(super) struct GatewayFile {
     pub(super) max_message: Option<usize>,
     /// The authorization server whose tokens clients need.
     pub(super) auth: Option<AuthEntry>,
-    /// Who reads the names of targets at `/ready` and `/metrics`, beside this machine.
+    /// The readers of the names of targets at `/ready` and `/metrics`, beside this machine.
     pub(super) admin: AdminEntry,
     /// Whether `/mcp` offers `search_tools` and `call_tool` in place of the tools.
     pub(super) search: bool,

@@ -44,7 +44,7 @@ pub(super) enum GatewayUsers {
     Machine,
     /// Clients of different principals.
     Many,
-    /// Whoever can connect, from any machine and without a token.
+    /// Everybody who can connect, from any machine and without a token.
     Everybody,
 }
 

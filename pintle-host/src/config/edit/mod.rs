@@ -162,7 +162,7 @@ impl ConfigEdit {
     fn undone(&self, config: &ConfigFile, text: &str, dialect: Dialect) -> Option<String> {
         let Action::Remove { name } = &self.action else { return None };
         let entry = config.servers.iter().find(|entry| entry.name == *name)?.raw();
-        let earlier = read_text(&beside(&self.location.path.canonicalize().ok()?, BACKUP)).ok()?;
+        let earlier = read_text(beside(&self.location.path.canonicalize().ok()?, BACKUP)).ok()?;
         let added = match dialect {
             Dialect::Codex => TOML.first().map(|(add, _)| add(&earlier, name, entry, false))?,
             dialect => json::add(&earlier, member(dialect), name, entry, false),

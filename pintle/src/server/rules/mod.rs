@@ -312,13 +312,12 @@ impl Gate for Rules {
     }
 
     fn reads_argument(&self, name: &str) -> bool {
-        let named = self.current().set.rules.iter().flat_map(|rule| rule.arguments.keys()).any(|path| {
-            [Some(path.as_str()), path.split('.').next()]
-                .iter()
-                .flatten()
-                .any(|own| own.eq_ignore_ascii_case(name))
-        });
-        named
+        let current = self.current();
+        let mut paths = current.set.rules.iter().flat_map(|rule| rule.arguments.keys());
+        paths.any(|path| {
+            let first = path.split('.').next().unwrap_or(path);
+            [path, first].iter().any(|own| own.eq_ignore_ascii_case(name))
+        })
     }
 
     fn count(&self, request: &GateRequest<'_>) -> Option<Duration> {

@@ -3,13 +3,14 @@ mod changes;
 mod ending;
 mod keepalive;
 mod layered;
+mod notices;
 pub(crate) mod reading;
 mod serve;
 mod session;
 mod spans;
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::HashMap,
     future::Future,
     io,
     pin::Pin,
@@ -25,7 +26,7 @@ use pintle_proto::{
 use pintle_types::{Frame, Message, Response, RpcError};
 use tokio::{
     sync::mpsc,
-    task::{self, AbortHandle, JoinSet},
+    task::{AbortHandle, JoinSet},
     time::Sleep,
 };
 
@@ -34,6 +35,7 @@ use self::{
     changes::OpenSubscription,
     keepalive::Keepalive,
     layered::{Barrier, PendingNotification},
+    notices::Notices,
     reading::parse,
     session::{SessionEnd, StreamSession},
 };
@@ -118,32 +120,6 @@ struct RunningCall {
     task: AbortHandle,
 }
 
-/// Notifications for handlers of the application, which run one after the other.
-#[derive(Default)]
-struct Notices {
-    waiting: VecDeque<PendingNotification>,
-    /// The bytes of the params of those that wait.
-    bytes: usize,
-    handling: Option<task::Id>,
-}
-
-impl Notices {
-    fn push(&mut self, notification: PendingNotification) {
-        self.bytes += notification.bytes();
-        self.waiting.push_back(notification);
-    }
-
-    fn pop(&mut self) -> Option<PendingNotification> {
-        let notification = self.waiting.pop_front()?;
-        self.bytes -= notification.bytes();
-        Some(notification)
-    }
-
-    fn is_full(&self) -> bool {
-        self.waiting.len() >= NOTICES || self.bytes >= NOTICE_BYTES
-    }
-}
-
 /// The limit of unwritten output in bytes. Above it handlers wait.
 const FULL: usize = 1 << 20;
 /// The output in bytes that is flushed without waiting for more.
@@ -152,10 +128,6 @@ const GROUP: usize = 64 << 10;
 const BACKLOG: usize = 16 << 20;
 /// The size that a message is counted with in the backlog besides its bytes: an error response to it.
 const OVERHEAD: usize = 512;
-/// The limit of notifications that wait for their handlers. Above it reading stops.
-const NOTICES: usize = 1024;
-/// The same in bytes of their params.
-const NOTICE_BYTES: usize = 16 << 20;
 /// The number of messages that are handled before other work of the connection, and of such rounds before other tasks run.
 const TURN: usize = 64;
 const TURNS: usize = 8;

@@ -9,8 +9,8 @@ use pintle::{
     Server,
     relay::Relay,
     server::{
-        Caller, Cx, Decision, GateRequest, Mount, Prefix, Principal, RequestError, StateKeys, ToolError,
-        prompt, resource, template, tool,
+        Authenticated, Caller, Cx, Decision, GateRequest, Mount, Prefix, Principal, RequestError, StateKeys,
+        ToolError, prompt, resource, template, tool,
     },
     skills::Skills,
     tasks::Tasks,
@@ -220,10 +220,7 @@ async fn a_provider_of_which_a_caller_sees_nothing_declares_nothing_to_it() {
         outer().provider(by_rights).mount("desk", desk()),
     ] {
         for (name, sees) in [("ann", true), ("bob", false), ("ann", true)] {
-            let caller = || match sees {
-                true => Caller::new().principal(name),
-                false => Caller::new().with(pintle::server::Authenticated::new(name).rights(|_| false)),
-            };
+            let caller = || Caller::new().with(Authenticated::new(name).rights(move |_| sees));
             for revision in ALL {
                 let mut raw = Raw::known(&server, caller());
                 let declared = match revision == R5 {

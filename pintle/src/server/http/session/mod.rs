@@ -34,7 +34,6 @@ use std::{
 use http::Extensions;
 use pintle_proto::{
     Peer,
-    ledger::FREE,
     server::{Arrival, Call, Engine, Inbound, Outcome, Service, Ticket},
 };
 use pintle_types::{Frame, Message, RequestId, Response, RpcError, method};
@@ -47,7 +46,7 @@ use self::{
     record::RecordVersion,
     table::KeptSession,
 };
-use super::{edge::response::session_ended, frame::request_id, shared::HttpShared};
+use super::{edge::response::session_ended, frame::request_id};
 use crate::{
     Ended,
     server::{
@@ -283,28 +282,6 @@ impl Session {
         {
             self.inbox.follow(listener.watched());
             core.follows = true;
-        }
-    }
-
-    /// Has the session end if others need the room, once it is charged for something.
-    fn yield_if_charged(&self, core: &mut Core) {
-        if core.yields || core.engine.charge().is_none_or(|charge| charge.bytes() <= FREE) {
-            return;
-        }
-        let Some((charge, kept)) = core.engine.charge().zip(self.kept.as_ref()) else { return };
-        let (shared, id) = (kept.shared.clone(), self.id);
-        charge.on_give_way(move || {
-            if let Some(shared) = shared.upgrade() {
-                shared.give_up(id);
-            }
-        });
-        core.yields = true;
-    }
-
-    /// Sets the name of this process for its questions, if there are others.
-    pub(super) fn name_questions(&self, shared: &HttpShared) {
-        if let Some(nodes) = &shared.settings().nodes {
-            self.lock().engine.name_questions(nodes.id().number());
         }
     }
 

@@ -1,7 +1,7 @@
-use pintle_proto::ledger::{Account, Owner};
+use pintle_proto::ledger::{Account, FREE, Owner};
 
-use super::Session;
-use crate::server::access::peer_address::AddressKey;
+use super::{Core, Session};
+use crate::server::{access::peer_address::AddressKey, http::shared::HttpShared};
 
 /// The client that a session belongs to, for the limits per client.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -35,6 +35,28 @@ impl From<SessionOwner> for Owner {
 }
 
 impl Session {
+    /// Has the session end if others need the room, once it is charged for something.
+    pub(super) fn yield_if_charged(&self, core: &mut Core) {
+        if core.yields || core.engine.charge().is_none_or(|charge| charge.bytes() <= FREE) {
+            return;
+        }
+        let Some((charge, kept)) = core.engine.charge().zip(self.kept.as_ref()) else { return };
+        let (shared, id) = (kept.shared.clone(), self.id);
+        charge.on_give_way(move || {
+            if let Some(shared) = shared.upgrade() {
+                shared.give_up(id);
+            }
+        });
+        core.yields = true;
+    }
+
+    /// Sets the name of this process for its questions, if there are others.
+    pub(in crate::server::http) fn name_questions(&self, shared: &HttpShared) {
+        if let Some(nodes) = &shared.settings().nodes {
+            self.lock().engine.name_questions(nodes.id().number());
+        }
+    }
+
     /// Returns the account of its client.
     pub(super) fn account(&self) -> Account {
         self.server.snapshot().service.ledger().account(&self.owner().into())
