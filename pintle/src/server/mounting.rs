@@ -18,9 +18,9 @@ use pintle_types::{
 use crate::{
     Error, Result,
     server::{
-        ConnectionEvent, Cx, Declaration, ListKind, Mount, Notice, Opened, PageRequest, Prefix, ProvidedEntry,
-        Provider, ProviderChanges, ProviderPage, ProviderSubscription, RequestError, Scope, Server,
-        ServerInner, SessionHandle, Target,
+        ConnectionEvent, Cx, Declaration, ListKind, Mount, Notice, Opened, PageRequest, Prefix,
+        ProvidedEntry, Provider, ProviderChanges, ProviderPage, ProviderSubscription, RequestError, Scope,
+        Server, ServerInner, SessionHandle, Target,
         call::{cx::Mounted, run::Start},
         catalogue::{custom::OnNotification, lint},
         changes::{Audience, ChangeLink},

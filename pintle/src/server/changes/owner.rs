@@ -10,15 +10,14 @@ pub(crate) struct InboxOwner {
     /// The principal of the subscriptions without a session, if there are any. In a box, because most inboxes are those of sessions.
     pub(crate) subscriber: Option<Box<OwnedPrincipal>>,
     /// The authenticated principal of the session, if it has one.
-    pub(crate) principal: Option<Box<str>>,
+    pub(crate) principal: Option<Box<OwnedPrincipal>>,
 }
 
 impl InboxOwner {
     /// Returns whether the changes are collected on behalf of an authenticated principal.
     pub(crate) fn is_of(&self, name: &str) -> bool {
-        let is_subscriber =
-            |subscriber: &OwnedPrincipal| matches!(subscriber, OwnedPrincipal::Named(it) if **it == *name);
-        self.principal.as_deref() == Some(name) || self.subscriber.as_deref().is_some_and(is_subscriber)
+        let mut owners = [&self.principal, &self.subscriber].into_iter().flatten();
+        owners.any(|owner| matches!(&**owner, OwnedPrincipal::Named(it) if **it == *name))
     }
 }
 

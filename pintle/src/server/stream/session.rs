@@ -16,7 +16,7 @@ use super::StreamConnection;
 use crate::{
     server::{
         Server,
-        changes::ChangeInbox,
+        changes::{ChangeInbox, OwnedPrincipal},
         serving::Stop,
         sessions::{
             LiveSession, ReplySender, SessionEnding, SessionFacts, SessionRequest,
@@ -194,7 +194,7 @@ impl StreamConnection {
             let number = self.live.0.facts.number;
             self.inbox.edit_owner(|owner| {
                 owner.session = NonZeroU64::new(number);
-                owner.principal = self.principal.clone();
+                owner.principal = self.principal.clone().map(|name| Box::new(OwnedPrincipal::Named(name)));
             });
             let live: Arc<dyn LiveSession> = self.live.0.clone();
             self.server.session_registry().add(&live);

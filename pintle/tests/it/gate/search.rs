@@ -78,7 +78,7 @@ async fn the_tool_behind_a_call_is_judged_with_its_arguments() {
             let done = call(&mut client, "call_tool", json!({"name": "push", "arguments": {}})).await;
             assert_eq!(done["result"]["content"][0]["text"], "push", "{place} {done}");
             let forced =
-                call(&mut client, "call_tool", json!({"name": "push", "arguments": {"force": 1}})).await;
+                call(&mut client, "call_tool", json!({"name": "push", "arguments": {"force": true}})).await;
             assert!(
                 forced["error"]["message"].as_str().unwrap().contains("do not force"),
                 "{place} {forced}"

@@ -53,7 +53,7 @@ use crate::{
         Caller, Cx, Server,
         access::peer_address::AddressKey,
         call::{limit::WaitQueue, questions::OpenQuestions, random},
-        changes::ChangeInbox,
+        changes::{ChangeInbox, OwnedPrincipal},
         clock::{now, sealed_at},
         hooks::Visit,
     },
@@ -214,7 +214,7 @@ impl Session {
         if let Some(kept) = &session.kept {
             session.inbox.edit_owner(|owner| {
                 owner.session = NonZeroU64::new(kept.facts.number);
-                owner.principal = session.principal.clone();
+                owner.principal = session.principal.clone().map(|name| Box::new(OwnedPrincipal::Named(name)));
             });
         }
         session
