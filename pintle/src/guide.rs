@@ -81,6 +81,9 @@ struct PromptsPage;
 #[doc = include_str!("../../docs/relay.md")]
 struct RelayPage;
 
+#[doc = include_str!("../../docs/limits.md")]
+struct LimitsPage;
+
 #[doc = include_str!("../../docs/replies.md")]
 struct RepliesPage;
 

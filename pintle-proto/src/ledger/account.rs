@@ -12,10 +12,10 @@ use super::{
 
 /// The account of one owner. Clones are the same account.
 #[derive(Clone)]
-pub struct Account(pub(super) Arc<Entry>);
+pub struct Account(pub(super) Arc<AccountEntry>);
 
 /// An owner, or a network of owners.
-pub(super) struct Entry {
+pub(super) struct AccountEntry {
     books: Arc<Books>,
     owner: Owner,
     pub(super) number: u32,
@@ -23,7 +23,7 @@ pub(super) struct Entry {
     pub(super) tally: Tally,
     /// The levels that it is ranked with.
     pub(super) levels: Tally,
-    /// What can give way, in that order: the newest first.
+    /// The charges that can give way, in that order: the newest first.
     yielding: Mutex<Yielding>,
 }
 
@@ -35,7 +35,7 @@ type GiveWay = Box<dyn Fn() + Send + Sync>;
 /// The number of charges that give way to one newcomer.
 const YIELDS: usize = 64;
 
-impl Entry {
+impl AccountEntry {
     pub(super) fn new(books: &Arc<Books>, owner: Owner, network: Option<Account>) -> Self {
         let number = books.number();
         let (tally, levels) = (Tally::default(), Tally::default());
@@ -69,7 +69,7 @@ impl Entry {
     }
 }
 
-impl Drop for Entry {
+impl Drop for AccountEntry {
     fn drop(&mut self) {
         self.books.ranking.remove(self.number, &self.levels);
         let mut accounts = self.books.accounts();
@@ -92,13 +92,13 @@ impl Account {
     }
 
     /// Returns the account that is compared with others: that of the network, if there is one.
-    fn compared(&self) -> &Entry {
+    fn compared(&self) -> &AccountEntry {
         self.0.network.as_ref().map_or(&self.0, |network| &network.0)
     }
 
     /// The sums that bytes are part of, each with the quarters of all that it may have.
     fn sums(&self) -> [(Option<&Tally>, usize, Full); 4] {
-        let Entry { books, owner, network, tally, .. } = &*self.0;
+        let AccountEntry { books, owner, network, tally, .. } = &*self.0;
         let (quarters, full) = if owner.is_one() { (1, Full::Owner) } else { (4, Full::All) };
         [
             (Some(tally), quarters, full),

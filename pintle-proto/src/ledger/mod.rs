@@ -1,4 +1,4 @@
-//! What peers make a server hold, in bytes: each byte is charged to its owner, to the owner's network, and to all.
+//! Bytes that peers make a server hold: each is charged to its owner, to the owner's network, and to all.
 //!
 //! Of all, and of each kind, an owner has at most a quarter, a network half, and those without a principal together three quarters.
 //! When there is no room, whoever holds most gives way.
@@ -19,7 +19,7 @@ use std::{
 };
 
 use self::{
-    account::Entry,
+    account::AccountEntry,
     tally::{Ranking, Tally},
 };
 pub use self::{
@@ -36,7 +36,7 @@ pub const FREE: usize = 4096;
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Held {
-    /// What sessions and subscriptions keep: descriptions of clients, and watched URIs.
+    /// Data of sessions and subscriptions: descriptions of clients, and watched URIs.
     Session,
     /// Messages of a session that wait for its GET stream.
     Push,
@@ -128,7 +128,7 @@ struct Books {
     total: Tally,
     /// All without a principal.
     anonymous: Tally,
-    accounts: Mutex<HashMap<Owner, Weak<Entry>>>,
+    accounts: Mutex<HashMap<Owner, Weak<AccountEntry>>>,
     ranking: Ranking,
     last_number: AtomicU32,
 }
@@ -141,7 +141,7 @@ impl Ledger {
         if let Some(entry) = accounts.get(owner).and_then(Weak::upgrade) {
             return Account(entry);
         }
-        let entry = Arc::new(Entry::new(&self.0, owner.clone(), network));
+        let entry = Arc::new(AccountEntry::new(&self.0, owner.clone(), network));
         accounts.insert(owner.clone(), Arc::downgrade(&entry));
         Account(entry)
     }
@@ -153,7 +153,7 @@ impl Ledger {
 }
 
 impl Books {
-    fn accounts(&self) -> MutexGuard<'_, HashMap<Owner, Weak<Entry>>> {
+    fn accounts(&self) -> MutexGuard<'_, HashMap<Owner, Weak<AccountEntry>>> {
         self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -10,7 +10,7 @@ pub enum Owner {
     Address {
         /// An IPv4 address, or an IPv6 network of 64 bits.
         near: u64,
-        /// Its network of 24 bits, or of 48 bits.
+        /// The network of 24 bits, or of 48 bits.
         network: u64,
     },
     /// All addresses of a network.

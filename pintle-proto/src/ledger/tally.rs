@@ -6,7 +6,7 @@ use std::{
     },
 };
 
-use super::{ALL, KINDS, account::Entry};
+use super::{ALL, KINDS, account::AccountEntry};
 
 /// Numbers of bytes: of each kind, and of all.
 #[derive(Debug, Default)]
@@ -32,7 +32,7 @@ impl Tally {
 /// The accounts that hold much, by level, for each kind and for all.
 #[derive(Default)]
 pub(super) struct Ranking {
-    ranked: Mutex<[BTreeMap<(usize, u32), Weak<Entry>>; KINDS + 1]>,
+    ranked: Mutex<[BTreeMap<(usize, u32), Weak<AccountEntry>>; KINDS + 1]>,
     /// The number of accounts that were looked at.
     #[cfg(test)]
     steps: AtomicUsize,
@@ -57,8 +57,8 @@ pub(super) fn level(bytes: usize) -> usize {
 
 impl Ranking {
     /// Ranks an account again if its level has changed.
-    pub(super) fn update(&self, kind: usize, entry: &Arc<Entry>) {
-        let Entry { number, tally, levels, .. } = &**entry;
+    pub(super) fn update(&self, kind: usize, entry: &Arc<AccountEntry>) {
+        let AccountEntry { number, tally, levels, .. } = &**entry;
         if [kind, ALL].iter().all(|place| level(tally.get(*place)) == levels.get(*place)) {
             return;
         }
@@ -91,7 +91,7 @@ impl Ranking {
     }
 
     /// Returns the accounts above a level, the largest first.
-    pub(super) fn above(&self, place: usize, level: usize) -> Vec<Weak<Entry>> {
+    pub(super) fn above(&self, place: usize, level: usize) -> Vec<Weak<AccountEntry>> {
         let ranked = self.lock();
         let above = ranked[place].iter().rev().take_while(|((other, _), _)| *other > level);
         let above: Vec<_> = above.map(|(_, entry)| entry.clone()).take(CANDIDATES).collect();
@@ -100,7 +100,7 @@ impl Ranking {
         above
     }
 
-    fn lock(&self) -> MutexGuard<'_, [BTreeMap<(usize, u32), Weak<Entry>>; KINDS + 1]> {
+    fn lock(&self) -> MutexGuard<'_, [BTreeMap<(usize, u32), Weak<AccountEntry>>; KINDS + 1]> {
         self.ranked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -12,7 +12,6 @@ mod peer_cache;
 mod pending;
 mod perform;
 mod print;
-mod questions;
 mod record;
 mod relayed;
 mod reply;
@@ -53,7 +52,7 @@ use self::{
     batch::{BatchId, Batches},
     call::{CallInner, Origin, raise_params},
     in_flight::InFlight,
-    session::{Handshakes, Opening, ServerSession},
+    session::{Handshakes, NewSession, ServerSession},
     stateless::Sender,
 };
 use crate::{
@@ -315,7 +314,7 @@ impl Engine {
         }
         let Self { session, handshakes, account, asker, .. } = self;
         let payer = || payer(account.as_ref(), service);
-        let opening = || Opening { account: payer(), asker: *asker };
+        let opening = || NewSession { account: payer(), asker: *asker };
         match session::admit(session, *handshakes, service, &mut request, opening) {
             Err(error) => reply(request.id, Err(self.lowered_error(&request.method, error))),
             Ok(session::SessionAction::Reply(result)) => reply(request.id, Ok(result)),

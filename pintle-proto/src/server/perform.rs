@@ -11,7 +11,7 @@ use super::{
     Call, Engine, Listen, Outcome, Service,
     call::{CallInner, Origin},
     payer,
-    session::{self, Opening},
+    session::{self, NewSession},
     stateless,
 };
 use crate::{Peer, inputs::Inputs, ledger::Charge};
@@ -43,7 +43,7 @@ impl Engine {
             return service.perform(call, params);
         }
         let Self { session, handshakes, account, asker, .. } = self;
-        let opening = || Opening { account: payer(account.as_ref(), service), asker: *asker };
+        let opening = || NewSession { account: payer(account.as_ref(), service), asker: *asker };
         let done = session::perform(session, *handshakes, service, call.method(), params, opening);
         done.map(|result| Performed::Outcome(Outcome::Complete(result.into())))
     }

@@ -324,7 +324,7 @@ impl RelayLink {
     }
 
     /// Waits a bounded time until the server has read that the connection is open, and has asked what it asks then.
-    pub(super) async fn hear_questions(&self) {
+    pub(super) async fn receive_questions(&self) {
         ping_twice(&self.connection).await;
     }
 
@@ -357,14 +357,14 @@ impl Drop for RelayLink {
 
 /// Waits a bounded time for two answers of the server. What it sends when it reads the first comes before its answer to the second.
 async fn ping_twice(connection: &Connection) {
-    let heard = async {
+    let answered = async {
         for _ in 0..2 {
             if connection.ping().await.is_err() {
                 return;
             }
         }
     };
-    let _ = timeout(MAX_FIRST_WAIT, heard).await;
+    let _ = timeout(MAX_FIRST_WAIT, answered).await;
 }
 
 /// Sends a subscription, or the end of one. Returns the error if it was refused.

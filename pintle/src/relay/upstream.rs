@@ -462,7 +462,7 @@ impl Upstream {
                 let opened = RelayLink::open(&open, own.client.clone(), capabilities.clone(), None).await;
                 let link = self.record(opened.map(Arc::new))?;
                 if capabilities.roots.is_some() {
-                    link.hear_questions().await;
+                    link.receive_questions().await;
                 }
                 if let Some(principal) = principal.clone() {
                     let (attached, identity) = (self.attached.clone(), self.identity.clone());

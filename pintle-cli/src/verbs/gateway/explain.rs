@@ -4,7 +4,7 @@ use pintle::{
     Client, Server,
     server::{Access, Authenticated, Caller, Decision, Explanation, Gate, GateRequest, Principal, Rules},
     transport::memory,
-    types::{JsonObject, RawObject},
+    types::{JsonObject, RawObject, method},
 };
 use serde_json::{Value, json};
 
@@ -61,9 +61,9 @@ impl<'a> ExplainedRequest<'a> {
     fn requests(&self) -> [(&'static str, &'static str, Value); 3] {
         let named = json!({"name": self.name, "arguments": self.arguments});
         [
-            ("tool", "tools/call", named.clone()),
-            ("prompt", "prompts/get", named),
-            ("resource", "resources/read", json!({"uri": self.name})),
+            ("tool", method::TOOLS_CALL, named.clone()),
+            ("prompt", method::PROMPTS_GET, named),
+            ("resource", method::RESOURCES_READ, json!({"uri": self.name})),
         ]
     }
 }

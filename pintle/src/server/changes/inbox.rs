@@ -42,7 +42,7 @@ pub(crate) struct TakenChanges {
 /// The capacity for notifications of extensions while somebody reads, and while nobody does. The oldest is dropped when it is
 /// full.
 const NOTICES: (usize, usize) = (1024, 32);
-/// The same in bytes of their params. One may be longer.
+/// The capacity in bytes of their params. One may be longer.
 const NOTICE_BYTES: (u32, u32) = (1 << 20, 64 << 10);
 
 impl ChangeInbox {

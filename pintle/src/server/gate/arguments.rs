@@ -151,7 +151,7 @@ impl<'a> JudgedArguments<'a> {
     /// The argument cannot be judged. The error says what to send in its place.
     pub(crate) fn read(&self, path: &str, types: &[ArgumentType]) -> Result<Reading<'_>, String> {
         let names: Vec<&str> = path.split('.').collect();
-        let mut walk = PathWalk { path, types, values: Vec::new(), has_default: false };
+        let mut walk = ArgumentWalk { path, types, values: Vec::new(), has_default: false };
         walk.object(self.tree()?, self.schema, &names)?;
         let mut filled = self.filled.borrow_mut();
         if walk.has_default && !filled.iter().any(|known| **known == *path) {
@@ -202,14 +202,14 @@ impl<'a> JudgedArguments<'a> {
 }
 
 /// A search for the values at a path.
-struct PathWalk<'p, 'v> {
+struct ArgumentWalk<'p, 'v> {
     path: &'p str,
     types: &'p [ArgumentType],
     values: Vec<Option<&'v Value>>,
     has_default: bool,
 }
 
-impl<'v> PathWalk<'_, 'v> {
+impl<'v> ArgumentWalk<'_, 'v> {
     fn fault(&self, expected: &str) -> String {
         format!("`{}` cannot be judged: send {expected}", self.path)
     }

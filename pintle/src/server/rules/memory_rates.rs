@@ -7,7 +7,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use super::rate_store::{RateFuture, RateLease, RateRequest, RateStore};
+use crate::server::{RateFuture, RateLease, RateRequest, RateStore};
 
 /// The limit of buckets. The one that was used least recently is dropped for a new one.
 const MAX_BUCKETS: usize = 10_000;

@@ -4,7 +4,6 @@ pub(crate) mod audit;
 pub(crate) mod condition;
 pub(crate) mod memory_rates;
 pub mod rate_kit;
-pub(crate) mod rate_store;
 mod rates;
 pub(crate) mod rule;
 mod shared_rates;
@@ -23,14 +22,13 @@ use serde::Deserialize;
 
 use self::{
     audit::AuditRecord,
-    rate_store::RateStore,
     rates::Rates,
     rule::{Match, Rule, RuleDecision, RuleSubject},
 };
 use crate::{
     Error, Result,
     server::{
-        Access, Decision, Entry, Gate, GateRequest, ListKind, Principal,
+        Access, Decision, Entry, Gate, GateRequest, ListKind, Principal, RateStore,
         gate::{arguments::JudgedArguments, seen_states::SeenStates},
     },
     uri::Uri,

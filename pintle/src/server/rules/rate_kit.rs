@@ -19,7 +19,7 @@ use std::{future::Future, io, sync::Arc, time::Duration};
 
 use tokio::task::JoinSet;
 
-use super::rate_store::{RateLease, RateRequest, RateStore};
+use crate::server::{RateLease, RateRequest, RateStore};
 use crate::{
     properties::{Property, PropertyResult, check as check_properties},
     server::call::random,

@@ -7,11 +7,13 @@ use std::{
 use tokio::time::Instant;
 
 use super::{
-    rate_store::RateStore,
     rule::{RateLimit, RateScope, RuleSubject},
     shared_rates::SharedRates,
 };
-use crate::{server::Principal, uri::Uri};
+use crate::{
+    server::{Principal, RateStore},
+    uri::Uri,
+};
 
 /// The limit of buckets. The one that was used least recently is dropped for a new one.
 const MAX_BUCKETS: usize = 10_000;
@@ -109,10 +111,7 @@ mod tests {
     use tokio::task::yield_now;
 
     use super::*;
-    use crate::server::{
-        Access, ListKind,
-        rules::rate_store::{RateFuture, RateLease, RateRequest},
-    };
+    use crate::server::{Access, ListKind, RateFuture, RateLease, RateRequest};
 
     fn limit(calls: u32, per: RateScope) -> RateLimit {
         RateLimit { calls, seconds: 60, per }

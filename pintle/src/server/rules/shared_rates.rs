@@ -8,10 +8,8 @@ use std::{
 
 use tokio::{runtime::Handle, time::Instant};
 
-use super::{
-    rate_store::{RateRequest, RateStore},
-    rates::Bucket,
-};
+use super::rates::Bucket;
+use crate::server::{RateRequest, RateStore};
 
 /// The limit of buckets. The one that was used least recently is dropped for a new one.
 const MAX_BUCKETS: usize = 10_000;
@@ -151,7 +149,7 @@ mod tests {
     use tokio::task::yield_now;
 
     use super::*;
-    use crate::server::rules::{memory_rates::MemoryRateStore, rate_store::RateFuture};
+    use crate::server::{RateFuture, rules::memory_rates::MemoryRateStore};
 
     /// A store that counts its requests, and may be down.
     #[derive(Debug, Default)]

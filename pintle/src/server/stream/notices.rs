@@ -6,7 +6,7 @@ use super::layered::PendingNotification;
 
 /// The limit of notifications that wait for their handlers. Above it reading stops.
 const NOTICES: usize = 1024;
-/// The same in bytes of their params.
+/// The limit in bytes of their params.
 const NOTICE_BYTES: usize = 16 << 20;
 
 /// Notifications for handlers of the application, which run one after the other.

@@ -157,7 +157,7 @@ impl Network {
             StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED if self.streams().await => {
                 report.ok(
                     "http",
-                    "a stream of events for GET, and none for POST: the HTTP+SSE transport of 2024-11-05",
+                    "a stream of events for GET, and none for POST: the HTTP+SSE transport of the oldest revision",
                 );
                 return Some((status, HttpTransport::Sse));
             }

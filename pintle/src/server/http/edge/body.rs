@@ -142,7 +142,7 @@ pub(in crate::server::http) trait BodyPayer {
     fn ceiling(&self) -> Ceiling;
 }
 
-/// What an incomplete body is charged for.
+/// The charge for an incomplete body.
 struct BodyCharge<'a, P> {
     payer: Option<&'a P>,
     charge: Option<Charge>,

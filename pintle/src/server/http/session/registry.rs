@@ -17,7 +17,7 @@ pub(in crate::server::http) struct Registry {
     uninitialized: [VecDeque<(u64, SessionId)>; 2],
     owners: HashMap<SessionOwner, Owned>,
     /// The owners of one network, or a principal.
-    networks: HashMap<SessionOwner, Network>,
+    networks: HashMap<SessionOwner, NetworkSessions>,
     /// The networks by number of sessions: of principals, and of those without one.
     ranked: [BTreeSet<(usize, SessionOwner)>; 2],
     /// The number of sessions without a principal.
@@ -46,9 +46,9 @@ struct QueuedSession {
 
 /// The sessions of a network.
 #[derive(Default)]
-struct Network {
+struct NetworkSessions {
     live: usize,
-    /// Its addresses by number of sessions.
+    /// The addresses by number of sessions.
     members: BTreeSet<(usize, SessionOwner)>,
 }
 
@@ -117,7 +117,7 @@ impl Registry {
             evicted = Some(self.evict_near(&owner).ok_or(Refused::TooMany)?);
         } else if full {
             let queued = self.evict_uninitialized(anonymous, quota.total / UNINITIALIZED);
-            evicted = Some(queued.or_else(|| self.evict_most(&owner)).ok_or(Refused::Full)?);
+            evicted = Some(queued.or_else(|| self.evict_largest(&owner)).ok_or(Refused::Full)?);
         }
         self.note(&session, owner, now);
         self.sessions.insert(session.id, session.clone());
@@ -193,14 +193,14 @@ impl Registry {
     }
 
     /// Removes a session of the network that has most, or of the newcomer's own network if no other has more.
-    fn evict_most(&mut self, newcomer: &SessionOwner) -> Option<Arc<Session>> {
+    fn evict_largest(&mut self, newcomer: &SessionOwner) -> Option<Arc<Session>> {
         let [named, anonymous] = &self.ranked;
-        let most = match newcomer.is_anonymous() {
+        let largest = match newcomer.is_anonymous() {
             true => anonymous.last(),
             false => anonymous.last().max(named.last()),
         };
-        let most = most.filter(|(count, _)| *count > self.in_network(newcomer) + 1);
-        match most.and_then(|(_, network)| self.networks.get(network)?.members.last().cloned()) {
+        let largest = largest.filter(|(count, _)| *count > self.in_network(newcomer) + 1);
+        match largest.and_then(|(_, network)| self.networks.get(network)?.members.last().cloned()) {
             Some((_, owner)) => self.evict_of(&owner, true),
             None => self.evict_near(newcomer),
         }
@@ -208,9 +208,9 @@ impl Registry {
 
     /// Removes a session of the address of the newcomer's network that has most, or an unused one of the newcomer's own.
     fn evict_near(&mut self, newcomer: &SessionOwner) -> Option<Arc<Session>> {
-        let most = self.networks.get(&newcomer.network())?.members.last().cloned();
+        let largest = self.networks.get(&newcomer.network())?.members.last().cloned();
         let own = self.live(newcomer) + 1;
-        match most.filter(|(count, _)| *count > own) {
+        match largest.filter(|(count, _)| *count > own) {
             Some((_, owner)) => self.evict_of(&owner, true),
             None => self.evict_of(newcomer, false),
         }

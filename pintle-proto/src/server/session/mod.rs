@@ -1,5 +1,7 @@
 //! The server's side of the session era: a handshake opens a session, and the server may send requests.
 
+mod questions;
+
 use std::{collections::BTreeSet, num::NonZeroU64, sync::Arc};
 
 use pintle_types::{
@@ -8,11 +10,11 @@ use pintle_types::{
 };
 use serde::de::DeserializeOwned;
 
+use self::questions::Questions;
 use super::{
     Service, SessionRecord,
     finish::lowered,
     listener::{Listener, Wants},
-    questions::Questions,
     weight,
 };
 use crate::{
@@ -30,11 +32,11 @@ pub(super) struct ServerSession {
     /// The memory of the client's description, in bytes.
     described: usize,
     /// `None` until something is asked.
-    pub(super) questions: Option<Box<Questions>>,
+    questions: Option<Box<Questions>>,
 }
 
-/// What a new session is given.
-pub(super) struct Opening {
+/// The account of a new session, and the name of the process that asks.
+pub(super) struct NewSession {
     pub(super) account: Account,
     pub(super) asker: Option<NonZeroU64>,
 }
@@ -55,7 +57,7 @@ pub(super) fn admit(
     handshakes: Handshakes,
     service: &Service,
     request: &mut Request,
-    opening: impl FnOnce() -> Opening,
+    opening: impl FnOnce() -> NewSession,
 ) -> Result<SessionAction, RpcError> {
     let params = &mut request.params;
     let run = |peer, params: &mut Option<RawObject>| {
@@ -89,7 +91,7 @@ pub(super) fn perform(
     service: &Service,
     method: &str,
     params: &RawObject,
-    opening: impl FnOnce() -> Opening,
+    opening: impl FnOnce() -> NewSession,
 ) -> Result<RawObject, RpcError> {
     match (method, session.as_mut()) {
         (method::PING, _) => Ok(RawObject::empty()),
@@ -110,7 +112,7 @@ fn handshake(
     handshakes: Handshakes,
     service: &Service,
     params: Option<&RawObject>,
-    opening: impl FnOnce() -> Opening,
+    opening: impl FnOnce() -> NewSession,
 ) -> Result<(Arc<Peer>, RawObject), RpcError> {
     if session.is_some() && matches!(handshakes, Handshakes::One) {
         return Err(already_open());
@@ -125,7 +127,7 @@ fn handshake(
             Ok((peer, result))
         }
         None => {
-            let Opening { account, asker } = opening();
+            let NewSession { account, asker } = opening();
             let mut opened = ServerSession::new(service, peer.clone(), BTreeSet::new(), 0, account);
             if asker.is_some() {
                 opened.set_asker(asker);
