@@ -12,9 +12,9 @@ use pintle::{
     proto::Peer,
     relay::Relay,
     server::{
-        CacheHint, ConnectionEvent, Cx, ListKind, Mount, Outcome, PageRequest, ProvidedEntry, Provider,
-        ProviderChanges, ProviderPage, ProviderSubscription, RequestError, Scope, SessionHandle, Target,
-        Transform,
+        CacheHint, ConnectionEvent, Cx, Declaration, ListKind, Mount, Outcome, PageRequest, ProvidedEntry,
+        Provider, ProviderChanges, ProviderPage, ProviderSubscription, RequestError, Scope, SessionHandle,
+        Target, Transform,
     },
     types::{
         JsonObject, Notification, RpcError,
@@ -284,6 +284,14 @@ impl Provider for Backend {
 
     fn instructions(&self) -> Option<String> {
         self.connected()?.instructions()
+    }
+
+    fn declared_to(&self, scope: &Scope<'_>) -> Declaration {
+        let connected = self.connected().map(|connected| connected.declared_to(scope));
+        // It declares every kind that it may offer.
+        let mut declared = connected.unwrap_or_default();
+        declared.capabilities = self.capabilities();
+        declared
     }
 
     fn cache_hint(&self, list: ListKind) -> CacheHint {

@@ -516,16 +516,15 @@ mod tests {
         let service = watchable(Limits::default());
         let mut engine = Engine::new();
         handshake(&mut engine, &service, &serde_json::json!({})).unwrap();
-        let uri = |n: usize| format!("note://{n}/{}", "x".repeat(60 << 10));
-        for n in 0..4 {
-            subscribe(&mut engine, &service, &uri(n)).unwrap();
-        }
-        let error = subscribe(&mut engine, &service, &uri(4)).unwrap_err();
+        let uri = |n: usize| format!("note://{n}/{}", "x".repeat(2000));
+        let refused = (0..140).find_map(|n| Some((n, subscribe(&mut engine, &service, &uri(n)).err()?)));
+        let (last, error) = refused.unwrap();
+        assert!(last > 100, "{last}");
         assert!(error.message.contains("262144 bytes") && error.message.contains("unsubscribe"), "{error:?}");
         subscribe(&mut engine, &service, &uri(0)).unwrap();
         request(&mut engine, &service, "resources/unsubscribe", &serde_json::json!({ "uri": uri(0) }))
             .unwrap();
-        subscribe(&mut engine, &service, &uri(4)).unwrap();
+        subscribe(&mut engine, &service, &uri(last)).unwrap();
     }
 
     #[test]
@@ -563,11 +562,12 @@ mod tests {
                 "io.modelcontextprotocol/clientCapabilities": {}}});
             request(&mut Engine::new(), &service, "subscriptions/listen", &params)
         };
-        let error = listen(vec!["x".repeat(300 << 10)]).unwrap_err();
+        let many = |count: usize| (0..count).map(|n| format!("note://{n}/{}", "x".repeat(2000))).collect();
+        let error = listen(many(150)).unwrap_err();
         assert!(error.message.contains("262144 bytes"), "{error:?}");
         for _ in 0..10 {
             // Nothing is left of one that is over.
-            listen(vec!["x".repeat(200 << 10)]).unwrap();
+            listen(many(100)).unwrap();
         }
     }
 }
