@@ -4,6 +4,7 @@ mod cut;
 pub(crate) mod edit;
 pub(crate) mod pattern;
 pub(crate) mod result_limit;
+mod selection;
 
 use std::{borrow::Cow, collections::HashMap, future::Future, sync::Arc};
 
@@ -17,11 +18,7 @@ use pintle_types::{
 };
 use serde_json::value::to_raw_value;
 
-use self::{
-    edit::EntryEdit,
-    pattern::{EntryPattern, NamePattern},
-    result_limit::ResultLimit,
-};
+use self::{edit::EntryEdit, pattern::NamePattern, result_limit::ResultLimit, selection::Selection};
 use super::{
     Provider, ServerKey,
     changes::ProviderChanges,
@@ -71,11 +68,8 @@ pub struct Transform<P> {
     edits: HashMap<(ListKind, String), EntryEdit>,
     /// The names that the provider has for names that were changed.
     inner_names: HashMap<(ListKind, String), String>,
-    hidden: Vec<(ListKind, EntryPattern)>,
-    only: Vec<(ListKind, Vec<EntryPattern>)>,
+    selection: Selection,
     result_limit: Option<ResultLimit>,
-    /// Whether templates without a literal scheme are removed.
-    needs_schemes: bool,
     faults: Vec<String>,
 }
 
@@ -86,10 +80,8 @@ impl<P: Provider> Transform<P> {
             provider,
             edits: HashMap::new(),
             inner_names: HashMap::new(),
-            hidden: Vec::new(),
-            only: Vec::new(),
+            selection: Selection::default(),
             result_limit: None,
-            needs_schemes: false,
             faults: Vec::new(),
         }
     }
@@ -122,7 +114,7 @@ impl<P: Provider> Transform<P> {
     /// are read by their URI, so hide the pattern of those too.
     #[must_use]
     pub fn hide(mut self, list: ListKind, pattern: impl Into<NamePattern>) -> Self {
-        self.hidden.push((list, EntryPattern::new(list, pattern.into())));
+        self.selection.hide(list, pattern.into());
         self
     }
 
@@ -133,8 +125,7 @@ impl<P: Provider> Transform<P> {
         list: ListKind,
         patterns: impl IntoIterator<Item = T>,
     ) -> Self {
-        let patterns = patterns.into_iter().map(|pattern| EntryPattern::new(list, pattern.into()));
-        self.only.push((list, patterns.collect()));
+        self.selection.only(list, patterns.into_iter().map(Into::into));
         self
     }
 
@@ -142,7 +133,7 @@ impl<P: Provider> Transform<P> {
     /// such a template would answer for URIs of theirs.
     #[must_use]
     pub fn literal_schemes(mut self) -> Self {
-        self.needs_schemes = true;
+        self.selection.needs_schemes = true;
         self
     }
 
@@ -201,10 +192,6 @@ impl<P: Provider> Transform<P> {
     }
 
     fn is_removed(&self, list: ListKind, inner: &str) -> bool {
-        let has_scheme = || inner.split('{').next().is_some_and(|literal| literal.contains(':'));
-        if self.needs_schemes && list == ListKind::Templates && !has_scheme() {
-            return true;
-        }
         if list != ListKind::Resources || !self.judges(list) {
             return self.removes(list, inner, None);
         }
@@ -218,19 +205,13 @@ impl<P: Provider> Transform<P> {
     }
 
     fn removes(&self, list: ListKind, inner: &str, uri: Option<&Uri>) -> bool {
-        let hides = |(kind, pattern): &(ListKind, EntryPattern)| *kind == list && pattern.matches(inner, uri);
-        let omits = |(kind, patterns): &(ListKind, Vec<EntryPattern>)| {
-            *kind == list && !patterns.iter().any(|pattern| pattern.matches(inner, uri))
-        };
         let edit = self.edits.get(&edit_key(list, inner));
-        edit.is_some_and(|edit| edit.hidden) || self.hidden.iter().any(hides) || self.only.iter().any(omits)
+        edit.is_some_and(|edit| edit.hidden) || self.selection.removes(list, inner, uri)
     }
 
     /// Returns whether entries of a list are removed or changed.
     fn judges(&self, list: ListKind) -> bool {
-        self.hidden.iter().any(|(kind, _)| *kind == list)
-            || self.only.iter().any(|(kind, _)| *kind == list)
-            || self.edits.keys().any(|(kind, _)| *kind == list)
+        self.selection.decides(list) || self.edits.keys().any(|(kind, _)| *kind == list)
     }
 
     /// Returns the name that clients have for an entry; `None` if there is none for them.
