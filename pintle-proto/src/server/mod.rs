@@ -9,9 +9,9 @@ mod in_flight;
 mod listener;
 mod lowered_cache;
 mod peer_cache;
-mod pending;
 mod perform;
 mod print;
+mod questions;
 mod record;
 mod relayed;
 mod reply;
@@ -37,13 +37,12 @@ pub use call::{Body, Call, Finished, Outcome};
 pub use extension::{Extension, Grant};
 pub use in_flight::Ticket;
 pub use listener::Listener;
-pub use pending::PendingChanges;
 pub use perform::Performed;
 pub use record::SessionRecord;
 pub use relayed::RelayedRound;
 pub use reply::Reply;
 pub use service::{CacheHint, Service};
-pub use watched::{WatchObserver, Watched};
+pub use watched::{PendingChanges, WatchObserver, Watched};
 
 pub use crate::Change;
 

@@ -125,7 +125,6 @@ impl HttpRequestCx {
     /// Registers a session, and stores it if there is a store.
     pub(in crate::server::http) async fn keep(&self, session: Session) -> Result<Arc<Session>, Refusal> {
         let shared = &self.http.0;
-        session.name_questions(shared);
         let session = Arc::new(session);
         if let Some((store, stored)) = shared.settings().store.as_ref().zip(session.stored()) {
             // The next request extends its lifetime.

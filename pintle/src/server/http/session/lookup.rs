@@ -121,7 +121,6 @@ impl HttpRequestCx {
         let principal = stored.principal.as_deref().map(Into::into);
         let session = Session::new(id, principal, self.server.clone(), engine);
         let session = session.of(shared).at(self.address());
-        session.name_questions(shared);
         session.set_initialized();
         session.set_version(*version);
         session.number_from(fresh_number().unsigned_abs());

@@ -1,7 +1,7 @@
 use pintle_proto::ledger::{Account, FREE, Owner};
 
 use super::{Core, Session};
-use crate::server::{access::peer_address::AddressKey, http::shared::HttpShared};
+use crate::server::access::peer_address::AddressKey;
 
 /// The client that a session belongs to, for the limits per client.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -48,13 +48,6 @@ impl Session {
             }
         });
         core.yields = true;
-    }
-
-    /// Sets the name of this process for its questions, if there are others.
-    pub(in crate::server::http) fn name_questions(&self, shared: &HttpShared) {
-        if let Some(nodes) = &shared.settings().nodes {
-            self.lock().engine.name_questions(nodes.id().number());
-        }
     }
 
     /// Returns the account of its client.

@@ -154,6 +154,10 @@ impl Session {
         if let Some(kept) = &mut self.kept {
             kept.shared = Arc::downgrade(shared);
         }
+        if let Some(nodes) = &shared.settings().nodes {
+            // Another process may receive the answers.
+            self.lock().engine.name_questions(nodes.id().number());
+        }
         self
     }
 }

@@ -7,11 +7,8 @@ use pintle_types::{
 };
 use serde_json::Value;
 
-use super::ServerSession;
-use crate::{
-    Part, Revision, Unsayable,
-    server::{Engine, print},
-};
+use super::{Engine, print, session::ServerSession};
+use crate::{Part, Revision, Unsayable};
 
 /// The requests of this side.
 #[derive(Debug, Default)]
@@ -25,7 +22,7 @@ pub(super) struct Questions {
 
 impl ServerSession {
     /// Creates the request for a question, and returns it with its id.
-    pub(in crate::server) fn ask(
+    pub(super) fn ask(
         &mut self,
         revision: Revision,
         request: &InputRequest,
@@ -52,19 +49,19 @@ impl ServerSession {
     }
 
     /// Creates a `ping`.
-    pub(in crate::server) fn ping(&mut self) -> (RequestId, Vec<u8>) {
+    pub(super) fn ping(&mut self) -> (RequestId, Vec<u8>) {
         self.next_id();
         self.send(method::PING, None)
     }
 
     /// Creates a `roots/list` request that belongs to no call.
-    pub(in crate::server) fn list_roots(&mut self) -> (RequestId, Vec<u8>) {
+    pub(super) fn list_roots(&mut self) -> (RequestId, Vec<u8>) {
         self.next_id();
         self.send(method::ROOTS_LIST, None)
     }
 
     /// Creates a `ping` whose answer nobody waits for. It is not kept: a client that never answers must not make the session grow.
-    pub(in crate::server) fn keepalive(&mut self) -> Vec<u8> {
+    pub(super) fn keepalive(&mut self) -> Vec<u8> {
         let (_, line) = self.ping();
         let questions = self.questions();
         questions.asked.remove(&questions.last_id);
@@ -83,7 +80,7 @@ impl ServerSession {
     }
 
     /// Returns whether this response answers an open request, and closes it.
-    pub(in crate::server) fn answered(&mut self, response: &Response) -> bool {
+    pub(super) fn answered(&mut self, response: &Response) -> bool {
         response.id.as_ref().is_some_and(|id| self.close(id))
     }
 
@@ -101,7 +98,7 @@ impl ServerSession {
         number.is_some_and(|number| questions.asked.remove(&number))
     }
 
-    pub(in crate::server) fn set_asker(&mut self, asker: Option<NonZeroU64>) {
+    pub(super) fn set_asker(&mut self, asker: Option<NonZeroU64>) {
         self.questions().asker = asker;
     }
 
@@ -116,7 +113,7 @@ impl ServerSession {
     }
 
     /// Cancels a question because its call has ended, and returns the notification to send.
-    pub(in crate::server) fn abandon(&mut self, id: &RequestId) -> Option<Vec<u8>> {
+    pub(super) fn abandon(&mut self, id: &RequestId) -> Option<Vec<u8>> {
         self.close(id).then(|| {
             let params = serde_json::json!({ "requestId": id, "reason": "the call has ended" });
             print::notification(self.revision(), method::NOTIFICATIONS_CANCELLED, &params)

@@ -1,7 +1,5 @@
 //! The server's side of the session era: a handshake opens a session, and the server may send requests.
 
-mod questions;
-
 use std::{collections::BTreeSet, num::NonZeroU64, sync::Arc};
 
 use pintle_types::{
@@ -10,11 +8,11 @@ use pintle_types::{
 };
 use serde::de::DeserializeOwned;
 
-use self::questions::Questions;
 use super::{
     Service, SessionRecord,
     finish::lowered,
     listener::{Listener, Wants},
+    questions::Questions,
     weight,
 };
 use crate::{
@@ -32,7 +30,7 @@ pub(super) struct ServerSession {
     /// The memory of the client's description, in bytes.
     described: usize,
     /// `None` until something is asked.
-    questions: Option<Box<Questions>>,
+    pub(super) questions: Option<Box<Questions>>,
 }
 
 /// The account of a new session, and the name of the process that asks.

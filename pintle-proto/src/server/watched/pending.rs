@@ -94,7 +94,7 @@ impl PendingChanges {
     }
 
     /// Returns the changes, and whether every watched resource may have changed.
-    pub(super) fn changes(&self) -> (impl Iterator<Item = Change> + '_, bool) {
+    pub(in crate::server) fn changes(&self) -> (impl Iterator<Item = Change> + '_, bool) {
         let lists = [
             self.tools.then_some(Change::Tools),
             self.prompts.then_some(Change::Prompts),
@@ -105,13 +105,13 @@ impl PendingChanges {
     }
 
     /// Marks these resources, and no others.
-    pub(super) fn set_updated(&mut self, uris: BTreeSet<Box<str>>) {
+    pub(in crate::server) fn set_updated(&mut self, uris: BTreeSet<Box<str>>) {
         self.bytes = uris.iter().map(|uri| length(uri)).fold(0, u32::saturating_add);
         self.updated = uris;
     }
 
     /// Drops the changes of resources for which `keep` returns `false`.
-    pub(super) fn retain(&mut self, keep: impl Fn(&str) -> bool) {
+    pub(in crate::server) fn retain(&mut self, keep: impl Fn(&str) -> bool) {
         let bytes = &mut self.bytes;
         self.updated.retain(|uri| {
             let kept = keep(uri);
@@ -121,7 +121,7 @@ impl PendingChanges {
     }
 
     /// Takes the next change, lists first.
-    pub(super) fn pop(&mut self) -> Option<Change> {
+    pub(in crate::server) fn pop(&mut self) -> Option<Change> {
         let lists = [
             (&mut self.tools, Change::Tools),
             (&mut self.prompts, Change::Prompts),

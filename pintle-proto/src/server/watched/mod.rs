@@ -1,9 +1,15 @@
+//! The resources that a listener watches, and the changes that wait to be sent to it.
+
+mod pending;
+
 use std::{
     collections::BTreeSet,
     fmt, mem,
     ops::Bound,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
+
+pub use pending::PendingChanges;
 
 /// The resources that one listener watches. Clones share the set, including later changes, so that changes can be
 /// filtered where they are collected.
