@@ -75,6 +75,9 @@ struct MountingPage;
 #[doc = include_str!("../../docs/observability.md")]
 struct ObservabilityPage;
 
+#[doc = include_str!("../../docs/promises.md")]
+struct PromisesPage;
+
 #[doc = include_str!("../../docs/prompts.md")]
 struct PromptsPage;
 
