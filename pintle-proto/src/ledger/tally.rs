@@ -29,10 +29,13 @@ impl Tally {
     }
 }
 
-/// The accounts that hold much, by level, for each kind and for all.
+/// Accounts by their level and number.
+type RankedAccounts = BTreeMap<(usize, u32), Weak<AccountEntry>>;
+
+/// The accounts that hold much, for each kind and for all.
 #[derive(Default)]
 pub(super) struct Ranking {
-    ranked: Mutex<[BTreeMap<(usize, u32), Weak<AccountEntry>>; KINDS + 1]>,
+    ranked: Mutex<[RankedAccounts; KINDS + 1]>,
     /// The number of accounts that were looked at.
     #[cfg(test)]
     steps: AtomicUsize,
@@ -100,7 +103,7 @@ impl Ranking {
         above
     }
 
-    fn lock(&self) -> MutexGuard<'_, [BTreeMap<(usize, u32), Weak<AccountEntry>>; KINDS + 1]> {
+    fn lock(&self) -> MutexGuard<'_, [RankedAccounts; KINDS + 1]> {
         self.ranked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -80,9 +80,8 @@ async fn an_inbox_is_bounded_in_bytes_and_what_was_read_is_deleted() {
     assert!(full.to_string().contains("is full"), "{full}");
     assert!(sent >= 60, "{sent}");
     let receive = async |bytes: usize| loop {
-        match other.receive().await.unwrap() {
-            NodeEvent::Message(message) => break assert_eq!(message.len(), bytes),
-            _ => {}
+        if let NodeEvent::Message(message) = other.receive().await.unwrap() {
+            break assert_eq!(message.len(), bytes);
         }
     };
     for _ in 0..sent {

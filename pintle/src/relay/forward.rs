@@ -370,14 +370,11 @@ pub(super) fn failed(relay: &Relay, error: Error) -> Failure {
         Error::Failed(failed) if failed.is_local => {
             Failure::Error(RpcError::overloaded(failed.message, RETRY_AFTER_MS))
         }
-        Error::Failed(failed) if failed.exceeds.is_some() => {
-            let limit = failed.exceeds.unwrap_or_default();
-            Failure::Error(RpcError::internal(format!(
-                "`{}`, the server behind this one, answered with more than {limit} bytes, the most that is passed on: ask for less, or \
-                 raise the limit of messages here",
-                relay.backend()
-            )))
-        }
+        Error::Failed(failed) if failed.is_too_long => Failure::Error(RpcError::internal(format!(
+            "the answer of `{}`, the server behind this one, is longer than what is passed on: ask for less, or raise the limit of \
+             messages here",
+            relay.backend()
+        ))),
         error => {
             let lost = matches!(error, Error::Closed(_));
             let helps = match &error {

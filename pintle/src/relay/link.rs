@@ -332,7 +332,7 @@ impl RelayLink {
     pub(super) fn answered_before(&self) -> Option<impl Future<Output = ()> + Send + use<>> {
         let (mut open, connection) = (self.calls.outside.subscribe(), self.connection.clone());
         let is_open = *open.borrow() > 0;
-        is_open.then(|| async move {
+        is_open.then_some(async move {
             let _ = open.wait_for(|count| *count == 0).await;
             // The answers are sent before the second, and read.
             ping_twice(&connection).await;

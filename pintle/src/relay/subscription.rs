@@ -49,9 +49,18 @@ impl Relay {
         uris: Vec<String>,
     ) -> Result<ProviderSubscription, RpcError> {
         let (upstream, options) = (&self.inner.upstream, self.options.links);
+        if upstream.principal().is_some_and(|name| cx.principal() != Some(name)) {
+            return Ok(ProviderSubscription::new());
+        }
         if upstream.is_shared(options.sharing) {
-            let mut subscription = self.watch_over_primary(uris, None).await?;
+            let mut subscription = self.watch_over_primary(uris.clone(), None).await?;
             self.watch_tasks(cx, &mut subscription).await;
+            if let Some(session) = cx.session().filter(|_| upstream.principal().is_some()) {
+                // Until it unsubscribes or ends.
+                let slot = upstream.add_session_slot(&session)?;
+                let watches = uris.into_iter().map(|uri| (uri.clone(), PrimaryWatch::new(self, vec![uri])));
+                lock(&slot.watches).extend(watches);
+            }
             return Ok(subscription);
         }
         let capabilities = upstream_capabilities(self, cx).capabilities.clone();
@@ -69,7 +78,12 @@ impl Relay {
 
     /// Ends the subscription of a session. Those of other clients end with what they hold.
     pub(super) fn unsubscribe_for(&self, cx: &Cx, uri: &str) {
-        if let Some(link) = cx.session().and_then(|session| self.inner.upstream.session_link(&session)) {
+        let (Some(session), upstream) = (cx.session(), &self.inner.upstream) else { return };
+        if let Some(slot) = upstream.session_slot(&session) {
+            let watch = lock(&slot.watches).remove(uri);
+            drop(watch);
+        }
+        if let Some(link) = upstream.session_link(&session) {
             link.unwatch(uri);
         }
     }
@@ -230,7 +244,7 @@ impl Relay {
 }
 
 /// Resources that are watched over the first connection, until this is dropped.
-struct PrimaryWatch {
+pub(super) struct PrimaryWatch {
     relay: Weak<Inner>,
     uris: Vec<String>,
 }

@@ -21,6 +21,7 @@ use super::{
     listeners::{LinkListener, OpenSessions, PrimaryListener, PrincipalListeners, TaskGuard},
     pool::{Lease, LinkKey, LinkPool, RETRY_AFTER_MS},
     slot::LinkSlot,
+    subscription::PrimaryWatch,
 };
 use crate::{
     Client, Connection, Error, Result,
@@ -123,6 +124,8 @@ pub(super) struct SessionSlot {
     pub(super) link: LinkSlot,
     /// The task that opens it again, as long as the session watches something.
     pub(super) keeper: Mutex<Option<TaskGuard>>,
+    /// The resources that it watches over the first connection, if that is for its principal alone.
+    pub(super) watches: Mutex<HashMap<String, PrimaryWatch>>,
 }
 
 impl SessionLinks {
@@ -399,8 +402,7 @@ impl Upstream {
         session: &SessionHandle,
         capabilities: &ClientCapabilities,
     ) -> Result<Lease, RpcError> {
-        let ended = |error: crate::server::SessionError| RpcError::internal(error.to_string());
-        let slot = session.get_or_insert_with(SessionLinks::default).map_err(ended)?.slot(self.id);
+        let slot = self.add_session_slot(session)?;
         let open = async |before: Option<Arc<RelayLink>>| {
             self.retire_first();
             let asked = Some(session.clone());
@@ -437,6 +439,12 @@ impl Upstream {
         let Some(own) = &self.own else { return Ok(()) };
         drop(self.of_session(own, session, capabilities).await?.limited(limits));
         Ok(())
+    }
+
+    /// Returns the place of the connection of a session, which may not have one.
+    pub(super) fn add_session_slot(&self, session: &SessionHandle) -> Result<Arc<SessionSlot>, RpcError> {
+        let links = session.get_or_insert_with(SessionLinks::default);
+        Ok(links.map_err(|error| RpcError::internal(error.to_string()))?.slot(self.id))
     }
 
     /// Returns the place of the connection of a session, if it has had one.

@@ -20,8 +20,8 @@ pub struct Failed {
     pub delivery: Delivery,
     /// Whether the cause is in this process, and the server may well be running.
     pub(crate) is_local: bool,
-    /// The limit in bytes that the answer exceeds, if that is the cause: it would be the same again.
-    pub(crate) exceeds: Option<usize>,
+    /// Whether the answer exceeds a limit of this process: it would be the same again.
+    pub(crate) is_too_long: bool,
     /// The error message, with what to do.
     pub message: Cow<'static, str>,
 }
@@ -49,7 +49,7 @@ impl Failed {
             probed: Probed::Nothing,
             delivery: Delivery::Maybe,
             is_local: false,
-            exceeds: None,
+            is_too_long: false,
             message: message.into(),
         }
     }

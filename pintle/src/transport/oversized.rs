@@ -56,7 +56,7 @@ impl Oversized {
              the transport, or ask for less",
             self.limit
         ));
-        Failed { exceeds: Some(self.limit), ..failed }
+        Failed { is_too_long: true, ..failed }
     }
 }
 

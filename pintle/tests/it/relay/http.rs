@@ -114,8 +114,8 @@ async fn a_result_that_is_too_long_says_so_and_that_it_would_be_again() {
         let called = client.call("tools/call", json!({"name": "long"})).await;
         assert_eq!(
             called["error"]["message"],
-            "`dice`, the server behind this one, answered with more than 65536 bytes, the most that is passed on: ask for less, or raise \
-             the limit of messages here",
+            "the answer of `dice`, the server behind this one, is longer than what is passed on: ask for less, or raise the limit of \
+             messages here",
             "{upstream}: {called}"
         );
     }

@@ -385,7 +385,7 @@ impl HttpClient {
             probed: Probed::of(status, &head.headers),
             delivery: if status.is_client_error() { Delivery::Never } else { Delivery::Maybe },
             is_local: false,
-            exceeds: None,
+            is_too_long: false,
             message: message.into(),
         }
     }

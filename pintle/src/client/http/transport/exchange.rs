@@ -243,7 +243,7 @@ pub(in crate::client::http) fn unanswered() -> Failed {
 
 fn uncollected(ask: &PreparedRequest, error: CollectError, limit: AnswerLimit) -> Failed {
     let PreparedRequest { address, what, .. } = ask;
-    let exceeds = matches!(error, CollectError::TooLong).then_some(limit.bytes);
+    let is_too_long = matches!(error, CollectError::TooLong);
     let failed = Failed::new(match error {
         CollectError::TooLong => format!(
             "the answer of `{address}` to `{what}` is longer than {} bytes: ask for less, or raise {}",
@@ -254,7 +254,7 @@ fn uncollected(ask: &PreparedRequest, error: CollectError, limit: AnswerLimit) -
             cause(&*error)
         ),
     });
-    Failed { exceeds, ..failed }
+    Failed { is_too_long, ..failed }
 }
 
 /// The content type of a response.

@@ -43,8 +43,8 @@ pub(in crate::client::http) enum Rest {
     Ended,
     /// In the middle.
     Broken(String),
-    /// Because it cannot be read any further. The limit that it exceeds, if that is the reason.
-    Faulty(String, Option<usize>),
+    /// Because it cannot be read any further. Whether it exceeds a limit.
+    Faulty(String, bool),
     /// With the event that names the endpoint of HTTP+SSE: POST is no way to send messages here.
     Endpoint,
 }
@@ -145,8 +145,7 @@ impl EventReader {
                     Ok(None) => break,
                     Err(fault) => {
                         let limit = self.line.wire.answer;
-                        let exceeds = limit.is_exceeded(&fault).then_some(limit.bytes);
-                        return Rest::Faulty(limit.explain(&fault), exceeds);
+                        return Rest::Faulty(limit.explain(&fault), limit.is_exceeded(&fault));
                     }
                 }
             }
@@ -224,8 +223,7 @@ fn broken(ask: &PreparedRequest, rest: &Rest) -> Failed {
     let PreparedRequest { address, what, .. } = ask;
     let message =
         format!("the stream of `{address}` for `{what}` {rest}: the server may have carried it out");
-    let exceeds = if let Rest::Faulty(_, exceeds) = rest { *exceeds } else { None };
-    Failed { exceeds, ..Failed::new(message) }
+    Failed { is_too_long: matches!(rest, Rest::Faulty(_, true)), ..Failed::new(message) }
 }
 
 /// Strikes out the requests that a message answers. Others parse it; this only looks.

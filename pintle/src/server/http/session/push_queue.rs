@@ -87,7 +87,7 @@ impl PushQueue {
     /// Adds a message. The oldest ones are dropped if there is no room.
     fn push(&mut self, line: Bytes, session: &Session) {
         let is_full = |queue: &Self| {
-            queue.len() >= CAPACITY || (queue.len() > 0 && queue.bytes() + line.len() > CAPACITY_BYTES)
+            queue.len() >= CAPACITY || (!queue.is_empty() && queue.bytes() + line.len() > CAPACITY_BYTES)
         };
         while is_full(self) || self.charge(&line, session).is_err() {
             tracing::debug!("a message was dropped: nobody reads the session's GET stream");

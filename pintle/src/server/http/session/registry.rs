@@ -119,7 +119,7 @@ impl Registry {
             let queued = self.evict_uninitialized(anonymous, quota.total / UNINITIALIZED);
             evicted = Some(queued.or_else(|| self.evict_largest(&owner)).ok_or(Refused::Full)?);
         }
-        self.note(&session, owner, now);
+        self.note(&session, &owner, now);
         self.sessions.insert(session.id, session.clone());
         Ok(AddedSession { session, evicted })
     }
@@ -282,13 +282,10 @@ impl Registry {
         self.remove(chosen?)
     }
 
-    fn note(&mut self, session: &Session, owner: SessionOwner, now: u64) {
+    fn note(&mut self, session: &Session, owner: &SessionOwner, now: u64) {
         let sessions = &self.sessions;
         let queued = QueuedSession { id: session.id, seen: session.seen.load(Ordering::Relaxed) };
-        let owned = match self.owners.get_mut(&owner) {
-            Some(owned) => owned,
-            None => self.owners.entry(owner.clone()).or_default(),
-        };
+        let owned = self.owners.entry(owner.clone()).or_default();
         let live = owned.live;
         let queue = if session.is_initialized() { &mut owned.used } else { &mut owned.fresh };
         compact(queue, live, |queued| sessions.contains_key(&queued.id));
@@ -298,7 +295,7 @@ impl Registry {
             compact(queue, sessions.len(), |(_, id)| sessions.contains_key(id));
             queue.push_back((now, session.id));
         }
-        self.count(&owner, true);
+        self.count(owner, true);
     }
 
     /// Returns the number of sessions of an owner.
