@@ -152,7 +152,7 @@ impl Provider for Relay {
     }
 
     fn names(&self, list: ListKind) -> Vec<String> {
-        self.inner.upstream.primary().catalogue.last(list).map(|list| list.keys()).unwrap_or_default()
+        self.inner.known.last(list).map(|list| list.keys()).unwrap_or_default()
     }
 
     fn known_tools(&self) -> Vec<Tool> {

@@ -388,6 +388,11 @@ impl Provider for Backend {
         }
     }
 
+    /// Returns what is known of a target that is the same for all callers.
+    fn names(&self, list: ListKind) -> Vec<String> {
+        self.connected().map(|connected| connected.names(list)).unwrap_or_default()
+    }
+
     // Its entries are those of a relay.
     fn may_require(&self) -> bool {
         false

@@ -515,7 +515,6 @@ mod tests {
         // is known of it before it is connected.
         let of_backend = [
             "methods",
-            "names",
             "check",
             "finds_by_target",
             "has_unlisted",
