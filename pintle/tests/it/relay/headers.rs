@@ -57,10 +57,9 @@ async fn are_compared_with_the_arguments() {
     }
 }
 
-/// A relay over HTTP, in front of a server over HTTP whose tool returns the headers that repeat arguments.
+/// A relay over HTTP to a server whose tool returns the headers that repeat arguments.
 #[cfg(feature = "http-client")]
-#[tokio::test]
-async fn that_no_schema_names_are_forwarded_and_others_made_anew() {
+async fn of_cloud() -> Relay {
     let schema =
         json!({"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}});
     let deploy: Tool = serde_json::from_value(json!({"name": "deploy", "inputSchema": schema})).unwrap();
@@ -76,7 +75,13 @@ async fn that_no_schema_names_are_forwarded_and_others_made_anew() {
     }));
     let behind =
         pintle::client::http::Http::new("http://localhost/mcp").unwrap().client(cloud.http().unwrap());
-    let relay = Relay::new(Client::new("front", "1").connect(behind).await.unwrap());
+    Relay::new(Client::new("front", "1").connect(behind).await.unwrap())
+}
+
+#[cfg(feature = "http-client")]
+#[tokio::test]
+async fn that_no_schema_names_are_forwarded_and_others_made_anew() {
+    let relay = of_cloud().await;
     let wire = Wire::new(&relay.into_server().http().unwrap()).with("mcp-param-colour", "blue");
     // The relay does not know the schema before the first list.
     for listed in [false, true] {
@@ -94,21 +99,7 @@ async fn that_no_schema_names_are_forwarded_and_others_made_anew() {
 #[cfg(feature = "http-client")]
 #[tokio::test]
 async fn of_a_client_that_need_not_send_them_are_made_of_the_judged_arguments() {
-    let schema =
-        json!({"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}});
-    let deploy: Tool = serde_json::from_value(json!({"name": "deploy", "inputSchema": schema})).unwrap();
-    let cloud = Server::new("cloud", "1").tool(ToolRoute::of(deploy, |cx: Cx| async move {
-        let headers = cx.http().unwrap().headers.iter();
-        let mut seen: Vec<_> = headers
-            .filter(|(name, _)| name.as_str().starts_with("mcp-param-"))
-            .map(|(name, value)| format!("{name}={}", value.to_str().unwrap()))
-            .collect();
-        seen.sort();
-        seen.join(" ")
-    }));
-    let behind =
-        pintle::client::http::Http::new("http://localhost/mcp").unwrap().client(cloud.http().unwrap());
-    let relay = Relay::new(Client::new("front", "1").connect(behind).await.unwrap());
+    let relay = of_cloud().await;
     let fix = EntryEdit::new().fix("region", "eu");
     let fixed = || Transform::new(relay.clone()).tool("deploy", fix.clone());
     let rules = |name: &str| {
