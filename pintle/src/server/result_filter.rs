@@ -7,7 +7,7 @@ use pintle_types::{
     RawObject, RawValue, RpcError, method,
     schema::{CacheScope, CompleteParams, CompletionReference},
 };
-use pintle_uri::{Template, Values};
+use pintle_uri::{Template, UriLimits, Values};
 use serde::{
     Deserialize, Deserializer as _,
     de::{SeqAccess, Visitor},
@@ -117,8 +117,9 @@ fn completed(cx: &Cx) -> Option<(Template, String, Values)> {
     let template = Template::parse(&resource.uri).ok()?;
     let known = context.and_then(|context| context.arguments).unwrap_or_default();
     let values = template.names().fold(Values::new(), |values, name| {
-        let value = known.get(name).cloned();
-        values.set(name, value.unwrap_or_else(|| "x".to_owned()))
+        // A value that makes the URI too long is repeated no further than that.
+        let value = known.get(name).map_or("x", String::as_str);
+        values.set(name, value.chars().take(UriLimits::READ.bytes + 1).collect::<String>())
     });
     Some((template, argument.name, values))
 }

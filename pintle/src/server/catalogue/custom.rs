@@ -129,7 +129,7 @@ impl Server {
     }
 }
 
-/// A method that the protocol does not define, with the rights that it requires: see [`method`].
+/// A method that the protocol does not define, with the rights that it requires: see [`method()`].
 #[derive(Clone)]
 pub struct MethodRoute {
     name: String,

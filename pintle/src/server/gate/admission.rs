@@ -96,8 +96,10 @@ impl Round {
         if !cx.call().returned() {
             return Self::First;
         }
-        let state = cx.call().params().get("requestState").filter(|_| cx.call().state_use().is_none());
-        let digest = |state: &str| digest::digest(&digest::SHA256, state.as_bytes());
+        // The text, however it is written: the server behind reads no more of it.
+        let state: Option<String> = cx.call().params().decode_member("requestState").ok().flatten();
+        let state = state.filter(|_| cx.call().state_use().is_none());
+        let digest = |state: String| digest::digest(&digest::SHA256, state.as_bytes());
         match state.map(digest).and_then(|digest| digest.as_ref().try_into().ok()) {
             Some(digest) => Self::Relayed(digest),
             None => Self::Own,

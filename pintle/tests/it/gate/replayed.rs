@@ -92,6 +92,28 @@ async fn a_state_that_is_used_again_counts_and_has_its_line() {
     }
 }
 
+/// The server behind reads the text, however it is written.
+#[tokio::test(start_paused = true)]
+async fn a_state_that_is_spelled_otherwise_is_the_same_one() {
+    let mut one = Process::start(&behind(), None).await;
+    let state = one.book(&Value::Null).await["result"]["requestState"].clone();
+    assert!(one.book(&state).await["result"].is_object());
+    one.audit();
+    let text = state.as_str().unwrap();
+    let first = text.chars().next().unwrap();
+    let spelled = format!("\"\\u{:04x}{}\"", u32::from(first), &text[first.len_utf8()..]);
+    let request = json!({"jsonrpc": "2.0", "id": "x", "method": "tools/call", "params": modern(
+        json!({"name": "book", "requestState": state, "inputResponses": {"guests": {"action": "decline"}}}),
+        everything())});
+    let request = request.to_string();
+    let otherwise = request.replace(&state.to_string(), &spelled);
+    assert_ne!(otherwise, request);
+    one.client.send_text(otherwise).await;
+    let again = one.client.recv().await;
+    assert!(again["error"]["data"]["retryAfterMs"].is_u64(), "{again}");
+    assert_eq!(one.audit(), [line("limit", true)]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_state_that_another_process_has_seen_counts() {
     let store: Arc<dyn RateStore> = Arc::new(MemoryRateStore::new());

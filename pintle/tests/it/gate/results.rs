@@ -117,11 +117,17 @@ async fn a_completion_names_nothing_that_is_hidden() {
         let server = gated(behind).await;
         for revision in [R4, R5] {
             let mut client = Client::open(&server, revision, json!({})).await;
-            let asked = json!({"ref": {"type": "ref/resource", "uri": "note://{folder}/{title}"},
+            let mut asked = json!({"ref": {"type": "ref/resource", "uri": "note://{folder}/{title}"},
                 "argument": {"name": "folder", "value": ""}});
-            let completed = client.call("completion/complete", asked).await;
+            let completed = client.call("completion/complete", asked.clone()).await;
             assert_eq!(completed["result"]["completion"]["values"], json!(["open"]), "{completed}");
             assert_eq!(completed["result"]["completion"]["total"], Value::Null, "{completed}");
+            // Nothing can be read by a URI that is too long.
+            for (title, values) in [("x", json!(["open"])), (&"x".repeat(9_000), json!([]))] {
+                asked["context"] = json!({"arguments": {"title": title}});
+                let completed = client.call("completion/complete", asked.clone()).await;
+                assert_eq!(completed["result"]["completion"]["values"], values, "{completed}");
+            }
         }
     }
 }
