@@ -14,7 +14,7 @@ use crate::{
 
 /// Reads a message in one pass. If that fails, [`diagnose`] finds the reason.
 pub(crate) fn read(text: &str) -> Result<Message, Box<Malformed>> {
-    match scan(text) {
+    match scan(text, id).or_else(|| scan_repeated(text)) {
         Some(envelope) => envelope.into_message(|object| object.copy(text)),
         None => Err(diagnose(text)),
     }
@@ -22,7 +22,7 @@ pub(crate) fn read(text: &str) -> Result<Message, Box<Malformed>> {
 
 /// Reads a message in one pass. Its text becomes that of the params or the result, without a copy.
 pub(crate) fn read_owned(text: String) -> Result<Message, Box<Malformed>> {
-    match scan(&text) {
+    match scan(&text, id).or_else(|| scan_repeated(&text)) {
         Some(envelope) => envelope.into_message(|object| object.cut(text)),
         None => Err(diagnose(&text)),
     }
@@ -109,8 +109,20 @@ enum Field {
     Other,
 }
 
-/// Reads the whole text as one message. A member that occurs twice is refused.
-fn scan(text: &str) -> Option<Envelope> {
+/// Reads an answer whose id is a whole number with a fraction: so some peers print the integer that they were sent. A request with such an
+/// id is not read, because its answer would not have the id as it was printed.
+#[cold]
+fn scan_repeated(text: &str) -> Option<Envelope> {
+    let id = |scan: &mut Scan<'_>| {
+        let id: f64 = scan.value(PhantomData)?;
+        // A whole one is printed without a fraction.
+        id.to_string().parse().ok().map(|id| Some(RequestId::Number(id)))
+    };
+    scan(text, id).filter(|envelope| envelope.method.is_none())
+}
+
+/// Reads the whole text as one message, and its id with a function. A member that occurs twice is refused.
+fn scan(text: &str, id: impl Fn(&mut Scan<'_>) -> Option<Option<RequestId>>) -> Option<Envelope> {
     fn set<T>(slot: &mut Option<T>, value: T) -> Option<()> {
         slot.replace(value).is_none().then_some(())
     }

@@ -257,6 +257,25 @@ mod tests {
         assert_eq!(response.id, None);
     }
 
+    /// Some peers keep every number as a float, and print the integer that they were sent as one.
+    #[test]
+    fn an_answer_may_have_its_id_printed_as_a_float_and_a_request_may_not() {
+        for (printed, id) in [("1.0", 1), ("12.00", 12), ("1.0E7", 10_000_000), ("-3.0", -3), ("0.0", 0)] {
+            for member in [r#""result":{}"#, r#""error":{"code":1,"message":"no"}"#] {
+                let text = format!(r#"{{"jsonrpc":"2.0","id":{printed},{member}}}"#);
+                let Ok(Message::Response(response)) = Message::parse_str(&text) else { panic!("{text}") };
+                assert_eq!(response.id, Some(RequestId::Number(id)));
+            }
+            // Its answer would not have the id as it was printed.
+            let said = refused(&format!(r#"{{"jsonrpc":"2.0","id":{printed},"method":"ping"}}"#)).3;
+            assert!(said.starts_with("`id` is invalid: invalid type: floating point"), "{said}");
+        }
+        for printed in ["1.5", "1e300", "true"] {
+            let text = format!(r#"{{"jsonrpc":"2.0","id":{printed},"result":{{}}}}"#);
+            assert_eq!(refused(&text).0, None, "{text}");
+        }
+    }
+
     #[test]
     fn no_line_break_reaches_the_wire() {
         let text = "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"a\":[1,\n2]}}";

@@ -282,16 +282,21 @@ mod tests {
     const BOTH: [&str; 2] = ["2025-11-25", "2026-07-28"];
 
     #[test]
-    fn an_answer_whose_id_became_a_text_is_taken() {
-        for revision in BOTH {
+    fn an_answer_whose_id_became_a_text_or_a_float_is_taken() {
+        let prints = [r#""1""#, "1.0"];
+        for (revision, printed) in BOTH.into_iter().flat_map(|revision| prints.map(|it| (revision, it))) {
             let mut client = engine(revision, "{}");
             let extras = Extras { progress: true, ..Extras::default() };
             client.request("tools/list", &object("{}"), &extras).unwrap();
-            let progress = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"1","progress":1}}"#;
-            assert!(matches!(receive(&mut client, progress), Inbound::Progress { id, .. } if id == 1.into()));
-            let answer = r#"{"jsonrpc":"2.0","id":"1","result":{"tools":[]}}"#;
+            let progress = format!(
+                r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{printed},"progress":1}}}}"#
+            );
+            assert!(
+                matches!(receive(&mut client, &progress), Inbound::Progress { id, .. } if id == 1.into())
+            );
+            let answer = format!(r#"{{"jsonrpc":"2.0","id":{printed},"result":{{"tools":[]}}}}"#);
             assert!(matches!(
-                receive(&mut client, answer),
+                receive(&mut client, &answer),
                 Inbound::Answer { id, outcome: RequestOutcome::Complete(_) } if id == 1.into()
             ));
             client.request("tools/list", &object("{}"), &Extras::default()).unwrap();

@@ -1,6 +1,6 @@
 use std::{borrow::Cow, collections::BTreeMap};
 
-use pintle_types::RequestId;
+use pintle_types::{RawObject, RequestId};
 
 use super::capabilities::Capabilities;
 
@@ -101,4 +101,14 @@ impl Flights {
         self.logging = 0;
         std::mem::take(&mut self.flights).into_keys().map(RequestId::Number).collect()
     }
+}
+
+/// Reads an id of this client that a server repeats. Some print it as a text, or as a float: `"7"` or `7.0`.
+pub(super) fn repeated_id(object: &RawObject, name: &str) -> Option<RequestId> {
+    let id = object.decode_member::<RequestId>(name).ok().flatten().or_else(|| {
+        let float = object.decode_member::<f64>(name).ok()??;
+        // A whole one is printed without a fraction.
+        float.to_string().parse().ok().map(RequestId::Number)
+    })?;
+    Some(id.as_number().map_or(id, RequestId::Number))
 }

@@ -8,7 +8,7 @@ use pintle_types::{
 use super::{
     Engine,
     engine::EraState,
-    flights::{FlightState, Progress},
+    flights::{FlightState, Progress, repeated_id},
     inbound::{Ignored, Inbound},
     reading::RequestOutcome,
     shapes,
@@ -138,9 +138,9 @@ impl Engine {
         let Some(params) = notification.params else {
             return Inbound::Ignored(Ignored::Malformed(notification.method.into()));
         };
-        let token = params.decode_member::<RequestId>("progressToken");
+        let token = repeated_id(&params, "progressToken");
         let progress = params.decode_member::<f64>("progress");
-        let (Ok(Some(token)), Ok(Some(progress))) = (token, progress) else {
+        let (Some(token), Ok(Some(progress))) = (token, progress) else {
             return Inbound::Ignored(Ignored::Malformed(notification.method.into()));
         };
         // The token of a request is its id.

@@ -10,6 +10,7 @@ use pintle_types::{Notification, RawObject, RequestId, RpcError, method};
 use super::{
     capabilities::Capabilities,
     extras::Extras,
+    flights::repeated_id,
     inbound::{End, Ignored, Inbound},
     profile::Profile,
     reading::{Reading, RequestOutcome},
@@ -215,9 +216,8 @@ impl Stateless {
             },
             method::NOTIFICATIONS_CANCELLED => {
                 let params = notification.params.unwrap_or_default();
-                return match params.decode_member::<RequestId>("requestId") {
-                    Ok(Some(id)) if id.as_number().is_some_and(|id| self.subscriptions.contains(id)) => {
-                        let id = id.as_number().unwrap_or_default();
+                return match repeated_id(&params, "requestId") {
+                    Some(RequestId::Number(id)) if self.subscriptions.contains(id) => {
                         self.subscriptions.remove(id);
                         (Inbound::Ended { subscription: id.into(), end: End::Graceful }, Some(id))
                     }
@@ -270,9 +270,7 @@ impl Stateless {
 
 fn subscription_id(notification: &Notification) -> Option<RequestId> {
     let meta: RawObject = notification.params.as_ref()?.decode_member("_meta").ok()??;
-    let id: RequestId = meta.decode_member(SUBSCRIPTION_ID).ok()??;
-    // The client's ids are numbers; some servers return them as strings.
-    Some(id.as_number().map_or(id, RequestId::Number))
+    repeated_id(&meta, SUBSCRIPTION_ID)
 }
 
 #[cfg(test)]
@@ -457,7 +455,8 @@ mod tests {
             &mut client,
             &on("2", "subscriptions/acknowledged", r#","notifications":{"resourceSubscriptions":["a:b"]}"#),
         );
-        let updated = on("2", "resources/updated", r#","uri":"a:b/c""#);
+        // Some servers print the id that they repeat as a float.
+        let updated = on("2.0", "resources/updated", r#","uri":"a:b/c""#);
         assert!(matches!(
             receive(&mut client, &updated),
             Inbound::Change { change: Change::Resource(_), .. }

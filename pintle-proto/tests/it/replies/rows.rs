@@ -64,6 +64,7 @@ const ENVELOPE: &[Row] = &[
     row("`jsonrpc` is null", r#"{"jsonrpc":null,"id":1,"method":"ping"}"#, all("-32600")),
     row("`id` is null", r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, all(UNREAD)),
     row("`id` is a fraction", r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#, all(UNREAD)),
+    row("`id` is a whole float", r#"{"jsonrpc":"2.0","id":1.0,"method":"ping"}"#, all(UNREAD)),
     row("`id` is a boolean", r#"{"jsonrpc":"2.0","id":true,"method":"ping"}"#, all(UNREAD)),
     row("`id` is an object", r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#, all(UNREAD)),
     row("`id` is an array", r#"{"jsonrpc":"2.0","id":[1],"method":"ping"}"#, all(UNREAD)),
