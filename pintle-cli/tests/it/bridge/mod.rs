@@ -2,6 +2,8 @@
 
 #[cfg(target_os = "linux")]
 pub(crate) mod chaos;
+#[cfg(unix)]
+mod ending;
 mod exposure;
 mod login;
 mod matrix;

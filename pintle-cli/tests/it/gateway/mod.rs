@@ -2,6 +2,8 @@
 
 mod addresses;
 mod drain;
+#[cfg(unix)]
+mod ending;
 mod exchange;
 mod exposure;
 mod fleet;
