@@ -17,7 +17,7 @@ impl Endpoint {
                 let given = given.map(|given| format!(" within {given:?}")).unwrap_or_default();
                 format!("no answer{given}: give it more time, or ask for less")
             }
-            _ => without_api(message),
+            _ => worded(error, message),
         };
         let is_forbidden = message.contains("HTTP status 403");
         let next = match exit {
@@ -133,9 +133,17 @@ fn reason(text: Option<&str>) -> String {
     text.filter(|text| !text.is_empty()).map(|text| format!("{text}: ")).unwrap_or_default()
 }
 
+/// Returns a message in the words of the command line. What the server has said stays as it is.
+fn worded(error: &Error, message: String) -> String {
+    match error {
+        Error::Rpc(_) | Error::Tool(_) => message,
+        _ => without_api(message),
+    }
+}
+
 /// Returns a message without advice for programmers: what follows the last colon before a name of the library.
 fn without_api(message: String) -> String {
-    let names_api = |part: &str| part.contains("::");
+    let names_api = |part: &str| part.contains("::") || part == "Limits";
     let Some(at) = message
         .split('`')
         .scan(0, |at, part| {
@@ -156,6 +164,8 @@ fn without_api(message: String) -> String {
 
 #[cfg(test)]
 mod tests {
+    use pintle::types::RpcError;
+
     use super::*;
 
     #[test]
@@ -166,9 +176,21 @@ mod tests {
                 "it has 5 bytes, the most: raise `Limits::a` or the `limit`",
                 "it has 5 bytes, the most: ask for less",
             ),
+            (
+                "the answer of `http://a/mcp` is longer than 5 bytes: ask for less, or raise `message_bytes` of the client's `Limits`",
+                "the answer of `http://a/mcp` is longer than 5 bytes: ask for less",
+            ),
             ("no such tool: `a:b`: look", "no such tool: `a:b`: look"),
         ] {
             assert_eq!(without_api(message.to_owned()), shown);
         }
+    }
+
+    #[test]
+    fn what_the_server_says_stays() {
+        let error = Error::Rpc(RpcError::invalid_params("no such type: `std::vec`: look"));
+        let (_, message) = describe(&error);
+        let shown = worded(&error, message);
+        assert!(shown.contains("no such type: `std::vec`: look"), "{shown}");
     }
 }

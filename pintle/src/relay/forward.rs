@@ -370,11 +370,7 @@ pub(super) fn failed(relay: &Relay, error: Error) -> Failure {
         Error::Failed(failed) if failed.is_local => {
             Failure::Error(RpcError::overloaded(failed.message, RETRY_AFTER_MS))
         }
-        Error::Failed(failed) if failed.is_too_long => Failure::Error(RpcError::internal(format!(
-            "the answer of `{}`, the server behind this one, is longer than what is passed on: ask for less, or raise the limit of \
-             messages here",
-            relay.backend()
-        ))),
+        Error::Failed(failed) if failed.is_too_long => Failure::Error(too_long(&relay.backend())),
         error => {
             let lost = matches!(error, Error::Closed(_));
             let helps = match &error {
@@ -393,6 +389,14 @@ pub(super) fn failed(relay: &Relay, error: Error) -> Failure {
             if lost { Failure::Lost(error) } else { Failure::Error(error) }
         }
     }
+}
+
+/// Returns the error of an answer that is longer than a message may be. It does not name the setting: clients cannot change it.
+pub(super) fn too_long(backend: &str) -> RpcError {
+    RpcError::internal(format!(
+        "the answer of `{backend}`, the server behind this one, is longer than what is passed on: ask for less, or raise the limit of \
+         messages here"
+    ))
 }
 
 pub(super) fn replaced() -> RpcError {

@@ -15,6 +15,7 @@ use tokio::{sync::watch, time::Instant};
 
 use super::{
     attached::AttachedServers,
+    forward::too_long,
     hops::RelayIdentity,
     link::{OpeningConnection, RelayLink},
     link_state::{catalogue::LinkCatalogue, limits::LinkLimits},
@@ -512,6 +513,9 @@ impl Upstream {
             }
             Err(Error::Failed(failed)) if failed.is_local => {
                 Err(RpcError::overloaded(failed.message, RETRY_AFTER_MS))
+            }
+            Err(Error::Failed(failed)) if failed.is_too_long => {
+                Err(too_long(&backend_name(&self.first.connection)))
             }
             Err(error) => {
                 let outage = outage.get_or_insert_with(Outage::begin);

@@ -1,5 +1,7 @@
 //! Clients, relays and servers over HTTP.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use pintle::{
     Client, Server,
     client::{Answer, http::Http},
@@ -119,4 +121,26 @@ async fn a_result_that_is_too_long_says_so_and_that_it_would_be_again() {
             "{upstream}: {called}"
         );
     }
+}
+
+/// A client of a bridge cannot set the limits of a library.
+#[tokio::test]
+async fn a_connection_whose_opening_is_too_long_says_so_too() {
+    let opened = AtomicUsize::new(0);
+    let connector = move || {
+        let length = 100_000 * opened.fetch_add(1, Ordering::Relaxed);
+        let http = over_http(
+            &Server::new("dice", "1.0.0")
+                .instructions("x".repeat(length))
+                .tool(tool("roll", || async { "4" })),
+        );
+        async { Ok(http) }
+    };
+    let mut limits = pintle::proto::Limits::default();
+    limits.message_bytes = 1 << 16;
+    let relay = Relay::connect(world::client(R4).limits(limits), connector).await.unwrap();
+    let mut client = EraClient::open(&world::front(&relay), R4, json!({})).await;
+    let called = client.call("tools/call", json!({"name": "roll"})).await;
+    let message = called["error"]["message"].as_str().unwrap();
+    assert!(message.contains("is longer than what is passed on: ask for less"), "{message}");
 }
