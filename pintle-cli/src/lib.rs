@@ -22,7 +22,16 @@ mod targets;
 pub mod tour;
 mod verbs;
 
-use std::{ffi::OsString, io, num::NonZeroUsize, process::ExitCode, thread, time::Duration};
+use std::{
+    ffi::OsString,
+    future::pending,
+    io,
+    num::NonZeroUsize,
+    process::ExitCode,
+    sync::mpsc::{self, RecvTimeoutError},
+    thread,
+    time::Duration,
+};
 
 use clap::{CommandFactory as _, Parser as _};
 use tokio::runtime::{Builder, Runtime};
@@ -128,6 +137,9 @@ fn execute(verb: Verb, output: &Output) -> Result<(), Failure> {
     }
 }
 
+/// How often a thread of a runtime is woken that may have to take the place of another.
+const ATTENDANCE: Duration = Duration::from_millis(250);
+
 /// Returns the runtime of a verb. One that serves many clients has several threads, so that a busy call does not stop the others.
 fn runtime(serves_many: bool) -> io::Result<Runtime> {
     let mut builder = match serves_many {
@@ -135,7 +147,28 @@ fn runtime(serves_many: bool) -> io::Result<Runtime> {
         false => Builder::new_current_thread(),
     };
     let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    builder.worker_threads(cores.max(2)).enable_all().build()
+    let runtime = builder.worker_threads(cores.max(2)).enable_all().build()?;
+    if serves_many {
+        attend(&runtime)?;
+    }
+    Ok(runtime)
+}
+
+/// Wakes a thread of a runtime now and then, until that ends. In tokio the thread that waited for the network also runs what arrived,
+/// and no other waits in its place until something is spawned: a call that keeps it busy would stop everything.
+fn attend(runtime: &Runtime) -> io::Result<()> {
+    let (running, has_ended) = mpsc::channel::<()>();
+    runtime.spawn(async move {
+        pending::<()>().await;
+        drop(running);
+    });
+    let handle = runtime.handle().clone();
+    let wake = move || {
+        while has_ended.recv_timeout(ATTENDANCE) == Err(RecvTimeoutError::Timeout) {
+            handle.spawn(async {});
+        }
+    };
+    thread::Builder::new().name("attendance".to_owned()).spawn(wake).map(drop)
 }
 
 async fn run_verb(verb: Verb, output: &Output) -> Result<(), Failure> {
@@ -172,7 +205,6 @@ mod tests {
         sync::{
             Arc,
             atomic::{AtomicBool, Ordering},
-            mpsc,
         },
     };
 

@@ -1,8 +1,9 @@
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use pintle_types::{RawObject, schema::ClientCapabilities};
 
-use crate::{lock::lock, question_key};
+use super::link_state::last_value::LastValue;
+use crate::question_key;
 
 /// The capabilities of a client that the server behind may use, and their JSON.
 #[derive(Debug)]
@@ -34,19 +35,16 @@ impl DeclaredCapabilities {
 
 /// The capabilities of the last client: the next call is mostly one of the same client, or of one that has declared the same.
 #[derive(Debug, Default)]
-pub(super) struct LastDeclared(Mutex<Option<(ClientCapabilities, Arc<DeclaredCapabilities>)>>);
+pub(super) struct LastDeclared(LastValue<(ClientCapabilities, Arc<DeclaredCapabilities>)>);
 
 impl LastDeclared {
     /// Returns what the server behind may use of a client with these capabilities.
     pub(super) fn of(&self, declared: &ClientCapabilities) -> Arc<DeclaredCapabilities> {
-        let mut last = lock(&self.0);
-        if let Some((known, of_client)) = &*last
-            && known == declared
-        {
-            return of_client.clone();
+        if let Some(last) = self.0.get(|(known, _)| known == declared) {
+            return last.1.clone();
         }
         let of_client = DeclaredCapabilities::of_client(declared);
-        *last = Some((declared.clone(), of_client.clone()));
+        self.0.set(Arc::new((declared.clone(), of_client.clone())));
         of_client
     }
 }

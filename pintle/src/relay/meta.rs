@@ -1,16 +1,16 @@
 //! The `_meta` of params and results that a relay passes on.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use pintle_types::{RawObject, keys};
 use serde::Serialize;
 use serde_json::value::to_raw_value;
 
-use crate::lock::lock;
+use super::link_state::last_value::LastValue;
 
 /// The metadata of the last result of the server behind: that of the next one is mostly the same.
 #[derive(Debug, Default)]
-pub(super) struct LastMeta(Mutex<Option<Arc<ResultMeta>>>);
+pub(super) struct LastMeta(LastValue<ResultMeta>);
 
 /// The metadata of a result of the server behind.
 #[derive(Debug)]
@@ -47,14 +47,12 @@ impl LastMeta {
     }
 
     fn of(&self, result: &RawObject, text: &str) -> Option<Arc<ResultMeta>> {
-        if let Some(last) = &*lock(&self.0)
-            && *last.text == *text
-        {
-            return Some(last.clone());
+        if let Some(last) = self.0.get(|last| *last.text == *text) {
+            return Some(last);
         }
         let read = Arc::new(ResultMeta::read(result, text)?);
         if text.len() <= Self::MAX {
-            *lock(&self.0) = Some(read.clone());
+            self.0.set(read.clone());
         }
         Some(read)
     }
@@ -113,7 +111,7 @@ mod tests {
     #[test]
     fn only_the_last_short_metadata_is_kept() {
         let last = LastMeta::default();
-        let kept = || lock(&last.0).as_ref().map(|meta| meta.text.len());
+        let kept = || last.0.get(|_| true).map(|meta| meta.text.len());
         let result = |name: &str| -> RawObject {
             let info = keys::SERVER_INFO;
             format!(r#"{{"_meta":{{"{info}":{{"name":"{name}"}}}}}}"#).parse().unwrap()

@@ -313,6 +313,11 @@ impl Beside for GatewayPages {
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        io::{Read as _, Write as _},
+        net::TcpStream,
+    };
+
     use clap::Parser;
     use pintle::{
         Client, Server, Timeouts,
@@ -361,5 +366,36 @@ mod tests {
         // A timer is a millisecond early or late.
         let tick = Duration::from_millis(1);
         assert!((GRACE - tick..GRACE + 2 * CLOSE_GRACE).contains(&start.elapsed()), "{:?}", start.elapsed());
+    }
+
+    /// A lock of the gateway is held, and a thread of the runtime waits for it; another one waits for the network in its place, and answers
+    /// what needs no lock.
+    #[test]
+    fn health_is_answered_while_the_targets_are_locked() {
+        let runtime = crate::runtime(true).unwrap();
+        let file = GatewayFile::parse("[targets.demo]\nserver = \"demo\"\n").unwrap();
+        let GatewayArgs { listen, fleet, .. } = Typed::parse_from(["gateway", "unused.toml"]).gateway;
+        let (output, _) = Output::kept();
+        let starting = GatewayServing::start(&file, "127.0.0.1:0", &listen, &fleet, &output);
+        let serving = runtime.block_on(starting).unwrap();
+        let address = serving.http.address();
+        let get = |path: &str| {
+            let mut stream = TcpStream::connect(address).unwrap();
+            stream.set_read_timeout(Some(2 * GRACE)).unwrap();
+            write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
+            stream
+        };
+        let read = |mut stream: TcpStream| {
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).unwrap();
+            answer
+        };
+        let targets = serving.gateway.lock_backends();
+        let ready = get("/ready");
+        let health = read(get("/health"));
+        assert!(health.ends_with("\r\n\r\nok\n"), "{health}");
+        drop(targets);
+        let ready = read(ready);
+        assert!(ready.ends_with("\r\n\r\nready\n"), "{ready}");
     }
 }

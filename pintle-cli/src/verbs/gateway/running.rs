@@ -210,6 +210,12 @@ impl Gateway {
         lock(&self.backends).clone()
     }
 
+    /// Holds the list of the targets, as one that changes it does.
+    #[cfg(test)]
+    pub(super) fn lock_backends(&self) -> MutexGuard<'_, Vec<Arc<Backend>>> {
+        lock(&self.backends)
+    }
+
     /// Returns the virtual servers that run.
     pub(super) fn virtual_servers(&self) -> MutexGuard<'_, BTreeMap<String, Arc<VirtualServer>>> {
         lock(&self.virtual_servers)

@@ -160,7 +160,7 @@ impl ConnectionState {
 
     /// Discards everything known after a reconnection: the server may be a different one.
     pub(in crate::client) fn reopened(&self) {
-        lock(&self.tools).drop_all();
+        self.discard_tools();
         self.with_cache(|cache, _| cache.clear());
         self.hub.push(&Event::Reopened);
     }
@@ -267,7 +267,15 @@ impl ConnectionState {
         let Some(asked) = asked else { return known.supplement(tools, bytes) };
         let ttl = u64::try_from(page.ttl_ms.unwrap_or_default()).unwrap_or_default();
         let until = after(Instant::now(), Duration::from_millis(ttl));
-        known.learn(ToolPage { tools, bytes, first, last: page.next_cursor.is_none(), until }, asked);
+        let before =
+            known.learn(ToolPage { tools, bytes, first, last: page.next_cursor.is_none(), until }, asked);
+        drop(known);
+        drop(before);
+    }
+
+    fn discard_tools(&self) {
+        let before = lock(&self.tools).drop_all();
+        drop(before);
     }
 
     /// Returns the headers that mirror arguments of a request. Those of another client are kept, if the schema of the tool does not
@@ -325,14 +333,14 @@ impl ConnectionState {
 
     /// Discards all known tools.
     pub(in crate::client) fn forget_tools(&self) {
-        lock(&self.tools).drop_all();
+        self.discard_tools();
         self.with_cache(|cache, _| cache.forget(&Change::Tools));
     }
 
     /// Records a change on the server: outdated entries are discarded and listeners notified.
     pub(in crate::client) fn changed(&self, change: Change) {
         if change == Change::Tools {
-            lock(&self.tools).drop_all();
+            self.discard_tools();
         }
         self.with_cache(|cache, _| cache.forget(&change));
         if self.settings.layers.is_some() {

@@ -59,6 +59,9 @@ struct Listed {
     complete: bool,
 }
 
+/// Tools that are not known any more, by name.
+pub(in crate::client) type DiscardedTools = HashMap<String, KnownTool>;
+
 /// A page of a list of tools.
 #[derive(Debug)]
 pub(in crate::client) struct ToolPage {
@@ -126,10 +129,11 @@ impl ToolRegistry {
         }
     }
 
-    /// Stores a page that was requested at this version; a first page replaces all others. Outdated pages are ignored.
-    pub(in crate::client) fn learn(&mut self, page: ToolPage, asked: ToolsVersion) {
+    /// Stores a page that was requested at this version; a first page replaces all others, which are returned. Outdated pages are ignored.
+    #[must_use = "to be dropped without the lock: it may be large"]
+    pub(in crate::client) fn learn(&mut self, page: ToolPage, asked: ToolsVersion) -> DiscardedTools {
         if asked.dropped != self.dropped {
-            return;
+            return DiscardedTools::new();
         }
         let ToolPage { tools, bytes, first, last, until } = page;
         match &mut self.listed {
@@ -143,10 +147,9 @@ impl ToolRegistry {
             // A page from the middle: there are others.
             listed => *listed = Some(Listed { version: asked, until, complete: first && last }),
         }
-        if first {
-            self.forget();
-        }
+        let before = if first { self.forget() } else { DiscardedTools::new() };
         self.remember(tools, bytes);
+        before
     }
 
     /// Stores the unknown tools of a page of unknown age.
@@ -173,16 +176,17 @@ impl ToolRegistry {
         self.known.extend(tools.into_iter().take(room));
     }
 
-    fn forget(&mut self) {
-        self.known.clear();
+    fn forget(&mut self) -> DiscardedTools {
         self.bytes = 0;
+        std::mem::take(&mut self.known)
     }
 
-    /// Discards all tools, including lists that were requested and have not arrived.
-    pub(in crate::client) fn drop_all(&mut self) {
-        self.forget();
+    /// Discards all tools, including lists that were requested and have not arrived. Returns them.
+    #[must_use = "to be dropped without the lock: they may be large"]
+    pub(in crate::client) fn drop_all(&mut self) -> DiscardedTools {
         self.listed = None;
         self.dropped += 1;
+        self.forget()
     }
 
     /// Records that a subscription reports changes from now on.
@@ -217,19 +221,19 @@ mod tests {
     fn a_list_is_believed_while_somebody_would_have_told_of_a_change() {
         let (mut tools, now) = (ToolRegistry::new(1000), Instant::now());
         let asked = tools.version(Some(1));
-        tools.learn(page(&["a"], true, false, now), asked);
+        drop(tools.learn(page(&["a"], true, false, now), asked));
         assert!(tools.fresh("a", tools.version(Some(1)), now).is_some());
         // What is not known may be on the next page.
         assert!(tools.fresh("b", tools.version(Some(1)), now).is_none());
-        tools.learn(page(&[], false, true, now), asked);
+        drop(tools.learn(page(&[], false, true, now), asked));
         assert!(matches!(tools.fresh("b", tools.version(Some(1)), now), Some(None)));
         // Another period of the connection, or none.
         assert!(tools.fresh("a", tools.version(Some(3)), now).is_none());
         assert!(tools.fresh("a", tools.version(None), now).is_none());
-        tools.drop_all();
+        drop(tools.drop_all());
         assert!(tools.fresh("a", tools.version(Some(1)), now).is_none());
         // The answer of before comes too late.
-        tools.learn(page(&["a"], true, true, now), asked);
+        drop(tools.learn(page(&["a"], true, true, now), asked));
         assert!(tools.fresh("a", tools.version(Some(1)), now).is_none());
     }
 
@@ -238,10 +242,10 @@ mod tests {
         let (mut tools, now) = (ToolRegistry::new(1000), Instant::now());
         let before = tools.version(None);
         tools.subscribed();
-        tools.learn(page(&["a"], true, true, now), before);
+        drop(tools.learn(page(&["a"], true, true, now), before));
         assert!(tools.fresh("a", tools.version(None), now).is_none());
         let during = tools.version(None);
-        tools.learn(page(&["a"], true, true, now), during);
+        drop(tools.learn(page(&["a"], true, true, now), during));
         assert!(tools.fresh("a", tools.version(None), now).is_some());
         tools.unsubscribed();
         assert!(tools.fresh("a", tools.version(None), now).is_none());
@@ -254,12 +258,12 @@ mod tests {
         let (mut tools, now) = (ToolRegistry::new(25), Instant::now());
         let asked = tools.version(Some(1));
         for (name, first, last) in [("a", true, false), ("b", false, false), ("c", false, true)] {
-            tools.learn(page(&[name], first, last, now), asked);
+            drop(tools.learn(page(&[name], first, last, now), asked));
         }
         assert!(tools.get("b").is_some() && tools.get("c").is_none());
         // It is not known to be no tool.
         assert!(tools.fresh("c", asked, now).is_none());
-        tools.learn(page(&["d"], true, true, now), asked);
+        drop(tools.learn(page(&["d"], true, true, now), asked));
         assert!(tools.get("d").is_some());
     }
 
@@ -267,7 +271,7 @@ mod tests {
     fn a_list_is_believed_for_as_long_as_the_server_said() {
         let (mut tools, now) = (ToolRegistry::new(1000), Instant::now());
         let asked = tools.version(None);
-        tools.learn(page(&["a"], true, true, now + Duration::from_secs(1)), asked);
+        drop(tools.learn(page(&["a"], true, true, now + Duration::from_secs(1)), asked));
         assert!(tools.fresh("a", tools.version(None), now).is_some());
         assert!(tools.fresh("a", tools.version(None), now + Duration::from_secs(1)).is_none());
     }

@@ -1,8 +1,9 @@
-//! The state of one connection of a relay: calls, lists, limits, holders, log levels, watched resources and tasks.
+//! The state of one connection of a relay: calls, lists, limits, holders, log levels, watched resources and tasks; and the value that was kept last.
 
 pub(super) mod calls;
 pub(super) mod catalogue;
 pub(super) mod holders;
+pub(super) mod last_value;
 pub(super) mod limits;
 pub(super) mod log_levels;
 pub(super) mod watched;

@@ -28,20 +28,23 @@ impl DefinitionCache {
     /// Returns the definition of an entry; `None` if it cannot be decoded.
     pub(crate) fn decode(&self, list: ListKind, entry: &RawObject) -> Option<Arc<Definition>> {
         let text = entry.as_str();
+        if text.len() > MAX_TEXT {
+            return Definition::decode(list, entry).map(Arc::new);
+        }
         let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = lock().lists.get(&list).and_then(|known| known.get(text)) {
             return Some(known.clone());
         }
         let decoded = Arc::new(Definition::decode(list, entry)?);
-        if text.len() <= MAX_TEXT {
-            let mut entries = lock();
-            let bytes = weight(text);
-            if entries.bytes + bytes > MAX_BYTES {
-                *entries = DecodedEntries::default();
-            }
-            entries.bytes += bytes;
-            entries.lists.entry(list).or_default().insert(text.into(), decoded.clone());
-        }
+        let mut entries = lock();
+        let bytes = weight(text);
+        let is_full = entries.bytes + bytes > MAX_BYTES;
+        let before = if is_full { std::mem::take(&mut *entries) } else { DecodedEntries::default() };
+        entries.bytes += bytes;
+        entries.lists.entry(list).or_default().insert(text.into(), decoded.clone());
+        drop(entries);
+        // Outside of the lock: it may be large.
+        drop(before);
         Some(decoded)
     }
 }
