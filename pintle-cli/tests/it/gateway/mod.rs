@@ -5,6 +5,7 @@ mod drain;
 #[cfg(unix)]
 mod ending;
 mod exchange;
+mod explain;
 mod exposure;
 mod fleet;
 mod from_hosts;
