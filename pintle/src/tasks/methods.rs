@@ -134,18 +134,22 @@ pub(super) async fn list(
 ) -> Result<ListTasksResult, RpcError> {
     const PAGE: usize = 100;
     let owner = owner(&cx);
-    let after = params.cursor.as_deref();
+    let after = params.cursor.map(|cursor| {
+        let id = cx.open_cursor(&cursor).and_then(|id| String::from_utf8(id).ok());
+        id.ok_or_else(|| RpcError::invalid_params("the cursor is not one of this list; begin without one"))
+    });
+    let after = after.transpose()?;
     let unreachable = |error: io::Error| unreachable_store(&error);
     host.read_clock().await?;
     let mut found = match is_one_caller(&owner) {
-        true => host.store.list(&owner, after, PAGE + 1).await.map_err(unreachable)?,
+        true => host.store.list(&owner, after.as_deref(), PAGE + 1).await.map_err(unreachable)?,
         // Only their ids tell the tasks of anonymous callers apart.
         false => Vec::new(),
     };
     let is_last = found.len() <= PAGE;
     found.truncate(PAGE);
     let now = host.now();
-    let next = found.last().filter(|_| !is_last).map(|record| record.id.clone());
+    let next = found.last().filter(|_| !is_last).map(|record| cx.seal_cursor(record.id.as_bytes()));
     let mut tasks = Vec::with_capacity(found.len());
     for stored in found.into_iter().filter(|stored| stored.expires > now) {
         let record = match host.find_running(&cx, &stored.id) {

@@ -106,6 +106,26 @@ async fn a_task_of_an_anonymous_session_belongs_to_it_at_every_process() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_cursor_of_the_list_of_tasks_is_that_of_its_caller() {
+    let server = server(Tasks::new());
+    let open = |name: &str| Client::over(Raw::known(&server, Caller::new().principal(name)), R4, json!({}));
+    let mut ann = open("ann").await;
+    for _ in 0..101 {
+        ann.call("tools/call", json!({"name": "sleep", "task": {}})).await;
+    }
+    let page = ann.call("tasks/list", json!({})).await["result"].clone();
+    let (tasks, cursor) = (page["tasks"].as_array().unwrap(), page["nextCursor"].as_str().unwrap());
+    let ids: Vec<_> = tasks.iter().map(|task| task["taskId"].as_str().unwrap()).collect();
+    assert!(ids.len() == 100 && !ids.contains(&cursor), "{cursor}");
+    let rest = open("ann").await.call("tasks/list", json!({"cursor": cursor})).await;
+    assert_eq!(rest["result"]["tasks"].as_array().map(Vec::len), Some(1), "{rest}");
+    for (name, cursor) in [("bob", cursor), ("ann", ids[99]), ("ann", "made-up")] {
+        let refused = open(name).await.call("tasks/list", json!({"cursor": cursor})).await;
+        assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn nobody_is_notified_of_the_tasks_of_others() {
     let server = Server::new("s", "0").with(Tasks::new()).tool(
         tool("sleep", |cx: Cx| async move {
