@@ -137,8 +137,8 @@ fn execute(verb: Verb, output: &Output) -> Result<(), Failure> {
     }
 }
 
-/// How often a thread of a runtime is woken that may have to take the place of another.
-const ATTENDANCE: Duration = Duration::from_millis(250);
+/// The interval in which a thread of a runtime is woken that may have to take the place of another.
+const WAKE_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Returns the runtime of a verb. One that serves many clients has several threads, so that a busy call does not stop the others.
 fn runtime(serves_many: bool) -> io::Result<Runtime> {
@@ -149,14 +149,14 @@ fn runtime(serves_many: bool) -> io::Result<Runtime> {
     let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let runtime = builder.worker_threads(cores.max(2)).enable_all().build()?;
     if serves_many {
-        attend(&runtime)?;
+        wake_regularly(&runtime)?;
     }
     Ok(runtime)
 }
 
 /// Wakes a thread of a runtime now and then, until that ends. In tokio the thread that waited for the network also runs what arrived,
 /// and no other waits in its place until something is spawned: a call that keeps it busy would stop everything.
-fn attend(runtime: &Runtime) -> io::Result<()> {
+fn wake_regularly(runtime: &Runtime) -> io::Result<()> {
     let (running, has_ended) = mpsc::channel::<()>();
     runtime.spawn(async move {
         pending::<()>().await;
@@ -164,11 +164,11 @@ fn attend(runtime: &Runtime) -> io::Result<()> {
     });
     let handle = runtime.handle().clone();
     let wake = move || {
-        while has_ended.recv_timeout(ATTENDANCE) == Err(RecvTimeoutError::Timeout) {
+        while has_ended.recv_timeout(WAKE_INTERVAL) == Err(RecvTimeoutError::Timeout) {
             handle.spawn(async {});
         }
     };
-    thread::Builder::new().name("attendance".to_owned()).spawn(wake).map(drop)
+    thread::Builder::new().name("waker".to_owned()).spawn(wake).map(drop)
 }
 
 async fn run_verb(verb: Verb, output: &Output) -> Result<(), Failure> {
