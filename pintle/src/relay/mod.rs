@@ -54,7 +54,10 @@ use crate::{
 
 use attached::ListHints;
 use declared::LastDeclared;
-use link_state::{catalogue::LinkCatalogue, watched::WatchedResources, watched_tasks::SharedTaskWatches};
+use link_state::{
+    catalogue::LinkCatalogue, paged_lists::PagedLists, watched::WatchedResources,
+    watched_tasks::SharedTaskWatches,
+};
 use listeners::TaskGuard;
 use meta::LastMeta;
 use own_tasks::OwnTasks;
@@ -107,6 +110,7 @@ struct Inner {
     hints: ListHints,
     /// The lists that any connection has seen last.
     known: Arc<LinkCatalogue>,
+    paged: PagedLists,
     last_declared: LastDeclared,
     last_meta: LastMeta,
     tasks: OwnTasks,
@@ -161,6 +165,7 @@ impl Relay {
             reported: Mutex::default(),
             hints: ListHints::default(),
             known: Arc::default(),
+            paged: PagedLists::default(),
             last_declared: LastDeclared::default(),
             last_meta: LastMeta::default(),
             tasks: OwnTasks::default(),

@@ -73,12 +73,14 @@ impl Provider for Relay {
     }
 
     async fn list(&self, cx: Cx, list: ListKind, page: PageRequest) -> Result<ProviderPage, RequestError> {
-        let first = page.cursor.is_none();
-        match self.page(&cx, list, page.cursor).await {
+        let (cursor, first) = (page.cursor.as_deref(), page.cursor.is_none());
+        match self.page(&cx, list, page.cursor.clone()).await {
             Ok((mut read, link, requested)) => {
                 self.inner.upstream.recovered();
-                if first && read.cursor.is_none() {
-                    self.learn(&link, list, &read.entries, requested);
+                let paged = &self.inner.paged;
+                if let Some((entries, requested)) = paged.add(&link.catalogue, list, cursor, &read, requested)
+                {
+                    self.learn(&link, list, &entries, requested);
                 }
                 self.offer_tasks(&cx, list, &mut read.entries);
                 Ok(read)

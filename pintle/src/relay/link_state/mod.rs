@@ -6,5 +6,6 @@ pub(super) mod holders;
 pub(super) mod last_value;
 pub(super) mod limits;
 pub(super) mod log_levels;
+pub(super) mod paged_lists;
 pub(super) mod watched;
 pub(super) mod watched_tasks;

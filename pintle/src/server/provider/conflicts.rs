@@ -1,6 +1,9 @@
 use std::collections::HashMap;
 
-use super::{Provider, registry::Providers};
+use super::{
+    Provider,
+    registry::{Providers, RegisteredProvider},
+};
 use crate::server::{
     ListKind,
     catalogue::{Catalogue, options::CatalogueRoute},
@@ -18,20 +21,26 @@ pub(crate) struct Offered<'a> {
 }
 
 impl Offered<'_> {
-    /// Returns the errors of the providers, and the names that two of them, or one of them and the server, have.
+    /// Returns the errors of the providers, and the names that two of them, or one of them and the server, have. What a server behind
+    /// offers is known while this one runs, and is no fault of it: the first of a name is used.
     pub(crate) fn faults(self) -> Vec<String> {
         let failed = self.providers.iter().filter_map(|known| {
             let error = known.provider.check().err()?;
             Some(format!("`{}`: {error}", known.provider.name()))
         });
-        failed.chain(self.conflicts()).collect()
+        failed.chain(self.conflicts_of(|known| !known.handles_any_method())).collect()
     }
 
+    /// Returns the names that two providers, or one of them and the server, have.
     pub(crate) fn conflicts(self) -> Vec<String> {
+        self.conflicts_of(|_| true)
+    }
+
+    fn conflicts_of(self, is_compared: impl Fn(&RegisteredProvider) -> bool) -> Vec<String> {
         let mut conflicts = Vec::new();
         for list in ListKind::ALL {
             let mut owners = self.own_names(list);
-            for known in self.providers.iter() {
+            for known in self.providers.iter().filter(|known| is_compared(known)) {
                 let owner = format!("`{}`", known.provider.name());
                 for name in known.provider.names(list) {
                     if let Some(first) = owners.get(&name).filter(|first| **first != owner) {

@@ -179,7 +179,8 @@ pub trait Provider: Send + Sync + 'static {
     }
 
     /// Returns the names, URIs or URI templates of a list that are known without I/O. [`Server::check`](crate::server::Server::check) reports those that two
-    /// providers, or a provider and the server, have both.
+    /// providers, or a provider and the server, have both, unless it [handles any method](Self::handles_any_method): a server behind
+    /// may offer anything, and the first of a name is used.
     fn names(&self, list: ListKind) -> Vec<String> {
         let _ = list;
         Vec::new()

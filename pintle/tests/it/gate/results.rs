@@ -228,28 +228,36 @@ async fn a_provider_of_which_a_caller_sees_nothing_declares_nothing_to_it() {
         for (name, sees) in [("ann", true), ("bob", false), ("ann", true)] {
             let caller = || Caller::new().with(Authenticated::new(name).rights(move |_| sees));
             for revision in ALL {
-                let mut raw = Raw::known(&server, caller());
-                let declared = match revision == R5 {
-                    true => {
-                        let params = crate::support::line_client::modern(json!({}), json!({}));
-                        raw.request("server/discover", params).await;
-                        raw.recv().await
-                    }
-                    false => {
-                        let client = json!({"name": "c", "version": "0"});
-                        let params =
-                            json!({"protocolVersion": revision, "capabilities": {}, "clientInfo": client});
-                        raw.request("initialize", params).await;
-                        raw.recv().await
-                    }
-                };
-                let result = &declared["result"];
-                assert!(result["instructions"].as_str().unwrap().contains("Use the desk."), "{declared}");
-                assert!(result["capabilities"]["tools"].is_object(), "{declared}");
+                let mut client = Client::over(Raw::known(&server, caller()), revision, json!({})).await;
+                let declared = client.declared().await;
+                assert!(declared["instructions"].as_str().unwrap().contains("Use the desk."), "{declared}");
+                assert!(declared["capabilities"]["tools"].is_object(), "{declared}");
                 assert_eq!(declared.to_string().contains("vault"), sees, "{name} {declared}");
                 for capability in ["prompts", "logging"] {
-                    assert_eq!(result["capabilities"][capability].is_object(), sees, "{name} {declared}");
+                    assert_eq!(declared["capabilities"][capability].is_object(), sees, "{name} {declared}");
                 }
+            }
+        }
+    }
+}
+
+/// A list that was read page by page is known as one that was read at once.
+#[tokio::test]
+async fn a_server_behind_that_pages_declares_what_it_has_once_it_was_listed() {
+    for revision in [R4, R5] {
+        let client = pintle::Client::new("relay", "0").revisions([revision.parse().unwrap()]);
+        let behind = notes().instructions("Use the notes.").page_size(1);
+        let open = move || std::future::ready(behind.in_process().map_err(std::io::Error::other));
+        let relay = Relay::connect(client, open);
+        let server = Server::new("outer", "0").provider(relay.await.unwrap()).gate(no_secrets);
+        let mut client = Client::open(&server, R5, json!({})).await;
+        for is_known in [false, true] {
+            let declared = client.declared().await.to_string();
+            assert_eq!(declared.contains("Use the notes."), is_known, "{revision} {declared}");
+            let mut params = json!({});
+            while !params["cursor"].is_null() || params == json!({}) {
+                let page = client.call("tools/list", params).await;
+                params = json!({"cursor": page["result"]["nextCursor"]});
             }
         }
     }

@@ -24,6 +24,8 @@ pub(crate) struct Client {
     raw: Raw,
     pub(crate) revision: &'static str,
     capabilities: Value,
+    /// What the server has declared in the handshake, if there is one.
+    declared: Value,
     log_level: Option<&'static str>,
     /// Notifications that came while something else was awaited.
     heard: VecDeque<Value>,
@@ -59,13 +61,15 @@ impl Client {
     }
 
     pub(crate) async fn over(mut raw: Raw, revision: &'static str, capabilities: Value) -> Self {
-        if revision != R5 {
-            raw.open(revision, capabilities.clone()).await;
-        }
+        let declared = match revision {
+            R5 => Value::Null,
+            _ => raw.open(revision, capabilities.clone()).await,
+        };
         Self {
             raw,
             revision,
             capabilities,
+            declared,
             log_level: None,
             heard: VecDeque::new(),
             answer: Box::new(|method, params| panic!("unexpected {method}: {params}")),
@@ -75,6 +79,14 @@ impl Client {
 
     pub(crate) fn is_stateless(&self) -> bool {
         self.revision == R5
+    }
+
+    /// Returns what the server declares.
+    pub(crate) async fn declared(&mut self) -> Value {
+        match self.is_stateless() {
+            true => self.call("server/discover", json!({})).await["result"].clone(),
+            false => self.declared.clone(),
+        }
     }
 
     /// Wants log messages as grave as this and graver.

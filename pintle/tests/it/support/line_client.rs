@@ -53,11 +53,13 @@ impl Raw {
     }
 
     /// Opens a session of this revision.
-    pub(crate) async fn open(&mut self, revision: &str, capabilities: Value) {
+    pub(crate) async fn open(&mut self, revision: &str, capabilities: Value) -> Value {
         let params = json!({"protocolVersion": revision, "capabilities": capabilities, "clientInfo": {"name": "raw", "version": "0"}});
         self.send(json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params})).await;
-        assert_eq!(self.recv().await["result"]["protocolVersion"], revision);
+        let declared = self.recv().await["result"].clone();
+        assert_eq!(declared["protocolVersion"], revision);
         self.send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+        declared
     }
 
     /// Sends a request; returns its id.

@@ -1,0 +1,104 @@
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, Weak},
+};
+
+use pintle_types::RawObject;
+
+use super::catalogue::{ChangeMark, LinkCatalogue};
+use crate::{
+    lock::lock,
+    server::{ListKind, ProviderPage},
+};
+
+/// The limit of the bytes of the pages that are kept of a list.
+const MAX_BYTES: usize = 16 << 20;
+
+/// The lists that clients are reading page by page: of each kind, the one that was begun last.
+#[derive(Debug, Default)]
+pub(in crate::relay) struct PagedLists(Mutex<HashMap<ListKind, PagedList>>);
+
+/// The pages of a list that were read so far.
+#[derive(Debug)]
+struct PagedList {
+    /// The lists of the connection over which it is read. Another one may have other entries.
+    link: Weak<LinkCatalogue>,
+    requested: ChangeMark,
+    entries: Vec<RawObject>,
+    bytes: usize,
+    /// The cursor of the page that is next.
+    next: String,
+}
+
+impl PagedLists {
+    /// Adds the page that was read with a cursor. Returns the whole list, with the mark at which it was requested, if that was the last
+    /// page.
+    pub(in crate::relay) fn add(
+        &self,
+        link: &Arc<LinkCatalogue>,
+        kind: ListKind,
+        cursor: Option<&str>,
+        page: &ProviderPage,
+        requested: ChangeMark,
+    ) -> Option<(Vec<RawObject>, ChangeMark)> {
+        let link = Arc::downgrade(link);
+        let mut lists = lock(&self.0);
+        let mut list = match cursor {
+            None => PagedList { link, requested, entries: Vec::new(), bytes: 0, next: String::new() },
+            Some(cursor) => {
+                lists.get(&kind).filter(|list| list.next == cursor && list.link.ptr_eq(&link))?;
+                lists.remove(&kind)?
+            }
+        };
+        list.bytes += page.entries.iter().map(|entry| entry.as_str().len()).sum::<usize>();
+        list.entries.extend_from_slice(&page.entries);
+        match &page.cursor {
+            None => return Some((list.entries, list.requested)),
+            Some(next) if list.bytes <= MAX_BYTES => {
+                list.next.clone_from(next);
+                lists.insert(kind, list);
+            }
+            Some(_) => drop(lists.remove(&kind)),
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(entry: &str, cursor: Option<&str>) -> ProviderPage {
+        let mut page = ProviderPage::new(vec![serde_json::from_str(entry).unwrap()]);
+        page.cursor = cursor.map(str::to_owned);
+        page
+    }
+
+    #[test]
+    fn the_pages_of_one_reader_are_a_list() {
+        let (lists, one, other) = (PagedLists::default(), Arc::default(), Arc::default());
+        let add = |link: &Arc<LinkCatalogue>, cursor: Option<&str>, page: &ProviderPage| {
+            let whole = lists.add(link, ListKind::Tools, cursor, page, ChangeMark::default());
+            whole.map(|(entries, _)| entries.len())
+        };
+        let (first, last) = (page(r#"{"name":"a"}"#, Some("2")), page(r#"{"name":"b"}"#, None));
+        assert_eq!(add(&one, Some("2"), &last), None, "nobody has read what is before it");
+        assert_eq!(add(&one, None, &first), None);
+        assert_eq!(add(&other, Some("2"), &last), None, "another connection has another list");
+        assert_eq!(add(&one, Some("3"), &last), None);
+        assert_eq!(add(&one, Some("2"), &last), Some(2));
+        assert_eq!(add(&one, Some("2"), &last), None);
+        assert_eq!(add(&one, None, &last), Some(1));
+    }
+
+    #[test]
+    fn what_is_kept_has_a_limit() {
+        let (lists, link) = (PagedLists::default(), Arc::default());
+        let large = page(&format!(r#"{{"name":"{}"}}"#, "a".repeat(MAX_BYTES / 2)), Some("next"));
+        let add = |cursor, page| lists.add(&link, ListKind::Tools, cursor, page, ChangeMark::default());
+        for cursor in [None, Some("next"), Some("next")] {
+            assert!(add(cursor, &large).is_none());
+        }
+        assert!(lock(&lists.0).is_empty());
+    }
+}
