@@ -269,7 +269,7 @@ impl Gateway {
                 }
             }
         })?;
-        let overlaps = self.overlaps().await;
+        let overlaps = self.overlaps();
         if let Some(first) = overlaps.first() {
             overlaps.iter().skip(1).for_each(|overlap| output.note(overlap.as_str()));
             let message = format!("{first}; give one of them another `prefix`, or hide it");

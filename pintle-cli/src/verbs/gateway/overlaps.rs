@@ -3,7 +3,7 @@ use std::{
     sync::Arc,
 };
 
-use pintle::{Client, Server, server::Provider as _};
+use pintle::server::{ListKind, Provider as _};
 
 use super::{backend::Backend, running::Gateway, target_opening::shown};
 
@@ -18,8 +18,8 @@ pub(super) struct Overlaps(HashSet<String>);
 
 impl Overlaps {
     /// Prints those that were not printed before.
-    pub(super) async fn warn(&mut self, gateway: &Gateway) {
-        for overlap in gateway.overlaps().await {
+    pub(super) fn warn(&mut self, gateway: &Gateway) {
+        for overlap in gateway.overlaps() {
             if self.0.len() < 1_000 && self.0.insert(overlap.clone()) {
                 gateway.output.warning(overlap);
             }
@@ -29,10 +29,10 @@ impl Overlaps {
 
 impl Gateway {
     /// Returns what two targets that are connected offer both, with their names.
-    pub(super) async fn overlaps(&self) -> Vec<String> {
+    pub(super) fn overlaps(&self) -> Vec<String> {
         let (mut owners, mut found) = (HashMap::<String, String>::new(), Vec::new());
         for backend in self.backends().iter().filter(|backend| backend.is_up()) {
-            for name in offered(backend).await {
+            for name in offered(backend) {
                 match owners.get(&name) {
                     Some(first) if first != Backend::name(backend) && found.len() < MAX_REPORTED => {
                         let (name, second) = (shown(&name), Backend::name(backend));
@@ -51,21 +51,18 @@ impl Gateway {
     }
 }
 
-/// Returns the entries and the extensions of a target, as far as they can be listed.
-async fn offered(backend: &Arc<Backend>) -> Vec<String> {
+/// Returns the entries and the extensions of a target, as far as they are known.
+fn offered(backend: &Arc<Backend>) -> Vec<String> {
     let extensions = backend.capabilities().extensions.into_iter().flatten();
     let mut names: Vec<_> = extensions.map(|(name, _)| format!("{EXTENSION} `{name}`")).collect();
-    let server = Server::new("overlaps", env!("CARGO_PKG_VERSION")).provider(backend.clone());
-    let Ok(transport) = server.in_process() else { return names };
-    let client = Client::new("pintle", env!("CARGO_PKG_VERSION")).connect(transport).await;
-    let Ok(client) = client else { return names };
-    let (tools, prompts) =
-        (client.tools().await.unwrap_or_default(), client.prompts().await.unwrap_or_default());
-    let (resources, templates) =
-        (client.resources().await.unwrap_or_default(), client.resource_templates().await.unwrap_or_default());
-    names.extend(tools.into_iter().map(|tool| format!("the tool `{}`", tool.name)));
-    names.extend(prompts.into_iter().map(|prompt| format!("the prompt `{}`", prompt.name)));
-    names.extend(resources.into_iter().map(|resource| format!("the resource `{}`", resource.uri)));
-    names.extend(templates.into_iter().map(|template| format!("the template `{}`", template.uri_template)));
+    for (list, kind) in [
+        (ListKind::Tools, "tool"),
+        (ListKind::Prompts, "prompt"),
+        (ListKind::Resources, "resource"),
+        (ListKind::Templates, "template"),
+    ] {
+        names.extend(backend.names(list).into_iter().map(|name| format!("the {kind} `{name}`")));
+    }
+    names.sort_unstable();
     names
 }

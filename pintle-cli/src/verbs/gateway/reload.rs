@@ -26,7 +26,7 @@ impl Gateway {
             tokio::select! {
                 () = tokio::time::sleep(INTERVAL) => {}
                 () = self.connected.notified() => {
-                    overlaps.warn(self).await;
+                    overlaps.warn(self);
                     continue;
                 }
                 () = hangups.next() => {

@@ -52,6 +52,7 @@ impl TargetOpening {
             match self.open(&mut login).await {
                 Ok(connected) => {
                     self.backend.connect(self.number, connected);
+                    self.backend.read_lists().await;
                     return self.connected.notify_one();
                 }
                 Err(failure) => {

@@ -28,7 +28,7 @@ async fn running_calls_complete_and_new_ones_are_refused_when_it_is_terminated()
     });
     let serving = Server::new("slow", "0").tool(wait).serve_http("127.0.0.1:0").await.unwrap();
     let machine = Machine::new("gateway-drain");
-    let file = format!("[targets.slow]\nurl = \"http://{}/mcp\"\n", serving.address());
+    let file = super::target("slow", serving.address());
     machine.write("team.toml", &file);
     let mut command = pintle();
     command.args(["gateway", "team.toml", "--http", "127.0.0.1:0"]).current_dir(machine.path(""));

@@ -87,7 +87,7 @@ async fn a_virtual_server_shows_what_it_chooses_of_everything() {
         .template(template("memo://{id}", "memo", |_: pintle::server::Cx| async { "secret" }));
     let serving = vault.serve_http("127.0.0.1:0").await.unwrap();
     let machine = Machine::new("gateway-choice");
-    let target = format!("[targets.vault]\nurl = \"http://{}/mcp\"\n", serving.address());
+    let target = super::target("vault", serving.address());
     let choice = |names: [&str; 3]| {
         format!(
             "only = [\"{}\"]\nprompts.only = [\"{}\"]\nresources.hide = [\"{}\", \"memo:*\"]\ntemplates.hide = [\"memo:*\"]\n",
@@ -121,7 +121,7 @@ async fn a_virtual_server_shows_what_it_chooses_of_everything() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_target_does_not_take_over_what_others_list() {
     let evil = Server::new("evil", "0")
         .tool(tool("work", || async { "evil" }))

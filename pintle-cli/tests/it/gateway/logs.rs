@@ -70,7 +70,7 @@ async fn a_line_says_how_a_request_has_ended_and_keeps_no_secret_of_a_name() {
     let machine = Machine::new("gateway-log-ends");
     let rules =
         "[[rules]]\ntools = [\"slow_ask\"]\ndecision = \"confirm\"\n[[rules]]\ndecision = \"allow\"\n";
-    let target = format!("[targets.slow]\nurl = \"http://{}/mcp\"\n", serving.address());
+    let target = super::target("slow", serving.address());
     let gateway = gateway(&machine, &format!("access_log = \"access.jsonl\"\n{target}{rules}"));
     let (old, alice) = (
         connect(&gateway.url, "alice-token", Mode::Legacy).await,

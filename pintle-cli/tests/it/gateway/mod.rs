@@ -1,6 +1,7 @@
 //! `pintle gateway` as a process: many targets as one, with rules.
 
 mod addresses;
+mod declared;
 mod drain;
 #[cfg(unix)]
 mod ending;
@@ -22,7 +23,7 @@ mod tasks;
 
 use std::{
     io::{Read as _, Write as _},
-    net::TcpStream,
+    net::{SocketAddr, TcpStream},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -96,6 +97,11 @@ fn gateway(machine: &Machine, text: &str) -> HttpServing {
     ]);
     command.current_dir(machine.path("")).env("ALICE", "alice-token").env("BOB", "bob-token");
     HttpServing::of(command)
+}
+
+/// Returns the entry of a target at an address.
+fn target(name: &str, address: SocketAddr) -> String {
+    format!("[targets.{name}]\nurl = \"http://{address}/mcp\"\n")
 }
 
 async fn connect(url: &str, token: &str, mode: Mode) -> Connection {
@@ -221,7 +227,7 @@ async fn targets_that_the_file_still_has_stay_connected() {
     }));
     let serving = server.serve_http("127.0.0.1:0").await.unwrap();
     let machine = Machine::new("gateway-steady");
-    let file = format!("[targets.steady]\nurl = \"http://{}/mcp\"\n", serving.address());
+    let file = target("steady", serving.address());
     let gateway = gateway(&machine, &file);
     let alice = connect(&gateway.url, "alice-token", Mode::Modern).await;
     names(&alice, |names| !names.is_empty()).await;
