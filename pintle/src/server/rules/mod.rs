@@ -312,10 +312,9 @@ impl Gate for Rules {
     fn reads_argument(&self, name: &str) -> bool {
         let current = self.current();
         let mut paths = current.set.rules.iter().flat_map(|rule| rule.arguments.keys());
-        paths.any(|path| {
-            let first = path.split('.').next().unwrap_or(path);
-            [path, first].iter().any(|own| own.eq_ignore_ascii_case(name))
-        })
+        // A header may have the name of a member of an argument.
+        let within = |text: &str| format!(".{}.", text.to_ascii_lowercase());
+        paths.any(|path| within(path).contains(&within(name)))
     }
 
     fn count(&self, request: &GateRequest<'_>) -> Option<Duration> {

@@ -352,6 +352,28 @@ async fn each_condition_has_its_meaning() {
 }
 
 #[test]
+fn a_rule_reads_the_arguments_of_all_its_conditions() {
+    for condition in [
+        json!(true),
+        json!({"not": "no"}),
+        json!({"one_of": ["no"]}),
+        json!({"min": 1}),
+        json!({"max": 1}),
+        json!({"absent": true}),
+        json!({"absent": false}),
+    ] {
+        let rules = denying(json!({"to.country.code": condition}));
+        // A header has the name of an argument, or of a member of one.
+        for read in ["to", "TO", "country", "code", "to.country", "country.code", "to.country.code"] {
+            assert!(rules.reads_argument(read), "{condition} {read}");
+        }
+        for other in ["t", "tocountry", "from", "cod", ""] {
+            assert!(!rules.reads_argument(other), "{condition} {other}");
+        }
+    }
+}
+
+#[test]
 fn a_condition_that_says_nothing_or_too_much_is_refused() {
     let deep = ["a"; 17].join(".");
     let many: Value =

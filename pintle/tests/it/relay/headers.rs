@@ -102,10 +102,12 @@ async fn of_a_client_that_need_not_send_them_are_made_of_the_judged_arguments() 
     let relay = of_cloud().await;
     let fix = EntryEdit::new().fix("region", "eu");
     let fixed = || Transform::new(relay.clone()).tool("deploy", fix.clone());
-    let rules = |name: &str| {
-        let set = json!({"rules": [{"arguments": {name: 1}, "decision": "deny"}, {"decision": "allow"}]});
+    let of = |name: &str, condition: Value| {
+        let set =
+            json!({"rules": [{"arguments": {name: condition}, "decision": "deny"}, {"decision": "allow"}]});
         Rules::new(serde_json::from_value(set).unwrap()).unwrap()
     };
+    let rules = |name: &str| of(name, json!(1));
     let front = || Server::new("front", "1");
     for (server, arguments, modern, session) in [
         (front().provider(relay.clone()), json!({"region": "eu"}), "colour=blue region=eu", "region=eu"),
@@ -119,6 +121,12 @@ async fn of_a_client_that_need_not_send_them_are_made_of_the_judged_arguments() 
             front().provider(relay.clone()).gate(rules("size.x")),
             json!({"region": "eu"}),
             "colour=blue region=eu",
+            "region=eu",
+        ),
+        (
+            front().provider(relay.clone()).gate(of("paint.colour", json!({"absent": false}))),
+            json!({"region": "eu", "paint": {}}),
+            "region=eu",
             "region=eu",
         ),
         (front().provider(fixed()), json!({}), "region=eu", "region=eu"),
