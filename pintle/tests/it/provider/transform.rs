@@ -96,6 +96,25 @@ async fn what_is_renamed_and_removed_is_so_everywhere() {
     }
 }
 
+#[tokio::test]
+async fn a_ref_names_an_entry_in_a_completion_only() {
+    let seen = tool("seen", |cx: Cx| async move { cx.params().get("ref").unwrap_or("none").to_owned() });
+    let seen = Transform::new(Server::new("git", "0").tool(seen).prompt(prompt("log", || async { "" })))
+        .tool("seen", EntryEdit::new().rename("look"))
+        .prompt("log", EntryEdit::new().rename("history"));
+    let desk = Server::new("desk", "0").mount("g", seen);
+    for revision in ALL {
+        let mut client = Client::open(&desk, revision, json!({})).await;
+        for reference in [r#"{"type":"ref/prompt","name":"g_history"}"#, r#"{"name":"g_look"}"#, "7"] {
+            let sent: Value = serde_json::from_str(reference).unwrap();
+            let answer = client.call("tools/call", json!({"name": "g_look", "ref": sent})).await;
+            let got: Value =
+                serde_json::from_str(answer["result"]["content"][0]["text"].as_str().unwrap()).unwrap();
+            assert_eq!(got, sent, "{answer}");
+        }
+    }
+}
+
 #[test]
 fn tools_that_are_known_beforehand_have_their_new_names() {
     let git = Transform::new(git())
