@@ -42,6 +42,7 @@ pub fn app_uri(tool: &Tool) -> Option<&str> {
 
 /// Returns whether a tool is for the model. Those that are for apps only must not be offered to it.
 pub fn is_for_model(tool: &Tool) -> bool {
-    let visibility = tool.meta.as_ref().and_then(|meta| meta.get(META)?.get(VISIBILITY)?.as_array());
-    visibility.is_none_or(|names| names.iter().any(|name| name.as_str() == Some("model")))
+    let visibility = tool.meta.as_ref().and_then(|meta| meta.get(META)?.get(VISIBILITY));
+    let names_model = |names: &Vec<Value>| names.iter().any(|name| name.as_str() == Some("model"));
+    visibility.is_none_or(|names| names.as_array().is_some_and(names_model))
 }

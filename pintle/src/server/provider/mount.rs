@@ -207,6 +207,9 @@ impl<P: Provider> Provider for Mount<P> {
             if let Some(name) = key(list, entry) {
                 *entry = entry.with(list.key(), &to_raw_value(&self.prefix.add(list, &name))?);
             }
+            if list == ListKind::Tools && self.prefix.changes_uris() {
+                self.prefix.add_to_app(entry)?;
+            }
         }
         Ok(page)
     }

@@ -1,8 +1,12 @@
 use std::{borrow::Cow, sync::Arc};
 
-use serde_json::Value;
+use pintle_types::{JsonObject, RawObject};
+use serde_json::{Value, value::to_raw_value};
 
-use crate::server::{ListKind, Target};
+use crate::{
+    apps,
+    server::{ListKind, Target},
+};
 
 /// How the names of a mounted provider are written: `git_status` for the tool `status` of the namespace `git`.
 ///
@@ -49,7 +53,8 @@ impl Prefix {
     }
 
     /// Writes URIs of resources with the namespace too, after `scheme://` or `scheme:`: `note://git/1` for `note://1`. They are changed in
-    /// lists, requests, notifications and the results of reads, and where results of tools and prompts link or embed resources.
+    /// lists, requests, notifications and the results of reads, where results of tools and prompts link or embed resources, and where
+    /// a tool names its app.
     #[must_use]
     pub fn uris(self) -> Self {
         Self { uris: true, ..self }
@@ -113,6 +118,24 @@ impl Prefix {
             }
             _ => {}
         }
+    }
+
+    /// Writes the URI of the app of a tool with the namespace.
+    pub(crate) fn add_to_app(&self, tool: &mut RawObject) -> serde_json::Result<()> {
+        let Ok(Some(mut meta)) = tool.decode_member::<JsonObject>("_meta") else { return Ok(()) };
+        let added = |uri: Option<&mut Value>| match uri {
+            Some(Value::String(uri)) => {
+                *uri = self.add(ListKind::Resources, uri);
+                true
+            }
+            _ => false,
+        };
+        let flat = added(meta.get_mut(apps::FLAT_META));
+        let nested = added(meta.get_mut(apps::META).and_then(|app| app.get_mut(apps::RESOURCE_URI)));
+        if flat || nested {
+            *tool = tool.with("_meta", &to_raw_value(&meta)?);
+        }
+        Ok(())
     }
 
     /// Returns the name, URI or URI template without the prefix; `None` if it does not have it.

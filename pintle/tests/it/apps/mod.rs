@@ -3,7 +3,7 @@
 use pintle::{
     Client, Server,
     apps::{self, App, AppPermission, Apps, RenderApps},
-    server::{Cx, resource, tool},
+    server::{Cx, Prefix, resource, tool},
     types::{Meta, RawObject},
 };
 use serde_json::{Value, json};
@@ -88,6 +88,44 @@ async fn the_capability_is_declared_and_a_tool_knows_who_renders_in_every_revisi
             }
             connection.close().await;
         }
+    }
+}
+
+/// Another server may have an app of the URI that it has there.
+#[tokio::test]
+async fn a_tool_of_a_mounted_server_is_shown_with_the_app_of_that_server() {
+    let inner = || Server::new("s", "1").with(Apps::new().app(clock()));
+    let other = Server::new("other", "1").resource(resource(URI, "other", || async { "not the clock" }));
+    let server = Server::new("desk", "1")
+        .mount(Prefix::new("a").uris(), inner())
+        .mount(Prefix::new("b").uris(), Server::new("inner", "1").mount(Prefix::new("c").uris(), inner()))
+        .mount("other", other);
+    for revision in WITH_METADATA {
+        let tools = ask(&server, revision, "tools/list", json!({})).await;
+        for (at, uri) in [(0, "ui://a/clock/face"), (2, "ui://b/c/clock/face")] {
+            let meta = &tools["tools"][at]["_meta"];
+            assert_eq!(meta["ui"], json!({ "resourceUri": uri }), "{revision}: {tools}");
+            assert_eq!(meta["ui/resourceUri"], uri, "{revision}");
+            let read = ask(&server, revision, "resources/read", json!({ "uri": uri })).await;
+            assert_eq!(read["contents"][0]["text"], "<p>noon</p>", "{revision}");
+        }
+        assert_eq!(tools["tools"][1]["_meta"], json!({"ui": {"visibility": ["app"]}}), "{revision}");
+    }
+}
+
+#[test]
+fn a_tool_is_for_the_model_only_if_that_is_what_it_says_or_it_says_nothing() {
+    for (meta, expected) in [
+        (json!({}), true),
+        (json!({"ui": {}}), true),
+        (json!({"ui": {"visibility": ["model"]}}), true),
+        (json!({"ui": {"visibility": ["app", "model"]}}), true),
+        (json!({"ui": {"visibility": ["app"]}}), false),
+        (json!({"ui": {"visibility": "app"}}), false),
+        (json!({"ui": {"visibility": {"app": true}}}), false),
+    ] {
+        let tool = json!({"name": "t", "inputSchema": {"type": "object"}, "_meta": meta});
+        assert_eq!(apps::is_for_model(&serde_json::from_value(tool).unwrap()), expected, "{meta}");
     }
 }
 
