@@ -10,6 +10,8 @@ mod cut_connections;
 mod detached;
 #[cfg(all(feature = "http-client", feature = "http-server"))]
 mod disconnects;
+#[cfg(feature = "http2")]
+mod hostile_http2;
 #[cfg(feature = "http-server")]
 mod modes;
 #[cfg(all(feature = "http-client", feature = "http-server"))]

@@ -137,7 +137,7 @@ async fn listener() -> TcpListener {
 }
 
 /// A server of this function, on a port of its own.
-async fn serving<F, Fut, B>(answer: F, signal: &ShutdownSignal) -> HttpServing
+pub(super) async fn serving<F, Fut, B>(answer: F, signal: &ShutdownSignal) -> HttpServing
 where
     F: Fn(Request<RequestBody>) -> Fut + Clone + Send + 'static,
     Fut: Future<Output = Response<B>> + Send + 'static,
@@ -147,7 +147,7 @@ where
 }
 
 /// Nothing here takes this long unless it hangs.
-async fn soon<T>(future: impl Future<Output = T>) -> T {
+pub(super) async fn soon<T>(future: impl Future<Output = T>) -> T {
     timeout(Duration::from_secs(20), future).await.expect("it hangs")
 }
 
