@@ -3,7 +3,7 @@
 use std::{
     borrow::Cow,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -14,14 +14,15 @@ use pintle::{
     relay::Relay,
     server::{
         CacheHint, Caller, Cx, Decision, Gate, GateRequest, ListKind, Outcome, PageRequest, Prefix,
-        Principal, ProvidedEntry, Provider, ProviderPage, RequestError, ResultLimit, Scope, Target,
+        Principal, ProvidedEntry, Provider, ProviderPage, RequestError, ResultLimit, Rules, Scope, Target,
         ToolSearch, Transform, prompt, resource, template, tool,
     },
+    tasks::Tasks,
     types::{
         JsonObject,
         schema::{
-            CacheScope, ContentBlock, Prompt, PromptMessage, Resource, ResourceTemplate, ServerCapabilities,
-            Tool,
+            CacheScope, ContentBlock, LoggingLevel, Prompt, PromptMessage, Resource, ResourceTemplate,
+            ServerCapabilities, Tool,
         },
     },
 };
@@ -50,15 +51,23 @@ enum Place {
 const PLACES: [Place; 6] =
     [Place::Own, Place::Outer, Place::Inner, Place::Transformed, Place::Relay(R4), Place::Relay(R5)];
 
-/// Every kind of thing twice, and a tool with a link to a secret.
+/// A server whose lists may be cached by anybody.
+fn server(name: &str) -> Server {
+    Server::new(name, "0").tool_completion().logging().cache_lists(CacheHint::new(1000, CacheScope::Public))
+}
+
+/// Every kind of thing twice, which log that they run, and links to a secret in the results of tools, prompts and tasks.
 fn things(ran: &Arc<AtomicUsize>) -> Server {
-    let mut server = Server::new("s", "0").tool_completion().logging();
+    let mut server = server("s").with(Tasks::new());
     for name in ["open", "secret"] {
         let ran = move || {
             let ran = ran.clone();
-            move || {
+            move |cx: Cx| {
                 ran.fetch_add(usize::from(name == "secret"), Ordering::SeqCst);
-                async { "ran".to_owned() }
+                async move {
+                    cx.log(LoggingLevel::Info, None, &format!("{name} is running")).await;
+                    "ran".to_owned()
+                }
             }
         };
         let public = CacheHint::new(1000, CacheScope::Public);
@@ -90,6 +99,8 @@ fn things(ran: &Arc<AtomicUsize>) -> Server {
     let messages = move || links().into_iter().map(PromptMessage::user).collect::<Vec<_>>();
     server
         .tool(tool("link", move || std::future::ready(links())))
+        .tool(tool("report", move || std::future::ready(links())).task("required"))
+        .tool(tool("secret_report", move || std::future::ready(links())).task("required"))
         .prompt(prompt("link", move || std::future::ready(messages())))
 }
 
@@ -103,13 +114,16 @@ async fn gated(place: Place, decision: &Decision, ran: &Arc<AtomicUsize>) -> (Se
 
 async fn gated_by(place: Place, ran: &Arc<AtomicUsize>, gate: impl Gate) -> (Server, Server) {
     let things = things(ran);
-    let outer = || Server::new("outer", "0").tool_completion().logging();
+    let outer = || server("outer");
+    // Of a part of it, everything is secret.
+    let part = server("part").instructions("Ask for secrets.").tool(tool("secret_part", || async { "" }));
+    let gated = |server: Server| server.mount(Prefix::none(), part).gate(gate);
     let server = match place {
-        Place::Own => things.clone().gate(gate),
-        Place::Outer => outer().mount(Prefix::none(), things.clone()).gate(gate),
-        Place::Inner => outer().mount(Prefix::none(), things.clone().gate(gate)),
+        Place::Own => gated(things.clone()),
+        Place::Outer => gated(outer().mount(Prefix::none(), things.clone())),
+        Place::Inner => outer().mount(Prefix::none(), gated(things.clone())),
         Place::Transformed => {
-            let changed = Transform::new(things.clone().gate(gate)).max_result(ResultLimit::new(1 << 20));
+            let changed = Transform::new(gated(things.clone())).max_result(ResultLimit::new(1 << 20));
             outer().mount(Prefix::none(), changed)
         }
         Place::Relay(revision) => {
@@ -119,7 +133,7 @@ async fn gated_by(place: Place, ran: &Arc<AtomicUsize>, gate: impl Gate) -> (Ser
                 let transport = behind.in_process().map_err(std::io::Error::other);
                 async { transport }
             });
-            outer().provider(relay.await.unwrap()).gate(gate)
+            gated(outer().provider(relay.await.unwrap()))
         }
     };
     (server, things)
@@ -146,6 +160,11 @@ fn requests(name: &str, place: Place) -> Vec<(&'static str, Value, bool)> {
     requests
 }
 
+/// Returns the URI that a notification is about. Of a task that has ended, there may be some later.
+fn updated(heard: &Value) -> Option<String> {
+    heard["params"]["uri"].as_str().map(str::to_owned)
+}
+
 struct World {
     place: Place,
     decision: Decision,
@@ -156,6 +175,11 @@ struct World {
 impl World {
     fn hides(&self) -> bool {
         self.decision == Decision::Hide
+    }
+
+    async fn declared(&mut self) {
+        let declared = self.client.declared().await.to_string();
+        assert_eq!(declared.contains("Ask for secrets."), !self.hides(), "{declared}");
     }
 
     async fn lists(&mut self) {
@@ -246,6 +270,43 @@ impl World {
         }
     }
 
+    async fn tasks(&mut self) {
+        let call = |name: &str| json!({"name": name, "task": {"ttl": 60000}});
+        if ![R4, R5].contains(&self.client.revision) {
+            return;
+        }
+        let created = self.client.call("tools/call", call("report")).await["result"].clone();
+        let mut result = Value::Null;
+        while result["content"].is_null() {
+            // The relay polls the server behind.
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            result = match self.client.is_stateless() {
+                true => {
+                    let task = json!({"taskId": created["taskId"]});
+                    self.client.call("tasks/get", task).await["result"]["result"].clone()
+                }
+                false => {
+                    let task = json!({"taskId": created["task"]["taskId"]});
+                    self.client.call("tasks/result", task).await["result"].clone()
+                }
+            };
+        }
+        let text = result.to_string();
+        assert!(text.contains("open://r") && text.contains("in open://t/1"), "{text}");
+        assert_eq!(text.contains("secret"), !self.hides(), "{text}");
+        if self.hides() {
+            let hidden = self.client.call("tools/call", call("secret_report")).await["error"].to_string();
+            let absent = self.client.call("tools/call", call("absent_report")).await["error"].to_string();
+            assert_eq!(hidden.replace("secret", "absent"), absent);
+        }
+    }
+
+    fn logs(&mut self) {
+        let heard = json!(self.client.heard()).to_string();
+        assert!(heard.contains("open is running"), "{heard}");
+        assert_eq!(heard.contains("secret"), self.decision == Decision::Allow, "{heard}");
+    }
+
     /// Subscribes to a resource. Returns the error, or the resources that are granted.
     async fn subscribe(&mut self, uri: &str) -> Result<Value, Value> {
         if !self.client.is_stateless() {
@@ -293,15 +354,12 @@ impl World {
         // Each of the subscriptions of a client without sessions has the open one.
         let mut heard = Vec::new();
         while heard.len() < expected.len() {
-            let uri = self.client.hear().await["params"]["uri"].as_str().unwrap().to_owned();
-            if !heard.contains(&uri) {
-                heard.push(uri);
-            }
+            heard.extend(updated(&self.client.hear().await));
+            heard.sort_unstable();
+            heard.dedup();
         }
         self.client.call("tools/list", json!({})).await;
-        heard.extend(
-            self.client.heard().iter().map(|heard| heard["params"]["uri"].as_str().unwrap().to_owned()),
-        );
+        heard.extend(self.client.heard().iter().filter_map(updated));
         heard.sort_unstable();
         heard.dedup();
         assert_eq!(heard, expected);
@@ -318,6 +376,11 @@ fn decisions() -> [Decision; 5] {
     ]
 }
 
+/// The capabilities of a client that follows tasks.
+fn following() -> Value {
+    json!({"extensions": {"io.modelcontextprotocol/tasks": {}}})
+}
+
 #[tokio::test(start_paused = true)]
 async fn no_decision_leaks_anywhere() {
     for place in PLACES {
@@ -326,19 +389,46 @@ async fn no_decision_leaks_anywhere() {
                 println!("{place:?} {decision:?} {revision}");
                 let ran = Arc::new(AtomicUsize::new(0));
                 let (server, things) = gated(place, &decision, &ran).await;
-                let client = Client::open(&server, revision, json!({})).await;
+                let client = Client::open(&server, revision, following()).await;
                 let mut world = World { place, decision: decision.clone(), ran, client };
                 world.client.log_level("debug").await;
+                world.declared().await;
                 world.lists().await;
                 world.requests().await;
                 world.error_texts().await;
                 world.links().await;
-                if world.hides() {
-                    let heard = world.client.heard();
-                    assert!(!json!(heard).to_string().contains("secret"), "{heard:?}");
-                }
+                world.tasks().await;
+                world.logs();
                 world.subscriptions(&things).await;
             }
+        }
+    }
+}
+
+/// What is left out of lists, results, suggestions and tasks is not in the audit log: nobody has asked for it.
+#[tokio::test(start_paused = true)]
+async fn the_audit_log_names_what_was_asked_for() {
+    let rules = json!({"rules": [
+        {"tools": ["*secret*"], "prompts": ["*secret*"], "resources": ["secret:*"], "decision": "hide"},
+        {"decision": "allow"},
+    ]});
+    for place in PLACES {
+        for revision in [R4, R5] {
+            let (names, ran) = (Arc::<Mutex<Vec<String>>>::default(), Arc::default());
+            let written = names.clone();
+            let rules = Rules::audited(serde_json::from_value(rules.clone()).unwrap(), move |record| {
+                written.lock().unwrap().push(record.name.to_owned());
+            });
+            let (server, _things) = gated_by(place, &ran, rules.unwrap()).await;
+            let client = Client::open(&server, revision, following()).await;
+            let mut world = World { place, decision: Decision::Hide, ran, client };
+            world.declared().await;
+            world.lists().await;
+            world.error_texts().await;
+            world.links().await;
+            let named = std::mem::take(&mut *names.lock().unwrap());
+            assert!(named.contains(&"link".to_owned()), "{place:?} {named:?}");
+            assert!(named.iter().all(|name| !name.contains("secret")), "{place:?} {named:?}");
         }
     }
 }
