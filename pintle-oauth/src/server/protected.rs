@@ -1,4 +1,4 @@
-use std::{fmt, sync::Arc};
+use std::{fmt, net::SocketAddr, sync::Arc};
 
 use http::Uri;
 use pintle::{
@@ -268,7 +268,19 @@ impl Protected {
         let http: Http = server.http()?.at(self.uri.path()).guard(guard.clone());
         // The outer layer, so that pages can read refusals.
         let layers = (Cors::new(guard), self);
-        Ok(http.serve_with(&layers, TcpListener::bind(address).await?)?)
+        let listener = TcpListener::bind(address).await?;
+        self.warn_of_settings(&http, listener.local_addr()?);
+        Ok(http.serve_with(&layers, listener)?)
+    }
+
+    /// Logs a warning about a server that other machines can reach and that has the keys of several processes, but no proofs of theirs.
+    fn warn_of_settings(&self, http: &Http, address: SocketAddr) {
+        if self.nonces.is_none() && !http.seals_alone() && !address.ip().is_loopback() {
+            tracing::warn!(
+                %address,
+                "a DPoP proof is accepted once by each process that has these `Server::state_keys`; if there are several, share a store with `Protected::nonce_store`"
+            );
+        }
     }
 
     /// Returns the address of the metadata.

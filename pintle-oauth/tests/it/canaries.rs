@@ -1,10 +1,6 @@
 //! Logins of every kind, and a search for their secrets in all that is logged.
 
-use std::{
-    io::{self, Write},
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{io::Write as _, time::Duration};
 
 use pintle::{Client, Connection, Result, message_log::MessageLog};
 use pintle_oauth::{
@@ -14,27 +10,12 @@ use pintle_oauth::{
 };
 use tracing::Level;
 
-use crate::support::notes::{ERAS, Notes, STATELESS};
-
-/// Everything that was printed.
-#[derive(Clone, Default)]
-struct Printed(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Printed {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
+use crate::support::{
+    notes::{ERAS, Notes, STATELESS},
+    subscriber::Printed,
+};
 
 impl Printed {
-    fn text(&self) -> String {
-        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
-    }
-
     /// Connects with a message log, and prints what a program might.
     async fn connect(&mut self, notes: &Notes, oauth: &OAuth, revision: &str) -> Result<Connection> {
         let http = notes.http().auth(oauth.clone());
@@ -65,13 +46,7 @@ fn secrets(asked: &[Asked]) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn no_secret_of_a_login_is_logged() {
     let mut printed = Printed::default();
-    let writer = printed.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_ansi(false)
-        .with_max_level(Level::TRACE)
-        .with_writer(move || writer.clone())
-        .finish();
-    let _subscribed = crate::support::subscriber::set_subscriber(subscriber);
+    let _subscribed = printed.subscribe(Level::TRACE);
     let (mut found, mut asked) = (vec!["s3cret".to_owned(), "eyJ".to_owned()], Vec::new());
     for era in ERAS {
         // Signed tokens, refreshed before each call, and more rights.

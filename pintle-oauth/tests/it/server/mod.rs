@@ -3,3 +3,4 @@
 mod admission;
 mod principal;
 mod requires;
+mod warnings;

@@ -77,7 +77,9 @@ impl Http {
         self
     }
 
-    pub(super) fn seals_alone(&self) -> bool {
+    /// Returns whether no other process has the keys of states.
+    #[doc(hidden)]
+    pub fn seals_alone(&self) -> bool {
         self.settings().seals_alone
     }
 
