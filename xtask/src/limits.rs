@@ -35,9 +35,9 @@ clients whose address is not known share what is without a principal. The proces
 
 Bytes are charged to the owner, to its network, and to all; the first 4 KiB of each call, session and message are not, because
 their number is bounded. An owner has a quarter of each limit, a network half, and all without a principal three quarters; the only
-message of an owner may have more than its part. When there is no room, whoever holds most gives way: sessions first, then the newest
-call. If the newcomer holds most, it is refused, with what to do in the message. What gives way is dropped soon, so that there may
-be more for a moment, by as much as that.
+message of an owner may have more than its part. When there is no room, whoever holds most gives way: sessions first, then calls that
+wait for answers, then the newest call. If the newcomer holds most, it is refused, with what to do in the message. What gives way is
+dropped soon, so that there may be more for a moment, by as much as that.
 
 | what | of one owner | in all | what the client sees | setting |
 |---|---|---|---|---|

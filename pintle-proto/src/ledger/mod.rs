@@ -44,13 +44,15 @@ pub enum Held {
     Notification,
     /// Bodies of requests that are arriving.
     Body,
+    /// Params and questions of calls that wait for answers in another request.
+    Waiting,
     /// Params of calls that wait or run.
     #[default]
     Call,
 }
 
 /// The number of kinds.
-const KINDS: usize = 5;
+const KINDS: usize = 6;
 /// The place of the sum of all kinds.
 const ALL: usize = KINDS;
 
@@ -71,7 +73,7 @@ impl Limits {
         let kind = match held {
             Held::Session => self.sessions_bytes,
             Held::Push | Held::Notification => all / 8,
-            Held::Body => all / 2,
+            Held::Body | Held::Waiting => all / 2,
             Held::Call => all,
         };
         Ceiling { kind, all }
@@ -265,6 +267,7 @@ mod tests {
         let held = [
             None,
             Some(Held::Call),
+            Some(Held::Waiting),
             Some(Held::Body),
             Some(Held::Session),
             Some(Held::Notification),

@@ -29,6 +29,13 @@ pub(crate) const ROWS: &[LimitRow] = &[
         setting: "`Limits::held_bytes`; one message: `Limits::message_bytes`, 16 MiB",
     },
     LimitRow {
+        what: "params and questions of calls that wait for answers in a relay to a server with sessions: charged",
+        owner: "64 MiB; a network 128 MiB; 32 calls of a caller; one call 1 MiB of questions",
+        all: "256 MiB, of which 192 MiB without a principal; 1,024 calls of a relay",
+        seen: "error -31503 with `retryAfterMs`; a call of the client that holds most is cancelled, and its answers get -32602",
+        setting: "`Limits::held_bytes` (half)",
+    },
+    LimitRow {
         what: "bodies of requests that are arriving: charged",
         owner: "64 MiB; a network 128 MiB",
         all: "256 MiB, of which 192 MiB without a principal",
@@ -90,6 +97,13 @@ pub(crate) const ROWS: &[LimitRow] = &[
         all: "64 MiB for 5 minutes",
         seen: "404 when the stream is resumed: call again",
         setting: "`LogBounds`",
+    },
+    LimitRow {
+        what: "results that were cut, to be read as a whole for 10 minutes",
+        owner: "16 MiB or 1,000 results; the oldest are dropped",
+        all: "128 MiB or 10,000 results of a `ResultLimit`; who has most loses the oldest",
+        seen: "the resource that the result links to does not exist any more",
+        setting: "`ResultLimit::max_kept`, `ResultLimit::lifetime`",
     },
     LimitRow {
         what: "notifications of extensions that a listener has not read",

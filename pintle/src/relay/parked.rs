@@ -6,6 +6,7 @@ use std::{
 };
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use pintle_proto::ledger::{Charge, Held, Owner};
 use pintle_types::RpcError;
 use tokio::{task::AbortHandle, time::sleep};
 
@@ -43,13 +44,30 @@ pub(super) struct ParkedCall {
     pub(super) questions: Vec<(String, OpenQuestion)>,
     /// The number of questions so far.
     pub(super) asked: u64,
+    /// The bytes of the params of its first round, which it has until it ends.
+    params: usize,
+    /// What its caller is charged for, from the first question to the end.
+    pub(super) charge: Charge,
+}
+
+impl ParkedCall {
+    /// Creates the call of a first round.
+    pub(super) fn new(call: UpstreamCall, cx: &Cx) -> Self {
+        let params = cx.call().params().as_str().len();
+        Self { call, questions: Vec::new(), asked: 0, params, charge: Charge::default() }
+    }
 }
 
 type Calls = Mutex<HashMap<Box<str>, ParkedEntry>>;
 
 impl ParkedCalls {
     /// Stores a call, and returns the id to take it out.
-    pub(super) fn insert(&self, call: ParkedCall, cx: &Cx, lifetime: Duration) -> Result<Box<str>, RpcError> {
+    pub(super) fn insert(
+        &self,
+        mut call: ParkedCall,
+        cx: &Cx,
+        lifetime: Duration,
+    ) -> Result<Box<str>, RpcError> {
         let bytes: usize = call.questions.iter().map(|(_, open)| open.question.params.as_str().len()).sum();
         if bytes > MAX_QUESTION_BYTES {
             return Err(RpcError::internal(format!(
@@ -59,6 +77,14 @@ impl ParkedCalls {
         let id = random::bytes::<16>().map_err(|_| RpcError::internal("the system has no random numbers"))?;
         let id: Box<str> = URL_SAFE_NO_PAD.encode(id).into();
         let caller = CallerKey::of(cx);
+        let service = &cx.outermost_snapshot().service;
+        if call.charge.account().is_none() {
+            let owner = caller.as_ref().map_or(Owner::Local, CallerKey::owner);
+            call.charge = Charge::new(service.ledger().account(&owner), Held::Waiting);
+        }
+        // Without the lock: calls that wait here may give way.
+        let charged = call.charge.set(call.params + bytes, service.bounds().ceiling(Held::Waiting));
+        charged.map_err(|full| RpcError::overloaded(full.to_string(), RETRY_AFTER_MS))?;
         let mut calls = self.lock();
         let of_caller = calls.values().filter(|entry| entry.caller == caller).count();
         if calls.len() >= MAX_CALLS || of_caller >= MAX_CALLS_OF_CALLER {
@@ -76,8 +102,9 @@ impl ParkedCalls {
     }
 
     fn entry(&self, id: &str, call: ParkedCall, cx: &Cx, lifetime: Duration) -> ParkedEntry {
-        let expiry =
-            crate::runtime::spawn(expire(Arc::downgrade(&self.0), id.into(), lifetime)).abort_handle();
+        let (calls, own) = (Arc::downgrade(&self.0), Box::<str>::from(id));
+        let expiry = crate::runtime::spawn(expire(calls.clone(), own.clone(), lifetime)).abort_handle();
+        call.charge.on_give_way(move || drop(removed(&calls, &own)));
         ParkedEntry { call, principal: cx.principal().map(Into::into), caller: CallerKey::of(cx), expiry }
     }
 
@@ -97,10 +124,12 @@ impl ParkedCalls {
 
 async fn expire(calls: Weak<Calls>, id: Box<str>, lifetime: Duration) {
     sleep(lifetime).await;
-    let expired =
-        calls.upgrade().and_then(|calls| calls.lock().unwrap_or_else(PoisonError::into_inner).remove(&id));
-    // Dropped outside of the lock: this cancels the call.
-    drop(expired);
+    drop(removed(&calls, &id));
+}
+
+/// Removes a call. It is dropped outside of the lock: this cancels it.
+fn removed(calls: &Weak<Calls>, id: &str) -> Option<ParkedEntry> {
+    calls.upgrade().and_then(|calls| calls.lock().unwrap_or_else(PoisonError::into_inner).remove(id))
 }
 
 impl fmt::Debug for ParkedCalls {

@@ -57,7 +57,7 @@ pub(super) async fn park(relay: &Relay, cx: &Cx, follows_tasks: bool) -> Result<
                 false => TaskUse::IfRequired,
             };
             let call = start(relay, cx, upstream_params(cx), tasks).await?;
-            ParkedCall { call, questions: Vec::new(), asked: 0 }
+            ParkedCall::new(call, cx)
         }
     };
     wait(relay, cx, call).await
@@ -136,13 +136,16 @@ fn relayed(result: RawObject, state: &RelayState) -> Result<Outcome, RpcError> {
 fn resume(relay: &Relay, cx: &Cx, id: &str) -> Result<ParkedCall, RpcError> {
     let lost = || {
         RpcError::invalid_params(
-            "the call no longer waits for its answers, because it took too long or the server was restarted: start the call again",
+            "the call no longer waits for its answers, because it took too long, the server was restarted, or others needed its room: start the call again",
         )
     };
     let mut call = relay.inner.parked.take(id, cx.principal()).ok_or_else(lost)?;
     let answers = call.questions.iter().map(|(key, open)| offered_answer(cx, key, &open.question.method));
     match answers.collect::<Result<Vec<_>, _>>() {
         Ok(answers) => {
+            // It is in no table any more: if others need its room, this round ends.
+            #[cfg(feature = "http-server")]
+            cx.give_way(&call.charge);
             for ((_, open), answer) in call.questions.drain(..).zip(answers) {
                 // The server no longer waits if it has withdrawn the question.
                 let _ = open.answer.send(Ok(answer));

@@ -1,5 +1,7 @@
 use std::sync::Weak;
 
+use pintle_proto::ledger::Owner;
+
 use crate::server::{Cx, Principal, access::peer_address::AddressKey};
 
 /// The caller that something is counted for, if one caller may have only so many.
@@ -14,6 +16,15 @@ pub(crate) enum CallerKey {
 }
 
 impl CallerKey {
+    /// Returns the owner of what the caller makes a server hold.
+    pub(crate) fn owner(&self) -> Owner {
+        match self {
+            Self::Named(name) => Owner::Principal(name.clone()),
+            Self::Address(address) => address.owner(),
+            Self::Connection(_) | Self::Unknown => Owner::Unknown,
+        }
+    }
+
     /// Returns the caller of a call. `None` is the local user, whom no other caller competes with.
     pub(crate) fn of(cx: &Cx) -> Option<Self> {
         match cx.identity() {

@@ -90,7 +90,7 @@ impl CallDriver {
         let cx = Cx::new(call, server.clone(), snapshot.clone(), context.clone(), sink);
         #[cfg(feature = "http-server")]
         if cx.call().charge().bytes() > 0 && cx.own_sink().is_some() {
-            cx.give_way();
+            cx.give_way(cx.call().charge());
         }
         let scope = CallScope::of(&cx).enter();
         let span = call_span(&cx);

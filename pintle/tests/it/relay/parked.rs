@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
-use pintle::server::Caller;
+use pintle::{
+    Server,
+    proto::Limits,
+    server::{Caller, Cx, ToolError, tool},
+};
 use serde_json::{Value, json};
 
 use super::world::{self, Seen, everything};
@@ -121,4 +125,92 @@ async fn fill_and_try_others(caller: Caller) {
         let asked = call(&mut other, "book", None, Value::Null).await;
         assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
     }
+}
+
+/// A relay that may hold 1 MiB of its clients: an eighth of one whose calls wait.
+async fn small(behind: &Server) -> Server {
+    let mut limits = Limits::default();
+    limits.held_bytes = 1 << 20;
+    world::relayed(behind, R4).await.limits(limits)
+}
+
+/// Sends a round of a call with arguments of this length.
+async fn long(client: &mut Raw, (name, bytes): (&str, usize), state: Option<&Value>) -> Value {
+    let mut params = json!({"name": name, "arguments": {"x": "y".repeat(bytes)}});
+    if let Some(state) = state {
+        let declined = json!({"action": "decline"});
+        params["inputResponses"] = json!({"guests": declined, "long": declined});
+        params["requestState"] = state.clone();
+    }
+    let id = client.request("tools/call", modern(params, everything())).await;
+    loop {
+        let message = client.recv().await;
+        if message["id"] == id {
+            return message;
+        }
+    }
+}
+
+/// Has calls wait until one is refused. Returns the states of those that wait, and the refusal.
+async fn wait_with(client: &mut Raw, call: (&str, usize)) -> (Vec<Value>, Value) {
+    let mut states = Vec::new();
+    loop {
+        let answer = long(client, call, None).await;
+        match answer["result"].get("requestState") {
+            Some(state) => states.push(state.clone()),
+            None => return (states, answer),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn arguments_and_questions_of_calls_that_wait_are_charged_to_the_caller() {
+    let asking = tool("ask", |cx: Cx| async move {
+        cx.elicit::<()>("long", &"?".repeat(60_000)).await?;
+        Ok::<_, ToolError>("asked")
+    });
+    for (behind, call) in [
+        (world::server(&Seen::default()), ("book", 60_000)),
+        (Server::new("s", "1").tool(asking), ("ask", 1)),
+    ] {
+        let front = small(&behind).await;
+        let mut ann = Raw::known(&front, Caller::new().principal("ann"));
+        let (states, refused) = wait_with(&mut ann, call).await;
+        assert_eq!((states.len(), &refused["error"]["code"]), (2, &json!(-31503)), "{call:?}: {refused}");
+        // Who answers has room again.
+        let done = long(&mut ann, call, Some(&states[0])).await;
+        assert!(done["result"]["content"].is_array(), "{done}");
+        assert_eq!(wait_with(&mut ann, call).await.0.len(), 1, "{call:?}");
+        let mut bob = Raw::known(&front, Caller::new().principal("bob"));
+        assert_eq!(wait_with(&mut bob, call).await.0.len(), 2, "{call:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_waits_gives_way_if_its_caller_holds_most() {
+    let front = small(&world::server(&Seen::default())).await;
+    let call = ("book", 60_000);
+    let mut waiting = Vec::new();
+    for name in ["ann", "bob", "cid", "dan"] {
+        let mut client = Raw::known(&front, Caller::new().principal(name));
+        let (states, _) = wait_with(&mut client, call).await;
+        waiting.extend(states.into_iter().map(|state| (name, state)));
+    }
+    assert_eq!(waiting.len(), 8);
+    // The first finds the last room, and the second is given that of one who holds more.
+    for name in ["eve", "fay"] {
+        let mut newcomer = Raw::known(&front, Caller::new().principal(name));
+        let asked = long(&mut newcomer, call, None).await;
+        assert_eq!(asked["result"]["resultType"], "input_required", "{name}: {asked}");
+    }
+    let mut lost = 0;
+    for (name, state) in waiting {
+        let mut client = Raw::known(&front, Caller::new().principal(name));
+        let answer = long(&mut client, call, Some(&state)).await;
+        if let Some(message) = answer["error"]["message"].as_str() {
+            assert!(message.ends_with("others needed its room: start the call again"), "{message}");
+            lost += 1;
+        }
+    }
+    assert_eq!(lost, 1);
 }

@@ -1,6 +1,8 @@
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 #[cfg(feature = "http-server")]
+use pintle_proto::ledger::Charge;
+#[cfg(feature = "http-server")]
 use pintle_types::RpcError;
 
 use super::Cx;
@@ -16,7 +18,7 @@ use crate::{
 
 /// The reason why a call ends whose client holds most.
 #[cfg(feature = "http-server")]
-const GAVE_WAY: &str = "the call was ended: the server needs the memory of its arguments for others, and this client holds most: send less at once";
+const GAVE_WAY: &str = "the call was ended: the server needs the memory of its arguments for others, and this client holds most: send less at once, and call again later if it may run twice";
 
 /// For the transport of a call.
 impl Cx {
@@ -77,13 +79,13 @@ impl Cx {
         let _ = retry;
     }
 
-    /// Has the call end if others need the room that its params are charged for.
+    /// Has the call end if others need the room of a charge: that of its params, or of those of an earlier round.
     #[cfg(feature = "http-server")]
-    pub(crate) fn give_way(&self) {
+    pub(crate) fn give_way(&self, charge: &Charge) {
         let state = Arc::downgrade(&self.0);
-        self.call().charge().on_give_way(move || {
+        charge.on_give_way(move || {
             if let Some(CallSink::Own(sink)) = state.upgrade().as_deref().map(|state| &state.sink) {
-                // Not overload: the call ran, and may have had effects.
+                // Not overload, after which clients repeat a call: this one ran, and may have had effects.
                 sink.fail(RpcError::internal(GAVE_WAY));
             }
         });
