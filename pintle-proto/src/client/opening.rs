@@ -176,6 +176,8 @@ pub struct Opened {
     pub instructions: Option<Box<str>>,
     /// The verdict to remember.
     pub verdict: Verdict,
+    /// Whether the server has a revision of the session era too that the client offers, although this one is of the stateless era.
+    pub has_sessions: bool,
 }
 
 #[derive(Debug)]
@@ -328,7 +330,7 @@ impl Opening {
             };
         };
         match self.choose(&found.supported) {
-            Choice::Modern(revision) => ready(revision, found),
+            Choice::Modern(revision) => self.ready(revision, found),
             Choice::Legacy(offer) => self.shake(offer),
             Choice::Neither => self.nothing_in_common(&found.supported),
         }
@@ -363,6 +365,7 @@ impl Opening {
                 capabilities: None,
                 instructions: None,
                 verdict: Verdict(probed),
+                has_sessions: false,
             })),
             None => self.fail(refused),
         }
@@ -424,6 +427,7 @@ impl Opening {
                     capabilities: Some(found.capabilities),
                     instructions: found.instructions,
                     verdict: Verdict(revision),
+                    has_sessions: false,
                 }));
                 OpeningStep::Notify(session::initialized())
             }
@@ -482,7 +486,18 @@ impl Opening {
         let found = stateless::discovery(self.modern.first().copied()?, result)?;
         let Choice::Modern(revision) = self.choose(&found.supported) else { return None };
         self.state = OpeningState::Over;
-        Some(ready(revision, found))
+        Some(self.ready(revision, found))
+    }
+
+    fn ready(&self, revision: Revision, found: stateless::Discovery) -> OpeningStep {
+        OpeningStep::Ready(Box::new(Opened {
+            revision,
+            info: found.info,
+            capabilities: Some(found.capabilities),
+            instructions: found.instructions,
+            verdict: Verdict(revision),
+            has_sessions: self.legacy.iter().any(|ours| lists(&found.supported, *ours)),
+        }))
     }
 
     fn choose(&self, theirs: &[Box<str>]) -> Choice {
@@ -500,16 +515,6 @@ impl Opening {
         let theirs = theirs.iter().take(SHOWN).map(|name| shown(name)).collect();
         self.fail(OpenError::NothingInCommon { ours, theirs })
     }
-}
-
-fn ready(revision: Revision, found: stateless::Discovery) -> OpeningStep {
-    OpeningStep::Ready(Box::new(Opened {
-        revision,
-        info: found.info,
-        capabilities: Some(found.capabilities),
-        instructions: found.instructions,
-        verdict: Verdict(revision),
-    }))
 }
 
 enum Choice {

@@ -13,7 +13,8 @@ pub(super) fn engine(revision: &str, capabilities: &str) -> Engine {
     let mut engine = Engine::new(profile, Limits::default());
     let verdict: Verdict = revision.parse().unwrap();
     let revision = verdict.revision();
-    engine.settle(&Opened { revision, info: None, capabilities: None, instructions: None, verdict });
+    let (info, capabilities, instructions, has_sessions) = (None, None, None, false);
+    engine.settle(&Opened { revision, info, capabilities, instructions, verdict, has_sessions });
     engine
 }
 

@@ -76,7 +76,8 @@ pub(super) async fn forward(relay: &Relay, cx: &Cx) -> Outcome {
 
 async fn attempt_forward(relay: &Relay, cx: &Cx) -> Result<Outcome, Failure> {
     let behind = relay.inner.upstream.primary();
-    match (cx.call().is_in_session(), behind.connection.revision().is_stateless()) {
+    let sharing = relay.options.links.sharing;
+    match (cx.call().is_in_session(), relay.inner.upstream.is_stateless_for(cx, sharing)) {
         (true, true) => {
             let task = RequestedTask::of(cx, &behind);
             drop(behind);
@@ -284,7 +285,7 @@ const OF_CONNECTION: [&str; 5] =
 
 /// Returns the outcome of a call that was completed.
 pub(super) fn complete(relay: &Relay, cx: &Cx, result: RawObject) -> Outcome {
-    let foreign: &[&str] = match relay.inner.upstream.primary().connection.revision().is_stateless() {
+    let foreign: &[&str] = match relay.inner.upstream.is_stateless_for(cx, relay.options.links.sharing) {
         // Lowering the result would do the same, and decode all of it.
         true if cx.call().is_in_session() && result.get("resultType") == Some("\"complete\"") => {
             &["resultType"]

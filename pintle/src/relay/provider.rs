@@ -205,7 +205,8 @@ impl Provider for Relay {
             None if self.options.is_whole_server => {
                 let declared = peer.map(|peer| peer.capabilities.clone()).unwrap_or_default();
                 let capabilities = &self.inner.last_declared.of(&declared).capabilities;
-                let link = self.inner.upstream.lease_for_notification(session.as_ref(), capabilities).await;
+                let (upstream, sharing) = (&self.inner.upstream, self.options.links.sharing);
+                let link = upstream.lease_for_notification(session.as_ref(), capabilities, sharing).await;
                 match link {
                     Ok(link) => link.connection.notify(method, params).await,
                     Err(error) => Err(crate::Error::Rpc(error)),

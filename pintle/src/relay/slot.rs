@@ -1,8 +1,12 @@
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard},
+};
 
 use tokio::sync::OnceCell;
 
-use super::link::RelayLink;
+use super::{link::RelayLink, listeners::TaskGuard, subscription::PrimaryWatch};
+use crate::lock::lock;
 
 /// A connection that is opened when it is needed, and again when it has ended. Callers at the same time share one attempt.
 #[derive(Debug, Default)]
@@ -48,6 +52,26 @@ impl LinkSlot {
     }
 
     fn lock(&self) -> MutexGuard<'_, SlotState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
+    }
+}
+
+/// The connections of the relays that a session has used, by relay.
+#[derive(Default)]
+pub(super) struct SessionLinks(Mutex<HashMap<u64, Arc<SessionSlot>>>);
+
+/// The connection of a session.
+#[derive(Default)]
+pub(super) struct SessionSlot {
+    pub(super) link: LinkSlot,
+    /// The task that opens it again, as long as the session watches something.
+    pub(super) keeper: Mutex<Option<TaskGuard>>,
+    /// The resources that it watches over the first connection, if that is for its principal alone.
+    pub(super) watches: Mutex<HashMap<String, PrimaryWatch>>,
+}
+
+impl SessionLinks {
+    pub(super) fn slot(&self, relay: u64) -> Arc<SessionSlot> {
+        lock(&self.0).entry(relay).or_default().clone()
     }
 }

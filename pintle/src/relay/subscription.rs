@@ -52,7 +52,7 @@ impl Relay {
         if upstream.principal().is_some_and(|name| cx.principal() != Some(name)) {
             return Ok(ProviderSubscription::new());
         }
-        if upstream.is_shared(options.sharing) {
+        if upstream.is_shared_by(cx, options.sharing) {
             let mut subscription = self.watch_over_primary(uris.clone(), None).await?;
             self.watch_tasks(cx, &mut subscription).await;
             if let Some(session) = cx.session().filter(|_| upstream.principal().is_some()) {
@@ -400,13 +400,14 @@ fn publish(inner: &Inner, sharing: LinkSharing, changes: &[Change]) {
     if upstream.identity().is_in_loop() || changes.is_empty() {
         return;
     }
-    let (attached, is_shared) = (upstream.attached(), upstream.is_shared(sharing));
+    let (attached, audience) = (upstream.attached(), upstream.primary_audience(sharing));
+    // Nobody has another connection.
+    let is_for_all = upstream.is_shared(sharing) && !upstream.pairs(sharing);
     match upstream.principal() {
         Some(name) => {
-            let others = upstream.primary_audience();
-            attached.publish_to(changes, &|owner| owner.is_of(name) && (is_shared || others(owner)));
+            attached.publish_to(changes, &|owner| owner.is_of(name) && (is_for_all || audience(owner)));
         }
-        None if is_shared => attached.publish_all(changes),
-        None => attached.publish_to(changes, &upstream.primary_audience()),
+        None if is_for_all => attached.publish_all(changes),
+        None => attached.publish_to(changes, &audience),
     }
 }

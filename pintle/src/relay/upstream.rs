@@ -1,7 +1,6 @@
 //! The connections of a relay, and which of them a call uses.
 
 use std::{
-    collections::HashMap,
     io,
     sync::{
         Arc, Mutex, OnceLock,
@@ -19,14 +18,14 @@ use super::{
     hops::RelayIdentity,
     link::{OpeningConnection, RelayLink},
     link_state::{catalogue::LinkCatalogue, limits::LinkLimits},
-    listeners::{LinkListener, OpenSessions, PrimaryListener, PrincipalListeners, TaskGuard},
+    listeners::{LinkListener, OpenSessions, PrimaryListener, PrincipalListeners},
     pool::{Lease, LinkKey, LinkPool, RETRY_AFTER_MS},
-    slot::LinkSlot,
-    subscription::PrimaryWatch,
+    slot::{LinkSlot, SessionLinks, SessionSlot},
+    tasks,
 };
 use crate::{
     Client, Connection, Error, Result,
-    client::{Change, Connector},
+    client::{Change, Connector, Mode},
     lock::lock,
     server::{Cx, InboxOwner, OwnedPrincipal, SessionHandle},
 };
@@ -79,6 +78,8 @@ const GRACE: Duration = Duration::from_secs(300);
 struct OwnLinks {
     open: Arc<OpenFor>,
     client: Client,
+    /// Whether the server has both eras, so that a client gets that which it has itself.
+    has_both: bool,
     pool: LinkPool,
 }
 
@@ -115,26 +116,6 @@ pub(super) enum LinkSharing {
     Everybody,
 }
 
-/// The connections of the relays that a session has used, by relay.
-#[derive(Default)]
-struct SessionLinks(Mutex<HashMap<u64, Arc<SessionSlot>>>);
-
-/// The connection of a session.
-#[derive(Default)]
-pub(super) struct SessionSlot {
-    pub(super) link: LinkSlot,
-    /// The task that opens it again, as long as the session watches something.
-    pub(super) keeper: Mutex<Option<TaskGuard>>,
-    /// The resources that it watches over the first connection, if that is for its principal alone.
-    pub(super) watches: Mutex<HashMap<String, PrimaryWatch>>,
-}
-
-impl SessionLinks {
-    fn slot(&self, relay: u64) -> Arc<SessionSlot> {
-        lock(&self.0).entry(relay).or_default().clone()
-    }
-}
-
 impl Upstream {
     pub(super) fn shared(connection: Connection) -> Self {
         Self::new(connection, None)
@@ -151,7 +132,9 @@ impl Upstream {
         let connection = open(client.clone(), None).await?;
         // How it was opened is known now: a program that ends with what it does not know is started twice only once.
         let client = client.remember(connection.verdict());
-        let own = OwnLinks { open, client, pool: LinkPool::default() };
+        // Tasks are of one era for all clients.
+        let has_both = connection.has_sessions() && !tasks::has_extension(&connection);
+        let own = OwnLinks { open, client, has_both, pool: LinkPool::default() };
         Ok(Self::new(connection, Some(own)))
     }
 
@@ -203,11 +186,29 @@ impl Upstream {
         &self.listeners
     }
 
-    /// Whether all clients share the first connection.
+    /// Whether all clients without a session share the first connection.
     pub(super) fn is_shared(&self, sharing: LinkSharing) -> bool {
-        self.own.is_none()
-            || sharing == LinkSharing::Everybody
-            || self.primary().connection.revision().is_stateless()
+        self.own.is_none() || sharing == LinkSharing::Everybody || self.is_stateless()
+    }
+
+    /// Whether the client of a call shares the first connection.
+    pub(super) fn is_shared_by(&self, cx: &Cx, sharing: LinkSharing) -> bool {
+        self.is_shared(sharing) && !(self.pairs(sharing) && has_session(cx))
+    }
+
+    /// Whether the connection for a call is of the stateless era.
+    pub(super) fn is_stateless_for(&self, cx: &Cx, sharing: LinkSharing) -> bool {
+        self.is_stateless() && !(self.pairs(sharing) && has_session(cx))
+    }
+
+    /// Whether clients with a session have one of the server too, and others share the first connection, which has none.
+    pub(super) fn pairs(&self, sharing: LinkSharing) -> bool {
+        let has_both = self.own.as_ref().is_some_and(|own| own.has_both);
+        has_both && sharing != LinkSharing::Everybody && self.is_stateless()
+    }
+
+    fn is_stateless(&self) -> bool {
+        self.primary().connection.revision().is_stateless()
     }
 
     /// Whether the first connection is opened again when it has ended. One that nobody depends on is opened when it is needed.
@@ -228,17 +229,23 @@ impl Upstream {
     }
 
     /// Returns who is notified of changes that the first connection reports: those who have no other one.
-    pub(super) fn primary_audience(&self) -> impl Fn(&InboxOwner) -> bool + Send + Sync + use<> {
+    pub(super) fn primary_audience(
+        &self,
+        sharing: LinkSharing,
+    ) -> impl Fn(&InboxOwner) -> bool + Send + Sync + use<> {
         let (sessions, listeners) = (self.sessions.open(), self.listeners.principals());
-        move |owner| {
-            owner.session.is_some_and(|session| !sessions.contains(&session.get()))
-                || owner.subscriber.as_deref().is_some_and(|subscriber| !listeners.contains(subscriber))
+        let is_shared = self.is_shared(sharing);
+        move |owner| match owner.session {
+            Some(session) if !sessions.contains(&session.get()) => true,
+            None if is_shared => true,
+            _ => owner.subscriber.as_deref().is_some_and(|subscriber| !listeners.contains(subscriber)),
         }
     }
 
     /// Closes the very first connection, from which the facts of the server are known, if nobody uses it: clients have their own.
     fn retire_first(&self) {
-        if self.primary_listeners.load(Ordering::Acquire) == 0 && !self.first.is_closed() {
+        let is_used = self.is_stateless() || self.primary_listeners.load(Ordering::Acquire) > 0;
+        if !is_used && !self.first.is_closed() {
             self.first.retire();
         }
     }
@@ -275,7 +282,7 @@ impl Upstream {
         capabilities: &ClientCapabilities,
         options: LinkOptions,
     ) -> Result<Lease, RpcError> {
-        let is_shared = self.is_shared(options.sharing);
+        let is_shared = self.is_shared_by(cx, options.sharing);
         let mut attempts = 0;
         loop {
             let (lease, limits) = match self.own.as_ref().filter(|_| !is_shared) {
@@ -313,7 +320,7 @@ impl Upstream {
         capabilities: &ClientCapabilities,
         options: LinkOptions,
     ) -> Result<Lease, RpcError> {
-        let own = self.own.as_ref().filter(|_| !self.is_shared(options.sharing));
+        let own = self.own.as_ref().filter(|_| !self.is_shared_by(cx, options.sharing));
         match (own, link_key(cx, options.sharing, capabilities)?) {
             _ if cx.session().is_some() => self.lease(cx, capabilities, options).await,
             (Some(own), Some(key)) => {
@@ -365,12 +372,13 @@ impl Upstream {
         &self,
         session: Option<&SessionHandle>,
         capabilities: &ClientCapabilities,
+        sharing: LinkSharing,
     ) -> Result<Lease, RpcError> {
         match (&self.own, session) {
-            (Some(own), Some(session)) if !self.primary().connection.revision().is_stateless() => {
+            (Some(own), Some(session)) if !self.is_stateless() || self.pairs(sharing) => {
                 self.of_session(own, session, capabilities).await
             }
-            (Some(_), None) if !self.primary().connection.revision().is_stateless() => {
+            (Some(_), None) if !self.is_stateless() => {
                 Err(RpcError::invalid_request("the client has no session: send the notification in one"))
             }
             _ => Ok(Lease::shared(self.live_primary().await?)),
@@ -379,7 +387,7 @@ impl Upstream {
 
     /// Returns the lists that were read last on behalf of a client.
     pub(super) fn last_catalogue(&self, cx: &Cx, sharing: LinkSharing) -> Option<Arc<LinkCatalogue>> {
-        let Some(own) = self.own.as_ref().filter(|_| !self.is_shared(sharing)) else {
+        let Some(own) = self.own.as_ref().filter(|_| !self.is_shared_by(cx, sharing)) else {
             return Some(self.primary().catalogue.clone());
         };
         if let Some(session) = cx.session() {
@@ -408,7 +416,9 @@ impl Upstream {
             self.retire_first();
             let asked = Some(session.clone());
             let open = own.opening(session.principal());
-            let link = RelayLink::open(&open, own.client.clone(), capabilities.clone(), asked).await;
+            let client =
+                if own.has_both { own.client.clone().mode(Mode::Legacy) } else { own.client.clone() };
+            let link = RelayLink::open(&open, client, capabilities.clone(), asked).await;
             let link = self.record(link.map(Arc::new))?;
             let knows_task_ids = self.is_whole_server.load(Ordering::Relaxed);
             let (attached, notified) = (self.attached.clone(), session.clone());
@@ -529,6 +539,11 @@ impl Upstream {
             }
         }
     }
+}
+
+/// Whether the client of a call has a session, and the call is one of it.
+fn has_session(cx: &Cx) -> bool {
+    cx.call().is_in_session() && cx.session().is_some()
 }
 
 /// Returns the principal that a call without a session shares connections with; `None` if it shares none.

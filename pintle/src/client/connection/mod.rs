@@ -160,6 +160,12 @@ impl Connection {
         self.verdict().revision()
     }
 
+    /// Whether the server has sessions too, although this connection is of the stateless era.
+    #[cfg(feature = "server")]
+    pub(crate) fn has_sessions(&self) -> bool {
+        self.shared.facts().has_sessions
+    }
+
     /// Returns the result of the negotiation. [`Client::remember`](super::Client::remember) uses it to open faster next time.
     ///
     /// # Panics

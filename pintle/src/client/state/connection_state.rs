@@ -86,6 +86,9 @@ pub(in crate::client) struct Facts {
     pub(in crate::client) batches: bool,
     /// Whether arguments may be mirrored in headers.
     pub(in crate::client) mirrors: bool,
+    /// Whether a stateless server has sessions too.
+    #[cfg(feature = "server")]
+    pub(in crate::client) has_sessions: bool,
 }
 
 impl Facts {
@@ -97,6 +100,8 @@ impl Facts {
             capabilities: opened.capabilities.as_ref().and_then(|can| can.decode().ok()),
             instructions: opened.instructions,
             batches,
+            #[cfg(feature = "server")]
+            has_sessions: opened.has_sessions,
         }
     }
 }

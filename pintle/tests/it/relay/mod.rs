@@ -1,5 +1,6 @@
 //! Conversations through a relay, compared with those without it.
 
+mod both_eras;
 mod changes;
 mod eras;
 mod extensions;
