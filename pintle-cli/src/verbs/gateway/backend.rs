@@ -9,16 +9,13 @@ use std::{
 };
 
 use pintle::{
-    Client, Server,
-    client::Mode,
     proto::Peer,
     relay::Relay,
     server::{
-        CacheHint, Caller, ConnectionEvent, Cx, Declaration, ListKind, Mount, Outcome, PageRequest,
-        ProvidedEntry, Provider, ProviderChanges, ProviderPage, ProviderSubscription, RequestError, Scope,
-        SessionHandle, Target, Transform,
+        CacheHint, ConnectionEvent, Cx, Declaration, ListKind, Mount, Outcome, PageRequest, ProvidedEntry,
+        Provider, ProviderChanges, ProviderPage, ProviderSubscription, RequestError, Scope, SessionHandle,
+        Target, Transform,
     },
-    transport::memory,
     types::{
         JsonObject, Notification, RpcError,
         schema::{PromptsCapability, ResourcesCapability, ServerCapabilities, ToolsCapability},
@@ -124,23 +121,6 @@ impl Backend {
         }
         self.set_if(number, BackendState::PerCaller(Arc::new(callers)));
         self.notify();
-    }
-
-    /// Reads the lists of the target, so that it is known what callers see of it before the first one lists: what it declares is hidden
-    /// from the others.
-    pub(super) async fn read_lists(self: &Arc<Self>) {
-        let (ours, theirs) = memory();
-        let server = Server::new("gateway", env!("CARGO_PKG_VERSION")).provider(self.clone());
-        let reading = async {
-            let _serving = server.serve_to(ours, Caller::new())?;
-            let client = Client::new("pintle", env!("CARGO_PKG_VERSION")).mode(Mode::Modern);
-            let client = client.connect(theirs).await?;
-            drop((client.tools().await, client.prompts().await));
-            drop((client.resources().await, client.resource_templates().await));
-            Ok::<_, pintle::Error>(())
-        };
-        // What cannot be read now is known when somebody has listed it.
-        let _ = tokio::time::timeout(LIST_TIMEOUT, reading).await;
     }
 
     /// Notes why the target of this number is not connected.

@@ -11,6 +11,7 @@ use super::{
     names::HostNames,
     running::GatewayUsers,
     target::TargetEntry,
+    whole_list::read_lists,
 };
 use crate::{
     auth::BackgroundLogin,
@@ -52,7 +53,7 @@ impl TargetOpening {
             match self.open(&mut login).await {
                 Ok(connected) => {
                     self.backend.connect(self.number, connected);
-                    self.backend.read_lists().await;
+                    read_lists(self.backend.clone()).await;
                     return self.connected.notify_one();
                 }
                 Err(failure) => {

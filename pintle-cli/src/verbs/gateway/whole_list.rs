@@ -1,6 +1,11 @@
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use pintle::server::{Cx, ListKind, PageRequest, Provider, ProviderPage, RequestError};
+use pintle::{
+    Client, Server,
+    client::Mode,
+    server::{Caller, Cx, ListKind, PageRequest, Provider, ProviderPage, RequestError},
+    transport::memory,
+};
 
 /// The time that a backend has for its lists. After that, the other backends are listed without it.
 pub(super) const LIST_TIMEOUT: Duration = Duration::from_secs(10);
@@ -33,4 +38,21 @@ pub(super) async fn whole_list(
         }
     }
     Ok(ProviderPage::new(entries))
+}
+
+/// Reads the lists of a provider, so that it is known what callers see of it before the first one lists: what it declares is hidden from
+/// the others.
+pub(super) async fn read_lists(provider: Arc<impl Provider>) {
+    let (ours, theirs) = memory();
+    let server = Server::new("gateway", env!("CARGO_PKG_VERSION")).provider(provider);
+    let reading = async {
+        let _serving = server.serve_to(ours, Caller::new())?;
+        let client = Client::new("pintle", env!("CARGO_PKG_VERSION")).mode(Mode::Modern);
+        let client = client.connect(theirs).await?;
+        drop((client.tools().await, client.prompts().await));
+        drop((client.resources().await, client.resource_templates().await));
+        Ok::<_, pintle::Error>(())
+    };
+    // What cannot be read now is known when somebody has listed it.
+    let _ = tokio::time::timeout(LIST_TIMEOUT, reading).await;
 }

@@ -204,7 +204,9 @@ async fn what_is_hidden_is_nowhere() {
                 assert!(error.contains("no such tool") && !error.contains("ran"), "{at}: {error}");
             }
             // Nor is it what was perhaps meant.
-            for (method, near) in [("tools/call", "vault_secre"), ("prompts/get", "ghost_secre")] {
+            for (method, near) in [("tools/call", "vault_sekret"), ("prompts/get", "ghost_sekret")] {
+                let meant = answer(&alice, method, json!({"name": near})).await;
+                assert!(!path.is_empty() || meant.contains("secret"), "{at}: {meant}");
                 let meant = answer(&bob, method, json!({"name": near})).await.replace(near, "");
                 assert!(!meant.contains("secret") && !meant.contains("ghost"), "{at}: {meant}");
             }
