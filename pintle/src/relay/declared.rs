@@ -2,8 +2,7 @@ use std::sync::Arc;
 
 use pintle_types::{RawObject, schema::ClientCapabilities};
 
-use super::link_state::last_value::LastValue;
-use crate::question_key;
+use crate::{lock::LastValue, question_key};
 
 /// The capabilities of a client that the server behind may use, and their JSON.
 #[derive(Debug)]

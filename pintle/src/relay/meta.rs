@@ -6,7 +6,7 @@ use pintle_types::{RawObject, keys};
 use serde::Serialize;
 use serde_json::value::to_raw_value;
 
-use super::link_state::last_value::LastValue;
+use crate::lock::LastValue;
 
 /// The metadata of the last result of the server behind: that of the next one is mostly the same.
 #[derive(Debug, Default)]

@@ -1,9 +1,8 @@
-//! The state of one connection of a relay: calls, lists, limits, holders, log levels, watched resources and tasks; and the value that was kept last.
+//! The state of one connection of a relay: calls, lists, limits, holders, log levels, watched resources and tasks.
 
 pub(super) mod calls;
 pub(super) mod catalogue;
 pub(super) mod holders;
-pub(super) mod last_value;
 pub(super) mod limits;
 pub(super) mod log_levels;
 pub(super) mod paged_lists;
