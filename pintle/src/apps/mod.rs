@@ -49,10 +49,10 @@ pub const MIME_TYPE: &str = "text/html;profile=mcp-app";
 /// The member of the settings of clients that lists what they render.
 const MIME_TYPES: &str = "mimeTypes";
 /// The member of `_meta` of tools, resources and their contents.
-pub(crate) const META: &str = "ui";
+const META: &str = "ui";
 /// The member of `_meta` of tools that older hosts read.
-pub(crate) const FLAT_META: &str = "ui/resourceUri";
+const FLAT_META: &str = "ui/resourceUri";
 /// The member of a tool's metadata that names the resource.
-pub(crate) const RESOURCE_URI: &str = "resourceUri";
+const RESOURCE_URI: &str = "resourceUri";
 /// The member of a tool's metadata that names who may call it.
 const VISIBILITY: &str = "visibility";

@@ -46,7 +46,7 @@ pub(super) struct ParkedCall {
     pub(super) asked: u64,
     /// The bytes of the params of its first round, which it has until it ends.
     params: usize,
-    /// What its caller is charged for, from the first question to the end.
+    /// The charge of its caller, from the first question to the end.
     pub(super) charge: Charge,
 }
 

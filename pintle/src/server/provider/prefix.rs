@@ -3,10 +3,7 @@ use std::{borrow::Cow, sync::Arc};
 use pintle_types::{JsonObject, RawObject};
 use serde_json::{Value, value::to_raw_value};
 
-use crate::{
-    apps,
-    server::{ListKind, Target},
-};
+use crate::server::{ListKind, Target};
 
 /// How the names of a mounted provider are written: `git_status` for the tool `status` of the namespace `git`.
 ///
@@ -130,8 +127,9 @@ impl Prefix {
             }
             _ => false,
         };
-        let flat = added(meta.get_mut(apps::FLAT_META));
-        let nested = added(meta.get_mut(apps::META).and_then(|app| app.get_mut(apps::RESOURCE_URI)));
+        // The names are those of the extension of apps, and of its older hosts.
+        let flat = added(meta.get_mut("ui/resourceUri"));
+        let nested = added(meta.get_mut("ui").and_then(|app| app.get_mut("resourceUri")));
         if flat || nested {
             *tool = tool.with("_meta", &to_raw_value(&meta)?);
         }
