@@ -161,6 +161,16 @@ mod tests {
             (json!({ "htu": "https://mcp.test/other" }), Some("another address")),
             (json!({ "htu": "https://evil.test/mcp" }), Some("another address")),
             (json!({ "htu": null }), Some("another address")),
+            (json!({ "htu": "https://mcp.test/mcp/" }), None),
+            (json!({ "htu": "http://mcp.test/mcp" }), Some("another address")),
+            (json!({ "htu": "https://mcp.test:8443/mcp" }), Some("another address")),
+            (json!({ "htu": "https://mcp.test@evil.test/mcp" }), Some("another address")),
+            (json!({ "htu": "https://mcp.test./mcp" }), Some("another address")),
+            (json!({ "htu": "https://mcp.test/x/../mcp" }), Some("another address")),
+            (json!({ "htu": "https://mcp.test//mcp" }), Some("another address")),
+            (json!({ "htu": "https://mcp.test/%6dcp" }), Some("another address")),
+            (json!({ "htu": "https://mcp.test/MCP" }), Some("another address")),
+            (json!({ "htu": ["https://mcp.test/mcp"] }), Some("another address")),
             (json!({ "htm": "GET" }), Some("another method")),
             (json!({ "htm": "post" }), Some("another method")),
             (json!({ "ath": noise::sha256(b"other") }), Some("another token")),
@@ -173,6 +183,9 @@ mod tests {
             (json!({ "iat": null }), Some("too old")),
             (json!({ "jti": "" }), Some("no `jti`")),
             (json!({ "jti": 7 }), Some("no `jti`")),
+            // What is kept of it is a digest, and a proof has a limit.
+            (json!({ "jti": "j".repeat(1_000) }), None),
+            (json!({ "jti": "j".repeat(100_000) }), Some("not a JWT")),
         ] {
             let said = check(&ours.sign(header(&ours), &claims(others.clone())));
             match expected {
