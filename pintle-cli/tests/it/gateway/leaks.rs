@@ -66,7 +66,7 @@ async fn answer(client: &Connection, method: &'static str, params: Value) -> Str
     }
 }
 
-fn complete(reference: Value, argument: &str) -> Value {
+fn complete(reference: &Value, argument: &str) -> Value {
     json!({"ref": reference, "argument": {"name": argument, "value": ""}})
 }
 
@@ -80,8 +80,8 @@ fn requests(name: &str, prefix: &str) -> Vec<(&'static str, Value)> {
         ("prompts/get", json!({"name": prefixed})),
         ("resources/read", json!({"uri": format!("{name}://r")})),
         ("resources/read", json!({"uri": format!("{name}://t/1")})),
-        ("completion/complete", complete(json!({"type": "ref/prompt", "name": prefixed}), "x")),
-        ("completion/complete", complete(template, "x")),
+        ("completion/complete", complete(&json!({"type": "ref/prompt", "name": prefixed}), "x")),
+        ("completion/complete", complete(&template, "x")),
     ]
 }
 
@@ -114,7 +114,7 @@ async fn look(bob: &Connection, mode: Mode) -> Vec<String> {
         assert!(seen.last().unwrap().contains("open://t/1"), "{method}: {seen:#?}");
     }
     let folders = json!({"type": "ref/resource", "uri": "note://{folder}/1"});
-    seen.push(answer(bob, "completion/complete", complete(folders, "folder")).await);
+    seen.push(answer(bob, "completion/complete", complete(&folders, "folder")).await);
     assert!(seen.last().unwrap().contains("\"open\""), "{seen:#?}");
     seen
 }
