@@ -1,5 +1,6 @@
 use std::sync::Weak;
 
+#[cfg(feature = "client")]
 use pintle_proto::ledger::Owner;
 
 use crate::server::{Cx, Principal, access::peer_address::AddressKey};
@@ -17,6 +18,7 @@ pub(crate) enum CallerKey {
 
 impl CallerKey {
     /// Returns the owner of what the caller makes a server hold.
+    #[cfg(feature = "client")]
     pub(crate) fn owner(&self) -> Owner {
         match self {
             Self::Named(name) => Owner::Principal(name.clone()),

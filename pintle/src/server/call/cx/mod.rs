@@ -495,6 +495,7 @@ impl Cx {
     }
 
     /// Returns whether a gate on the way of the call decides by an argument of this name.
+    #[cfg(feature = "client")]
     pub(crate) fn is_judged_by(&self, argument: &str) -> bool {
         let own = std::iter::once(&**self.snapshot());
         own.chain(self.mounts().map(|(_, outer)| outer)).any(|server| server.gates.reads_argument(argument))
