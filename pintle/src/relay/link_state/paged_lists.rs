@@ -42,24 +42,24 @@ impl PagedLists {
         requested: ChangeMark,
     ) -> Option<(Vec<RawObject>, ChangeMark)> {
         let link = Arc::downgrade(link);
-        let mut lists = lock(&self.0);
+        // Pages are copied and dropped without the lock: they are as large as the server makes them.
         let mut list = match cursor {
             None => PagedList { link, requested, entries: Vec::new(), bytes: 0, next: String::new() },
             Some(cursor) => {
+                let mut lists = lock(&self.0);
                 lists.get(&kind).filter(|list| list.next == cursor && list.link.ptr_eq(&link))?;
                 lists.remove(&kind)?
             }
         };
         list.bytes += page.entries.iter().map(|entry| entry.as_str().len()).sum::<usize>();
         list.entries.extend_from_slice(&page.entries);
-        match &page.cursor {
-            None => return Some((list.entries, list.requested)),
-            Some(next) if list.bytes <= MAX_BYTES => {
-                list.next.clone_from(next);
-                lists.insert(kind, list);
-            }
-            Some(_) => drop(lists.remove(&kind)),
-        }
+        let Some(next) = &page.cursor else { return Some((list.entries, list.requested)) };
+        list.next.clone_from(next);
+        let before = match list.bytes <= MAX_BYTES {
+            true => lock(&self.0).insert(kind, list),
+            false => lock(&self.0).remove(&kind),
+        };
+        drop(before);
         None
     }
 }
