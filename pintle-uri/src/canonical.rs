@@ -428,6 +428,10 @@ mod tests {
         let long = "n://".to_owned() + &"é".repeat(600);
         assert!(Uri::read(&long, UriLimits::new(2048, 64)).is_err(), "it is longer when it is encoded");
         assert!(Uri::read("n://a/b", UriLimits::new(7, 3)).is_ok());
+        assert!(Uri::read("n://a/b", UriLimits::new(7, 2)).is_err());
+        assert!(Uri::read("n://a/b", UriLimits::new(6, 3)).is_err());
+        assert_eq!(UriLimits::READ.bytes, 8192);
+        assert_eq!((UriLimits::WATCHED.bytes, UriLimits::WATCHED.segments), (2048, 64));
         let error = Uri::read("n://a/b", UriLimits::new(6, 2)).unwrap_err();
         assert_eq!(error.to_string(), "uri: it has more than 6 bytes or 2 segments; use a shorter one");
     }

@@ -146,6 +146,8 @@ mod tests {
         ] {
             assert_eq!(index.get(&Uri::of(uri)).map(|found| &**found.value), found, "{uri}");
         }
+        assert!(!index.is_empty());
+        assert!(TemplateIndex::<()>::default().is_empty());
     }
 
     #[test]

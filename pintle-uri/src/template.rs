@@ -264,6 +264,19 @@ mod tests {
 
     const MAX_URI: usize = UriLimits::READ.bytes;
 
+    #[test]
+    fn a_literal_scheme_comes_before_every_variable() {
+        for (template, has_scheme) in [
+            ("note:{id}", true),
+            ("X-1://{+path}", true),
+            ("{scheme}:x", false),
+            (":{x}", false),
+            ("note{x}:", false),
+        ] {
+            assert_eq!(Template::parse(template).unwrap().has_scheme(), has_scheme, "{template}");
+        }
+    }
+
     fn found(template: &str, uri: &str) -> Option<String> {
         let vars =
             Template::parse(template).unwrap_or_else(|error| panic!("{template}: {error}")).matches(uri)?;
