@@ -133,12 +133,7 @@ fn ending(outcome: &Outcome) -> Ending {
     match outcome {
         Outcome::Failed(error) => Ending::rpc(error),
         Outcome::NotFound { .. } => Ending::failure("not_found"),
-        Outcome::BadArguments(_) => Ending::failure(names::TOOL_ERROR),
-        Outcome::Complete(result) | Outcome::Cacheable(result, _)
-            if result.get("isError") == Some("true") =>
-        {
-            Ending::failure(names::TOOL_ERROR)
-        }
+        outcome if outcome.is_error() => Ending::failure(names::TOOL_ERROR),
         _ => Ending::success(),
     }
 }

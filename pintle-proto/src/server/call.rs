@@ -105,6 +105,34 @@ pub enum Outcome {
     Replied(Reply),
 }
 
+impl Outcome {
+    /// Returns whether the call has failed: the request itself, its arguments, or the tool, whose result says so (`isError`).
+    ///
+    /// ```
+    /// use pintle_proto::server::Outcome;
+    /// use pintle_types::{RpcError, schema::CallToolResult};
+    ///
+    /// assert!(!Outcome::Complete(CallToolResult::raw_text("42").into()).is_error());
+    /// assert!(Outcome::BadArguments("`count` is missing".to_owned()).is_error());
+    /// assert!(Outcome::Failed(RpcError::internal("no disk")).is_error());
+    /// ```
+    pub fn is_error(&self) -> bool {
+        match self {
+            Self::Complete(result) | Self::Cacheable(result, _) => has_failed(result),
+            Self::BadArguments(_) | Self::NotFound { .. } | Self::Failed(_) => true,
+            Self::Replied(reply) => {
+                reply.is_error || reply.body.parse::<RawObject>().is_ok_and(|result| has_failed(&result))
+            }
+            Self::InputRequired | Self::Relayed(_) => false,
+        }
+    }
+}
+
+/// Returns whether a result is that of a tool that failed.
+fn has_failed(result: &RawObject) -> bool {
+    result.get("isError") == Some("true")
+}
+
 /// The result of a call.
 #[non_exhaustive]
 #[derive(Debug)]

@@ -140,14 +140,10 @@ impl Drop for LoggedRequest {
 
 fn status_of(outcome: &Outcome) -> (&'static str, Option<i64>) {
     match outcome {
-        Outcome::Complete(body) | Outcome::Cacheable(body, _) => match body.get("isError") {
-            Some("true") => ("tool_error", None),
-            _ => ("ok", None),
-        },
         Outcome::InputRequired | Outcome::Relayed(_) => ("asks", None),
-        Outcome::BadArguments(_) => ("tool_error", None),
         Outcome::NotFound { .. } => ("error", Some(-32002)),
         Outcome::Failed(error) => ("error", Some(i64::from(error.code.0))),
+        outcome if outcome.is_error() => ("tool_error", None),
         _ => ("ok", None),
     }
 }
