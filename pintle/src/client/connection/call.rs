@@ -1,4 +1,4 @@
-use std::{borrow::Cow, sync::Arc, time::Duration};
+use std::{borrow::Cow, future::IntoFuture, pin::Pin, sync::Arc, time::Duration};
 
 use pintle_proto::client::{Cache, CacheTicket, RequestOutcome, Rounds};
 use pintle_types::{ErrorCode, RawObject, RawObjectBuilder, method, plain_error, schema::CallToolResult};
@@ -44,7 +44,6 @@ const MAX_CHANGES: u32 = 4;
 ///     .timeout(Duration::from_secs(60))
 ///     .on_progress(|progress| println!("{:?}", progress.message))
 ///     .extended_by_progress()
-///     .send()
 ///     .await?;
 /// # Ok(()) }
 /// ```
@@ -131,6 +130,16 @@ impl<'a> Call<'a> {
             None => serde_json::from_str(&result.text()),
         };
         read.map_err(|error| Error::Decode(format!("the result of tool `{name}`: {}", plain_error(&error))))
+    }
+}
+
+/// Awaiting a call sends it: see [`send`](Call::send).
+impl<'a> IntoFuture for Call<'a> {
+    type Output = Result<CallToolResult>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Result<CallToolResult>> + Send + 'a>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.send())
     }
 }
 

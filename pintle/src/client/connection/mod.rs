@@ -20,7 +20,7 @@ mod span;
 mod unresolved;
 mod watch;
 
-use std::{borrow::Cow, sync::Arc, sync::atomic::Ordering};
+use std::{borrow::Cow, fmt, sync::Arc, sync::atomic::Ordering};
 
 use pintle_proto::{Revision, client::Verdict};
 use pintle_types::{
@@ -78,7 +78,7 @@ use call::{misnamed, named, params};
 /// server.close().await;
 /// # Ok(()) }
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Connection {
     shared: Arc<ConnectionState>,
     commands: mpsc::Sender<Box<Command>>,
@@ -237,7 +237,6 @@ impl Connection {
     ///     .call("count")
     ///     .timeout(Duration::from_secs(5))
     ///     .on_progress(move |progress| drop(steps.send(progress.progress)))
-    ///     .send()
     ///     .await?;
     /// assert_eq!(result.text(), "counted");
     /// assert_eq!(told.recv().await, Some(1.0));
@@ -507,5 +506,16 @@ impl Connection {
 
     pub(in crate::client) async fn command(&self, command: Command) -> Result<(), CallFailure> {
         self.commands.send(Box::new(command)).await.map_err(|_| CallFailure::Closed(self.shared.how_ended()))
+    }
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let info = self.server_info();
+        f.debug_struct("Connection")
+            .field("name", &self.name())
+            .field("server", &info.as_ref().map(|info| &*info.name))
+            .field("revision", &self.revision().as_str())
+            .finish_non_exhaustive()
     }
 }
