@@ -1,3 +1,5 @@
+use std::panic::Location;
+
 use pintle_proto::Revision;
 use pintle_types::{
     JsonObject,
@@ -207,40 +209,70 @@ impl TestClient {
     /// # Panics
     ///
     /// The test panics, the server refuses the connection or supports one era only, or the input requests differ from the script.
-    pub async fn both_eras_over<T: Transport>(
+    #[track_caller]
+    pub fn both_eras_over<T: Transport>(
         &self,
         transport: impl AsyncFn() -> T,
         test: impl AsyncFn(&TestConnection),
-    ) {
-        for stateless in [false, true] {
-            let of_era: Vec<_> =
-                Revision::all().filter(|revision| revision.is_stateless() == stateless).collect();
-            let client = self.open(driven(transport().await), &of_era).await;
-            test(&client).await;
-            client.finish().await;
+    ) -> impl Future<Output = ()> {
+        let at = Location::caller();
+        async move {
+            for stateless in [false, true] {
+                let of_era: Vec<_> =
+                    Revision::all().filter(|revision| revision.is_stateless() == stateless).collect();
+                let client = self.open(driven(transport().await), &of_era).await;
+                test(&client).await;
+                client.finish_at(at).await;
+            }
         }
     }
 
-    /// Runs a test in the newest revision of both eras.
+    /// Runs a test in the newest revision of both eras: with the same server, or with a new one for each, from a function.
+    ///
+    /// ```
+    /// use std::sync::atomic::{AtomicU32, Ordering};
+    /// use pintle::{Server, server::tool, testing::TestClient};
+    ///
+    /// fn server() -> Server {
+    ///     let calls = AtomicU32::new(0);
+    ///     Server::new("demo", "1.0.0").tool(tool("count", pintle::server::inline(move || calls.fetch_add(1, Ordering::Relaxed))))
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// TestClient::new().both_eras(server, async |client| {
+    ///     assert_eq!(client.tool("count", ()).await.text(), "0");
+    /// }).await;
+    /// # }
+    /// ```
     ///
     /// # Panics
     ///
     /// The test panics, the server refuses the connection or supports one era only, or the input requests differ from the script.
-    pub async fn both_eras(&self, server: &Server, test: impl AsyncFn(&TestConnection)) {
-        let snapshot = server.snapshot();
-        let spoken = snapshot.service.revisions();
-        for stateless in [false, true] {
-            let newest = Revision::all()
-                .find(|revision| revision.is_stateless() == stateless && spoken.contains(revision));
-            let Some(revision) = newest else {
-                let era = if stateless { "without a session" } else { "with a session" };
-                panic!("the server speaks no revision {era}: use `every_revision`");
-            };
-            self.run_in(server, revision, &test).await;
+    #[track_caller]
+    pub fn both_eras(
+        &self,
+        server: impl MakeServer,
+        test: impl AsyncFn(&TestConnection),
+    ) -> impl Future<Output = ()> {
+        let at = Location::caller();
+        async move {
+            for stateless in [false, true] {
+                let server = server.make_server();
+                let snapshot = server.snapshot();
+                let spoken = snapshot.service.revisions();
+                let newest = Revision::all()
+                    .find(|revision| revision.is_stateless() == stateless && spoken.contains(revision));
+                let Some(revision) = newest else {
+                    let era = if stateless { "without a session" } else { "with a session" };
+                    panic!("{at}: the server speaks no revision {era}: use `every_revision`");
+                };
+                self.run_in(&server, revision, &test, at).await;
+            }
         }
     }
 
-    /// Runs a test in every revision of the server.
+    /// Runs a test in every revision of the server: with the same server, or with a new one for each, from a function.
     ///
     /// The oldest two have no forms, and only the newest two have URLs: to test input requests, use
     /// [`both_eras`](Self::both_eras).
@@ -248,16 +280,30 @@ impl TestClient {
     /// # Panics
     ///
     /// The test panics, the server refuses the connection, or the input requests differ from the script.
-    pub async fn every_revision(&self, server: &Server, test: impl AsyncFn(&TestConnection)) {
-        for revision in server.snapshot().service.revisions() {
-            self.run_in(server, *revision, &test).await;
+    #[track_caller]
+    pub fn every_revision(
+        &self,
+        server: impl MakeServer,
+        test: impl AsyncFn(&TestConnection),
+    ) -> impl Future<Output = ()> {
+        let at = Location::caller();
+        async move {
+            for revision in server.make_server().snapshot().service.revisions() {
+                self.run_in(&server.make_server(), *revision, &test, at).await;
+            }
         }
     }
 
-    async fn run_in(&self, server: &Server, revision: Revision, test: &impl AsyncFn(&TestConnection)) {
+    async fn run_in(
+        &self,
+        server: &Server,
+        revision: Revision,
+        test: &impl AsyncFn(&TestConnection),
+        at: &Location<'_>,
+    ) {
         let client = self.connect_in(server, &[revision]).await;
         test(&client).await;
-        client.finish().await;
+        client.finish_at(at).await;
     }
 
     async fn connect_in(&self, server: &Server, revisions: &[Revision]) -> TestConnection {
@@ -285,6 +331,24 @@ impl TestClient {
             panic!("the server does not open a connection ({}): {error}", tried.join(", "))
         });
         TestConnection::new(connection, run).await
+    }
+}
+
+/// The server of a test: one, or a function that makes one for each connection, so that they share no state.
+pub trait MakeServer {
+    /// Returns the server of the next connection.
+    fn make_server(&self) -> Server;
+}
+
+impl MakeServer for &Server {
+    fn make_server(&self) -> Server {
+        (*self).clone()
+    }
+}
+
+impl<F: Fn() -> Server> MakeServer for F {
+    fn make_server(&self) -> Server {
+        self()
     }
 }
 

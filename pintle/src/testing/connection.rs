@@ -1,6 +1,7 @@
 use std::{
     mem::take,
     ops::Deref,
+    panic::Location,
     sync::{Arc, Mutex, PoisonError},
     thread::panicking,
     time::Duration,
@@ -62,25 +63,31 @@ impl TestConnection {
     ///
     /// The server refuses the call, or sends an unexpected input request. To test a refusal, use
     /// [`call_tool`](Connection::call_tool).
-    pub async fn tool(&self, name: &str, arguments: impl Serialize) -> Called {
-        {
-            let mut inside = self.run.lock();
-            (inside.logs, inside.questions) = Default::default();
-        }
+    #[track_caller]
+    pub fn tool(&self, name: &str, arguments: impl Serialize) -> impl Future<Output = Called> {
+        let at = Location::caller();
         let progress = Arc::new(Mutex::new(Vec::new()));
         let steps = progress.clone();
         let call = self.connection.call(name).args(arguments).on_progress(move |step| {
             steps.lock().unwrap_or_else(PoisonError::into_inner).push(step);
         });
-        let result = call.send().await;
-        self.check();
-        let result = match result {
-            Ok(result) => result,
-            Err(error) => panic!("`{name}` was not answered in {}: {error}", self.revision().as_str()),
-        };
-        let progress = take(&mut *progress.lock().unwrap_or_else(PoisonError::into_inner));
-        let mut inside = self.run.lock();
-        Called { result, progress, logs: take(&mut inside.logs), questions: take(&mut inside.questions) }
+        async move {
+            {
+                let mut inside = self.run.lock();
+                (inside.logs, inside.questions) = Default::default();
+            }
+            let result = call.await;
+            self.check(at);
+            let result = match result {
+                Ok(result) => result,
+                Err(error) => {
+                    panic!("{at}: `{name}` was not answered in {}: {error}", self.revision().as_str())
+                }
+            };
+            let progress = take(&mut *progress.lock().unwrap_or_else(PoisonError::into_inner));
+            let mut inside = self.run.lock();
+            Called { result, progress, logs: take(&mut inside.logs), questions: take(&mut inside.questions) }
+        }
     }
 
     /// Takes the log messages since the last call of this method or of [`tool`](Self::tool).
@@ -99,7 +106,9 @@ impl TestConnection {
     /// # Panics
     ///
     /// No change is received in time.
-    pub async fn next_change(&self) -> Change {
+    #[track_caller]
+    pub fn next_change(&self) -> impl Future<Output = Change> {
+        let at = Location::caller();
         let coming = async {
             loop {
                 if let Some(change) = self.run.lock().changes.pop_front() {
@@ -108,9 +117,11 @@ impl TestConnection {
                 self.arrived.notified().await;
             }
         };
-        match tokio::time::timeout(TIMEOUT, coming).await {
-            Ok(change) => change,
-            Err(_) => panic!("the server told of no change in {}", self.revision().as_str()),
+        async move {
+            match tokio::time::timeout(TIMEOUT, coming).await {
+                Ok(change) => change,
+                Err(_) => panic!("{at}: the server reported no change in {}", self.revision().as_str()),
+            }
         }
     }
 
@@ -128,20 +139,25 @@ impl TestConnection {
     /// # Panics
     ///
     /// An answer was not used, or an input request had no answer.
-    pub async fn finish(self) {
-        self.check();
+    #[track_caller]
+    pub fn finish(self) -> impl Future<Output = ()> {
+        self.finish_at(Location::caller())
+    }
+
+    pub(super) async fn finish_at(self, at: &Location<'_>) {
+        self.check(at);
         self.connection.close().await;
         if let Some(unused) = self.run.unused() {
             self.run.lock().faults.push(unused);
-            self.check();
+            self.check(at);
         }
     }
 
-    /// Panics if the conversation differs from the script.
-    fn check(&self) {
+    /// Panics if the conversation differs from the script, with the place in the test.
+    fn check(&self, at: &Location<'_>) {
         let faults = take(&mut self.run.lock().faults);
         if !faults.is_empty() {
-            panic!("in {}: {}", self.revision().as_str(), faults.join("; "));
+            panic!("{at}: in {}: {}", self.revision().as_str(), faults.join("; "));
         }
     }
 }

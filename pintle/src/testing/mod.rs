@@ -44,7 +44,7 @@ pub use called::Called;
 #[cfg(all(feature = "client", feature = "server"))]
 pub use catalogue::CatalogueSnapshot;
 #[cfg(all(feature = "client", feature = "server"))]
-pub use client::TestClient;
+pub use client::{MakeServer, TestClient};
 #[cfg(all(feature = "client", feature = "server"))]
 pub use connection::TestConnection;
 pub use peer::Peer;

@@ -4,6 +4,7 @@ use std::{
     future::poll_fn,
     panic::{AssertUnwindSafe, catch_unwind},
     pin::pin,
+    sync::atomic::{AtomicUsize, Ordering},
     task::Poll,
 };
 
@@ -12,7 +13,7 @@ use pintle::{
     client::{Answer, Change},
     server::{Args, Cx, Json, ToolError, prompt, resource, template, tool},
     testing::{CatalogueSnapshot, TestClient, TestConnection},
-    types::schema::{ContentBlock, CreateMessageParams, LoggingLevel, Role, SamplingMessage},
+    types::schema::{ContentBlock, CreateMessageParams, LoggingLevel, Role, SamplingMessage, Tool},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -79,6 +80,15 @@ fn seat() -> Answer {
 
 /// What a test says when it fails.
 async fn failure(test: impl Future<Output = ()>) -> String {
+    let text = panicked(test).await;
+    // The place in this file, which is tested below.
+    match text.split_once(": ") {
+        Some((place, text)) if place.starts_with(file!()) => text.to_owned(),
+        _ => text,
+    }
+}
+
+async fn panicked(test: impl Future<Output = ()>) -> String {
     let mut test = pin!(test);
     let ended = poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| test.as_mut().poll(cx))) {
         Ok(Poll::Ready(())) => Poll::Ready(Ok(())),
@@ -283,6 +293,34 @@ async fn an_answer_with_a_field_that_the_form_does_not_have_fails_the_test() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_failure_names_the_line_of_the_test() {
+    let server = server();
+    let client = TestClient::new().connect(&server).await;
+    let (line, text) = (line!(), panicked(async { drop(client.tool("boook", ()).await) }).await);
+    assert!(text.starts_with(&format!("{}:{line}:", file!())), "{text}");
+    let (line, text) = (line!(), panicked(async { drop(client.next_change().await) }).await);
+    assert!(text.starts_with(&format!("{}:{line}:", file!())), "{text}");
+    let unused = TestClient::new().sample("never", "x");
+    let (line, text) = (line!(), panicked(unused.both_eras(&server, async |_| {})).await);
+    assert!(text.starts_with(&format!("{}:{line}:", file!())), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_from_a_function_is_new_in_each_era() {
+    let made = AtomicUsize::new(0);
+    let factory = || {
+        made.fetch_add(1, Ordering::Relaxed);
+        server()
+    };
+    TestClient::new()
+        .both_eras(factory, async |client| {
+            assert_eq!(client.tools().await.unwrap().len(), server().tools_where(|_: &Tool| true).len());
+        })
+        .await;
+    assert_eq!(made.into_inner(), 2);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_call_that_is_refused_fails_the_test() {
     let said = failure(async {
         let client = TestClient::new().connect(&server()).await;
@@ -310,7 +348,7 @@ async fn changes_are_received_in_both_eras() {
         let client = TestClient::new().connect(&server).await;
         client.next_change().await;
     });
-    assert_eq!(said.await, "the server told of no change in 2026-07-28");
+    assert_eq!(said.await, "the server reported no change in 2026-07-28");
 }
 
 #[derive(Deserialize, JsonSchema)]
