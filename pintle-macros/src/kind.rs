@@ -100,6 +100,9 @@ impl Kind {
                 _ => format!("{what} must be owned: remove the `&`"),
             },
             Type::ImplTrait(_) => format!("{what} must have a concrete type: name it instead of `impl`"),
+            _ if is_shared(ty) => format!(
+                "{what} is sent by the client and cannot share state: write `State(name): State<T>`, and `Server::with_state`"
+            ),
             _ if self == Self::Prompt && holds_many(ty) => format!(
                 "{what} is a single string: use a `String`, a number, a `bool`, an enum, or an `Option` of one"
             ),
@@ -119,6 +122,16 @@ fn holds_many(ty: &Type) -> bool {
     }
 }
 
+/// Returns whether values of the type are shared, or can be changed through a reference. An `Arc<str>` is only text.
+fn is_shared(ty: &Type) -> bool {
+    let Some(PathSegment { ident, .. }) = last(ty) else { return false };
+    match ident.to_string().as_str() {
+        "Arc" | "Rc" => !inner(ty).any(|inner| is(inner, "str")),
+        "Cell" | "Mutex" | "OnceCell" | "OnceLock" | "RefCell" | "RwLock" => true,
+        name => name.starts_with("Atomic") || inner(ty).any(is_shared),
+    }
+}
+
 /// Returns whether the type's path ends in this name.
 pub(crate) fn is(ty: &Type, name: &str) -> bool {
     last(ty).is_some_and(|segment| segment.ident == name)
@@ -131,14 +144,19 @@ pub(crate) fn is_typed(ty: &Type, name: &str) -> bool {
 
 /// Returns the type inside an `Option`.
 pub(crate) fn optional(ty: &Type) -> Option<&Type> {
-    let PathArguments::AngleBracketed(inner) = &last(ty).filter(|last| last.ident == "Option")?.arguments
-    else {
-        return None;
-    };
-    match inner.args.first() {
-        Some(GenericArgument::Type(inner)) => Some(inner),
+    inner(ty).next().filter(|_| is(ty, "Option"))
+}
+
+/// Returns the type arguments of a type.
+fn inner(ty: &Type) -> impl Iterator<Item = &Type> {
+    let arguments = match last(ty).map(|segment| &segment.arguments) {
+        Some(PathArguments::AngleBracketed(inner)) => Some(&inner.args),
         _ => None,
-    }
+    };
+    arguments.into_iter().flatten().filter_map(|argument| match argument {
+        GenericArgument::Type(inner) => Some(inner),
+        _ => None,
+    })
 }
 
 fn last(ty: &Type) -> Option<&PathSegment> {

@@ -1,6 +1,6 @@
 //! Helpers for reading and printing where `derive` alone would lose something.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
@@ -20,6 +20,31 @@ pub(crate) fn integer<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64,
 /// Reads an integer or `null`. Without `default` the field has to be present.
 pub(crate) fn optional_integer<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<i64>, D::Error> {
     Option::<Integer>::deserialize(deserializer).map(|integer| integer.map(|integer| integer.0))
+}
+
+/// Reads an object that others may share. The feature `rc` of serde would let every program read an `Arc` of anything.
+pub(crate) fn shared<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<JsonObject>, D::Error> {
+    JsonObject::deserialize(deserializer).map(Arc::new)
+}
+
+/// [`shared`] for an object that may be absent.
+pub(crate) fn optional_shared<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Arc<JsonObject>>, D::Error> {
+    Option::<JsonObject>::deserialize(deserializer).map(|object| object.map(Arc::new))
+}
+
+/// Prints what [`shared`] reads.
+pub(crate) fn of_shared<S: Serializer>(object: &Arc<JsonObject>, serializer: S) -> Result<S::Ok, S::Error> {
+    JsonObject::serialize(object, serializer)
+}
+
+/// Prints what [`optional_shared`] reads.
+pub(crate) fn of_optional_shared<S: Serializer>(
+    object: &Option<Arc<JsonObject>>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    object.as_deref().serialize(serializer)
 }
 
 /// Prints a whole number without a fraction, as JavaScript does, so that `50` stays `50`.

@@ -10,7 +10,11 @@ use pintle_proto::{
 };
 use pintle_types::{
     JsonObject, RawObject,
-    schema::{CacheScope, PromptsCapability, ResourcesCapability, ServerCapabilities, ToolsCapability},
+    method::tasks_extension,
+    schema::{
+        CacheScope, PromptsCapability, ResourcesCapability, ServerCapabilities, TaskSupport, Tool,
+        ToolsCapability,
+    },
 };
 
 use crate::{
@@ -208,6 +212,7 @@ impl Snapshot {
         faults.extend(self.catalogue.missing(&self.own));
         faults.extend(self.offered().faults());
         faults.extend(self.unmet_needs());
+        faults.extend(self.tools_without_tasks());
         faults.extend(self.settings.checks.iter().filter_map(|check| check(&self.settings.keys)));
         faults.extend(self.failed_checks());
         (!faults.is_empty()).then(|| faults.join("\n").into())
@@ -222,6 +227,23 @@ impl Snapshot {
         let resources: Vec<_> =
             self.catalogue.resources.iter().map(|route| route.definition().clone()).collect();
         self.settings.catalogue_checks.iter().flat_map(|check| check(&tools, &resources)).collect()
+    }
+
+    /// Returns the tools that have to be called as tasks, if the server has no tasks: they would be called as any other.
+    fn tools_without_tasks(&self) -> Vec<String> {
+        let extensions = self.service.capabilities().extensions.as_ref();
+        if extensions.is_some_and(|extensions| extensions.contains_key(tasks_extension::NAME)) {
+            return Vec::new();
+        }
+        let required = self.catalogue.tools.iter().map(|route| &route.tool).filter(|tool| {
+            let support = tool.execution.as_ref().and_then(|execution| execution.task_support.as_ref());
+            support == Some(&TaskSupport::Required)
+        });
+        required
+            .map(|Tool { name, .. }| {
+                format!("the tool `{name}` is called as a task, and the server has no tasks: add `.with(Tasks::new())`")
+            })
+            .collect()
     }
 
     /// Returns what extensions need and the server does not have.

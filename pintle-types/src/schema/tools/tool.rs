@@ -2,7 +2,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::common::{Icon, wire::words};
+use crate::common::{
+    Icon,
+    wire::{self, words},
+};
 use crate::schema::base::list_result;
 use crate::{JsonObject, Meta};
 
@@ -31,9 +34,15 @@ pub struct Tool {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The JSON Schema of the arguments, with `"type": "object"`. Tools with the same arguments can share it.
+    #[serde(deserialize_with = "wire::shared", serialize_with = "wire::of_shared")]
     pub input_schema: Arc<JsonObject>,
     /// The JSON Schema of the structured content.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "wire::optional_shared",
+        serialize_with = "wire::of_optional_shared",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub output_schema: Option<Arc<JsonObject>>,
     /// Hints about the effects of a call.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -119,7 +119,7 @@ impl<P: Provider> ToolSearch<P> {
             .take(limit.unwrap_or(FOUND).min(MAX_FOUND))
             .filter_map(|(_, definition)| match &**definition {
                 Definition::Tool(tool) => Some(
-                    json!({"name": tool.name, "description": tool.description, "inputSchema": tool.input_schema}),
+                    json!({"name": tool.name, "description": tool.description, "inputSchema": *tool.input_schema}),
                 ),
                 _ => None,
             })

@@ -51,6 +51,10 @@ fn what_is_no_name_and_no_uri_is_refused() {
             server().with_state(1_u8).with_state(2_u8),
             "a state of type `u8` is already registered; wrap one of them in a type of its own",
         ),
+        (
+            server().tool(tool("slow", text).task("required")).tool(tool("fast", text).task("optional")),
+            "the tool `slow` is called as a task, and the server has no tasks: add `.with(Tasks::new())`",
+        ),
     ] {
         assert_eq!(server.check().unwrap_err().to_string(), fault);
         assert!(server.in_process().is_err(), "{fault}");

@@ -130,7 +130,7 @@ async fn what_an_author_put_in_order_stays_so_in_every_revision() {
             let tool = tools.iter().find(|tool| tool.name == name).unwrap();
             let Some(Value::Object(properties)) = tool.input_schema.get("properties") else { panic!() };
             assert_eq!(names(properties.keys()), ORDER, "{revision} {name}");
-            let printed = serde_json::to_string(&tool.input_schema).unwrap();
+            let printed = serde_json::to_string(&*tool.input_schema).unwrap();
             assert!(in_order(&printed), "{revision} {printed}");
             assert!(printed.find("\"second\":") < printed.find("\"first\":"), "{revision} {printed}");
         }
