@@ -41,8 +41,15 @@ const FORMATS: &[&str] = &["
 
 /// Opens the file, and creates it with its tables if there is none.
 pub(crate) fn open(path: &Path) -> io::Result<Connection> {
-    create_private(path)?;
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    // The directory may be reached by a link, the file may not.
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder.canonicalize()?,
+        _ => Path::new(".").canonicalize()?,
+    };
+    let path = folder.join(path.file_name().unwrap_or_default());
+    create_private(&folder, &path)?;
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let mut connection = Connection::open_with_flags(path, flags).map_err(|error| failed(&error))?;
     prepare(&mut connection, FORMATS).map_err(|error| failed(&error))??;
     Ok(connection)
@@ -90,25 +97,38 @@ fn set_wal(connection: &Connection) -> rusqlite::Result<()> {
     }
 }
 
-/// Creates the file, for its owner alone. SQLite gives the files beside it the same mode.
+/// Creates the file, for its owner alone. SQLite gives the files beside it the same mode, and takes a log that it finds there for its own: so
+/// nobody else may create files in the folder.
 #[cfg(unix)]
-fn create_private(path: &Path) -> io::Result<()> {
+fn create_private(folder: &Path, path: &Path) -> io::Result<()> {
     use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
-    let file =
-        fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
-    let mode = file.metadata()?.permissions().mode() & 0o777;
+    let refused = |message| Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
+    let shown = path.display();
+    let mode = fs::metadata(folder)?.permissions().mode() & 0o7777;
+    if mode & 0o002 != 0 {
+        return refused(format!(
+            "the file of tasks `{shown}` is in a directory of mode {mode:o}, so everybody can put files beside it: use another one"
+        ));
+    }
+    match fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        created => return created.map(drop),
+    }
+    let found = fs::symlink_metadata(path)?;
+    if !found.is_file() {
+        return refused(format!("the file of tasks `{shown}` is not a regular file: use its own path"));
+    }
+    let mode = found.permissions().mode() & 0o777;
     if mode & 0o077 != 0 {
-        let message = format!(
-            "the file of tasks `{}` has mode {mode:o}, so others can open it: set it to 600",
-            path.display()
-        );
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
+        return refused(format!(
+            "the file of tasks `{shown}` has mode {mode:o}, so others can open it: set it to 600"
+        ));
     }
     Ok(())
 }
 
 #[cfg(not(unix))]
-fn create_private(path: &Path) -> io::Result<()> {
+fn create_private(_: &Path, path: &Path) -> io::Result<()> {
     fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map(drop)
 }
 

@@ -5,7 +5,9 @@ use std::{
 };
 
 use pintle::tasks::{StoredTask, TaskFuture, TaskQuota, TaskStore, Updated};
-use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, TransactionBehavior, params};
+use rusqlite::{
+    Connection, OptionalExtension as _, Row, ToSql, Transaction, TransactionBehavior, params, types::Value,
+};
 use tokio::{sync::Semaphore, task::spawn_blocking};
 
 use crate::schema;
@@ -39,7 +41,8 @@ impl SqliteTaskStore {
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be opened, can be opened by other users, or is not one of tasks.
+    /// Returns an error if the file cannot be opened, is a symbolic link or not one of tasks, or if other users can open it or everybody
+    /// can create files beside it.
     pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
         let connection = schema::open(path.as_ref())?;
         Ok(Self { connection: Arc::new(Mutex::new(connection)), turn: Arc::new(Semaphore::new(1)) })
@@ -98,6 +101,23 @@ fn stored(row: &Row<'_>) -> rusqlite::Result<StoredTask> {
     Ok(task)
 }
 
+/// Returns what is in a row, or nothing for one that was written by something else: it hides no other, until it expires.
+fn readable<T>(row: rusqlite::Result<T>) -> Option<rusqlite::Result<T>> {
+    use rusqlite::Error::{FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType, Utf8Error};
+    match row {
+        Err(
+            error @ (FromSqlConversionFailure(..)
+            | IntegralValueOutOfRange(..)
+            | InvalidColumnType(..)
+            | Utf8Error(..)),
+        ) => {
+            tracing::warn!(%error, "a row of the file of tasks cannot be read; skipping it");
+            None
+        }
+        row => Some(row),
+    }
+}
+
 /// Returns a number as SQLite has them.
 fn number(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
@@ -128,12 +148,17 @@ fn has_room(
 }
 
 /// Adds to what an account, and all of them together, use.
-fn charge(transaction: &Transaction<'_>, account: &str, tasks: i64, bytes: i64) -> rusqlite::Result<()> {
+fn charge(
+    transaction: &Transaction<'_>,
+    account: &dyn ToSql,
+    tasks: i64,
+    bytes: i64,
+) -> rusqlite::Result<()> {
     let mut add = transaction.prepare_cached(
         "INSERT INTO usage (account, tasks, bytes) VALUES (?1, ?2, ?3)
          ON CONFLICT (account) DO UPDATE SET tasks = tasks + excluded.tasks, bytes = bytes + excluded.bytes",
     )?;
-    for name in [account, ""] {
+    for name in [account, &""] {
         add.execute(params![name, tasks, bytes])?;
     }
     let mut clear = transaction
@@ -202,9 +227,10 @@ fn update(transaction: &Transaction<'_>, task: &StoredTask, quota: &TaskQuota) -
 fn remove_expired(transaction: &Transaction<'_>, now: u64) -> rusqlite::Result<Option<u64>> {
     let now = number(now);
     let mut query = transaction.prepare_cached(
-        "SELECT account, COUNT(*), SUM(bytes) FROM task WHERE expires <= ?1 GROUP BY account",
+        "SELECT account, COUNT(*), CAST(SUM(bytes) AS INTEGER) FROM task WHERE expires <= ?1 GROUP BY account",
     )?;
-    let freed: Vec<(String, i64, i64)> = query
+    // Whatever is in a row, it expires.
+    let freed: Vec<(Value, i64, i64)> = query
         .query_map([now], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
         .collect::<rusqlite::Result<_>>()?;
     if !freed.is_empty() {
@@ -247,9 +273,9 @@ impl TaskStore for SqliteTaskStore {
         let (owner, after) = (owner.to_owned(), after.unwrap_or_default().to_owned());
         self.read(move |connection| {
             let mut query = connection.prepare_cached(&format!(
-                "SELECT {COLUMNS} FROM task WHERE owner = ?1 AND id > ?2 ORDER BY id LIMIT ?3"
+                "SELECT {COLUMNS} FROM task WHERE owner = ?1 AND id > ?2 ORDER BY id"
             ))?;
-            query.query_map(params![owner, after, size(limit)], stored)?.collect()
+            query.query_map(params![owner, after], stored)?.filter_map(readable).take(limit).collect()
         })
     }
 
@@ -276,10 +302,11 @@ impl TaskStore for SqliteTaskStore {
     fn orphans(&self, now: u64, limit: usize) -> TaskFuture<'_, Vec<StoredTask>> {
         self.read(move |connection| {
             let mut query = connection.prepare_cached(&format!(
-                "SELECT {COLUMNS} FROM task WHERE holder IS NOT NULL
-                 AND holder NOT IN (SELECT holder FROM lease WHERE until > ?1) LIMIT ?2"
+                "SELECT {COLUMNS} FROM task WHERE rowid IN (SELECT rowid FROM task WHERE holder IS NOT NULL
+                 AND holder NOT IN (SELECT holder FROM lease WHERE until > ?1) ORDER BY RANDOM() LIMIT ?2)"
             ))?;
-            query.query_map(params![number(now), size(limit)], stored)?.collect()
+            // In any order: those that no process here can open, such as ones of another key, hide no others.
+            query.query_map(params![number(now), size(limit)], stored)?.filter_map(readable).collect()
         })
     }
 
@@ -288,7 +315,7 @@ impl TaskStore for SqliteTaskStore {
         self.read(move |connection| {
             let mut query =
                 connection.prepare_cached("SELECT id FROM task WHERE holder = ?1 AND unread LIMIT ?2")?;
-            query.query_map(params![holder, size(limit)], |row| row.get(0))?.collect()
+            query.query_map(params![holder, size(limit)], |row| row.get(0))?.filter_map(readable).collect()
         })
     }
 }
@@ -296,5 +323,30 @@ impl TaskStore for SqliteTaskStore {
 impl fmt::Debug for SqliteTaskStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SqliteTaskStore").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_full_disk_is_an_error_and_what_was_there_is_still_there() {
+        let folder = std::env::temp_dir().join(format!("pintle-sqlite-full-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let store = SqliteTaskStore::open(folder.join("tasks.db")).unwrap();
+        let (mut quota, late) = (TaskQuota::default(), 4_000_000_000_000);
+        let first = StoredTask::new("a", "ann", late, vec![1; 1_000]);
+        assert!(store.create(&first, &quota).await.unwrap());
+        store.connection.lock().unwrap().pragma_update(None, "max_page_count", 1).unwrap();
+        let second = StoredTask::new("b", "ann", late, vec![1; 100_000]);
+        let error = store.create(&second, &quota).await.unwrap_err().to_string();
+        assert_eq!(error, "the file of tasks: database or disk is full");
+        assert_eq!(store.list("ann", None, 10).await.unwrap(), [first]);
+        // Nothing of it was counted.
+        store.connection.lock().unwrap().pragma_update(None, "max_page_count", 1_000_000).unwrap();
+        quota.account_tasks = 2;
+        assert!(store.create(&second, &quota).await.unwrap());
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 }
