@@ -342,23 +342,17 @@ impl Provider for Server {
 
     async fn find(&self, cx: Cx, target: &Target<'_>) -> Result<Option<ProvidedEntry>, RequestError> {
         let snapshot = self.snapshot();
-        let watched = subscription::watched(&cx, target);
-        if let Some(own) = snapshot.describe_own(&cx.scope(), target) {
-            if let Some(uri) = watched {
-                snapshot.report_watching_own(&cx.scope(), uri);
-            }
-            return Ok(Some(own));
-        }
-        if snapshot.providers.is_empty() {
+        let own = snapshot.own_entry(&cx.scope(), target);
+        if own.is_none() && snapshot.providers.is_empty() {
             return Ok(None);
         }
         let cx = cx.mounted(Mounted::new(self, snapshot.clone()));
-        let Some(found) = snapshot.providers.find(&cx, target, usize::MAX).await? else { return Ok(None) };
-        let (scope, backend) = (cx.scope(), found.provider.name());
-        if let Some(uri) = watched {
-            snapshot.report_watching(&scope, &found.entry, &backend, uri);
+        if let Some(own) = own {
+            return Ok(Some(snapshot.found(&cx, own, target, None)));
         }
-        Ok(Some(snapshot.restrict(&scope, found.entry, target, Some(&backend))))
+        let Some(found) = snapshot.providers.find(&cx, target, usize::MAX).await? else { return Ok(None) };
+        let backend = found.provider.name();
+        Ok(Some(snapshot.found(&cx, found.entry, target, Some(&backend))))
     }
 
     async fn handle(&self, cx: Cx) -> Outcome {
@@ -495,40 +489,40 @@ impl Snapshot {
         Offered { catalogue: &self.catalogue, providers: &self.providers }
     }
 
-    /// Returns the route of an entry, if the server itself has it.
+    /// Returns the route of an entry, if the server itself has it, as the gates show it.
     pub(crate) fn describe_own(&self, scope: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
+        self.own_entry(scope, target).map(|entry| self.restrict(scope, entry, target, None))
+    }
+
+    /// Returns the route of an entry, if the server itself has it, whatever gates decide.
+    fn own_entry(&self, scope: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
         let catalogue = &self.catalogue;
         match target {
             Target::Tool(name) => {
                 let principal =
                     scope.principal.and_then(|principal| catalogue.principal_tools.get(principal));
                 let own = principal.and_then(|tools| tools.get(name));
-                own.or_else(|| catalogue.tools.get(name)).map(|route| self.provided(scope, route, target))
+                own.or_else(|| catalogue.tools.get(name)).map(|route| provided(scope, route))
             }
-            Target::Prompt(name) => {
-                catalogue.prompts.get(name).map(|route| self.provided(scope, route, target))
-            }
+            Target::Prompt(name) => catalogue.prompts.get(name).map(|route| provided(scope, route)),
             Target::Resource(uri) => {
                 let read = Uri::of(uri);
                 let listed = match self.refuses_spelling(&read) {
                     true => {
-                        return catalogue.resources.get(uri).map(|route| self.provided(scope, route, target));
+                        return catalogue.resources.get(uri).map(|route| provided(scope, route));
                     }
                     false => catalogue.resource(&read),
                 };
                 if let Some(route) = listed {
-                    return Some(self.provided(scope, route, target));
+                    return Some(provided(scope, route));
                 }
                 if let Some((route, resource)) = catalogue.sources.describe(uri) {
                     return Some(match route.required.shows(scope.extensions) {
-                        true => {
-                            let entry = ProvidedEntry::from(resource).requires(route.required.rights());
-                            self.restrict(scope, entry, target, None)
-                        }
+                        true => ProvidedEntry::from(resource).requires(route.required.rights()),
                         false => ProvidedEntry::hidden(),
                     });
                 }
-                catalogue.template(&read).map(|(route, _)| self.provided(scope, route, target))
+                catalogue.template(&read).map(|(route, _)| provided(scope, route))
             }
             Target::Template(uri) => {
                 let named = catalogue.templates.get(uri);
@@ -544,19 +538,27 @@ impl Snapshot {
 
     /// Returns whether the server itself has an entry.
     pub(crate) fn has_own(&self, scope: &Scope<'_>, target: &Target<'_>) -> bool {
-        self.describe_own(scope, target).is_some()
+        self.own_entry(scope, target).is_some()
     }
 
-    fn provided<R: ProvidedRoute>(
+    /// Hides an entry that was found for a request if the gates hide it. A request for what is hidden is not dispatched to this server, and
+    /// neither is a subscription, so the gates report here what they decide.
+    fn found(
         &self,
-        scope: &Scope<'_>,
-        route: &Arc<R>,
+        cx: &Cx,
+        entry: ProvidedEntry,
         target: &Target<'_>,
+        backend: Option<&str>,
     ) -> ProvidedEntry {
-        match route.options().required.shows(scope.extensions) {
-            true => self.restrict(scope, route.provided(), target, None),
-            false => ProvidedEntry::hidden(),
+        if self.gates.is_empty() || entry.owned {
+            return entry;
         }
+        let shown = self.restrict(&cx.scope(), entry.clone(), target, backend);
+        // A request that names no entry reads a list.
+        if subscription::subscribes(cx) || shown.is_hidden() && cx.target().is_some() {
+            entry.report(cx, backend, target);
+        }
+        shown
     }
 
     /// Hides an entry that the gates hide.
@@ -587,5 +589,12 @@ impl Snapshot {
     pub(crate) fn describe_provided(&self, scope: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
         let (backend, entry) = self.providers.describe(scope, target)?;
         Some(self.restrict(scope, entry, target, Some(&backend)))
+    }
+}
+
+fn provided<R: ProvidedRoute>(scope: &Scope<'_>, route: &Arc<R>) -> ProvidedEntry {
+    match route.options().required.shows(scope.extensions) {
+        true => route.provided(),
+        false => ProvidedEntry::hidden(),
     }
 }

@@ -151,6 +151,7 @@ fn watching_own(cx: &Cx, uri: &str) -> Option<Watching> {
 /// Decides about a resource of a provider.
 fn watching_provided(cx: &Cx, backend: &str, entry: &ProvidedEntry, uri: &str) -> Watching {
     if entry.is_hidden() {
+        entry.report(cx, Some(backend), &Target::Resource(uri.into()));
         return Watching::Unknown;
     }
     if entry.owned {
@@ -178,34 +179,11 @@ fn watching_provided(cx: &Cx, backend: &str, entry: &ProvidedEntry, uri: &str) -
 }
 
 /// Returns whether a request subscribes to resources.
-fn subscribes(cx: &Cx) -> bool {
+pub(super) fn subscribes(cx: &Cx) -> bool {
     matches!(cx.method(), method::RESOURCES_SUBSCRIBE | method::SUBSCRIPTIONS_LISTEN)
 }
 
-/// Returns the resource that a request subscribes to, if that is what it looks for.
-pub(super) fn watched<'a>(cx: &Cx, target: &'a Target<'_>) -> Option<&'a str> {
-    (subscribes(cx) && matches!(target, Target::Resource(_))).then(|| target.name())
-}
-
 impl Snapshot {
-    /// Has the gates report their decision about a subscription to a resource of the server itself.
-    pub(super) fn report_watching_own(&self, scope: &Scope<'_>, uri: &str) {
-        self.catalogue.judged(uri, &|required, entry| {
-            let is_shown = required.shows(scope.extensions);
-            if is_shown {
-                self.gates.subscribing(scope, entry, None, uri);
-            }
-            is_shown
-        });
-    }
-
-    /// Has the gates report their decision about a subscription to a resource of a provider.
-    pub(super) fn report_watching(&self, scope: &Scope<'_>, entry: &ProvidedEntry, backend: &str, uri: &str) {
-        if !entry.is_hidden() && !entry.owned {
-            entry.judged(|found| self.gates.subscribing(scope, found, Some(backend), uri));
-        }
-    }
-
     /// Returns whether a caller may be notified of a change of this resource: whether it sees the entry that the URI leads to. A URI
     /// without an entry is a part of the nearest one around it that has one; if there is none either, it is `true`.
     pub(crate) fn shows_resource(&self, scope: &Scope<'_>, uri: &str) -> bool {

@@ -144,15 +144,24 @@ impl AccessRefusal {
 /// Decides whether a request may use an entry. Lists ask [`Gates::shows`](super::registry::Gates::shows) instead.
 #[inline]
 pub(crate) fn admit(cx: &Cx, access: Access, used: &Used<'_>) -> Result<AccessGrant, AccessRefusal> {
+    if !cx.snapshot().gates.is_empty() {
+        return judge(cx, access, used);
+    }
     if !used.required.shows(cx.left()) {
         return Err(AccessRefusal::Hidden);
     }
-    if cx.snapshot().gates.is_empty() {
-        return permit(cx, used.required, used.name())
-            .map(|()| AccessGrant::Granted)
-            .map_err(AccessRefusal::Denied);
+    permit(cx, used.required, used.name()).map(|()| AccessGrant::Granted).map_err(AccessRefusal::Denied)
+}
+
+/// Has the gates report a request that was refused before they were asked about it.
+pub(crate) fn report(cx: &Cx, access: Access, used: &Used<'_>) {
+    let gates = &cx.snapshot().gates;
+    if !gates.is_empty() {
+        let uri = JudgedUri::of(used.entry, used.uri);
+        let request = used.request(cx, access, uri.as_ref());
+        gates.judge(&request);
+        gates.refused(&request);
     }
-    judge(cx, access, used)
 }
 
 #[inline(never)]
@@ -174,7 +183,7 @@ fn grant(cx: &Cx, used: &Used<'_>, request: &GateRequest<'_>) -> Result<AccessGr
     {
         decision = decision.or_stricter(Decision::Deny(fault));
     }
-    if decision == Decision::Hide {
+    if decision == Decision::Hide || !used.required.shows(cx.left()) {
         return Err(AccessRefusal::Hidden);
     }
     permit(cx, used.required, used.name()).map_err(AccessRefusal::Denied)?;

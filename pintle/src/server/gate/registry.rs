@@ -86,15 +86,6 @@ impl Gates {
         self.judge(&request) != Decision::Hide
     }
 
-    /// Has the gates decide about a subscription to a resource, and report it. [`watching`](Self::watching) makes the decision.
-    pub(crate) fn subscribing(&self, scope: &Scope<'_>, entry: Entry<'_>, backend: Option<&str>, uri: &str) {
-        if !self.is_empty() {
-            let uri = JudgedUri::of(entry, Some(uri));
-            let request = GateRequest::new(*scope, Access::Subscribe, entry);
-            self.judge(&request.backend(backend).uri(uri.as_ref()));
-        }
-    }
-
     /// Decides whether the caller may be notified of changes of a resource.
     pub(crate) fn watching(
         &self,

@@ -13,7 +13,7 @@ use crate::server::{
     access::required::Required,
     catalogue::options::CatalogueRoute,
     gate::{
-        admission::{AccessGrant, AccessRefusal, Used, admit, count_again, is_repeated, permit},
+        admission::{AccessGrant, AccessRefusal, Used, admit, count_again, is_repeated, permit, report},
         arguments::ArgumentEdits,
     },
 };
@@ -194,35 +194,49 @@ impl ProvidedEntry {
         target: &Target<'_>,
     ) -> Result<AccessGrant, AccessRefusal> {
         if self.is_hidden() {
+            self.report(cx, Some(backend), target);
             return Err(AccessRefusal::Hidden);
         }
         if self.owned || cx.snapshot().gates.is_empty() {
             let permitted = permit(cx, &self.required, target.name());
             return permitted.map(|()| AccessGrant::Granted).map_err(AccessRefusal::Denied);
         }
-        let grant = self.used(cx, backend, target, |access, used| admit(cx, access, used))?;
+        let admitted = self.used(cx, Some(backend), target, |access, used| admit(cx, access, used));
+        // Nothing is known of it that a gate could judge.
+        let Some(admitted) = admitted else { return Err(AccessRefusal::Hidden) };
+        let grant = admitted?;
         if is_repeated(cx).await {
-            self.used(cx, backend, target, |access, used| count_again(cx, access, used))?;
+            let again = self.used(cx, Some(backend), target, |access, used| count_again(cx, access, used));
+            again.unwrap_or(Ok(()))?;
         }
         Ok(grant)
+    }
+
+    /// Has the gates report a request for the entry that was refused before they were asked about it. Of one that is hidden, the name is
+    /// known.
+    pub(crate) fn report(&self, cx: &Cx, backend: Option<&str>, target: &Target<'_>) {
+        let named = || Some(Self::new(SharedDefinition::source(Definition::of_name(target)?)));
+        let named = if self.is_hidden() { named() } else { None };
+        named.as_ref().unwrap_or(self).used(cx, backend, target, |access, used| report(cx, access, used));
     }
 
     /// Runs a function with the use that a request makes of the entry.
     fn used<T>(
         &self,
         cx: &Cx,
-        backend: &str,
+        backend: Option<&str>,
         target: &Target<'_>,
-        judge: impl FnOnce(Access, &Used<'_>) -> Result<T, AccessRefusal>,
-    ) -> Result<T, AccessRefusal> {
+        judge: impl FnOnce(Access, &Used<'_>) -> T,
+    ) -> Option<T> {
         let access = match cx.method() {
             method::RESOURCES_READ => Access::Read,
+            method::RESOURCES_SUBSCRIBE | method::SUBSCRIPTIONS_LISTEN => Access::Subscribe,
             method::COMPLETION_COMPLETE => Access::Complete,
             _ => Access::Call,
         };
-        let judged = self.judged(|found| {
+        self.judged(|found| {
             let used = Used {
-                backend: Some(backend),
+                backend,
                 uri: target.judged_uri(found),
                 arguments: (access == Access::Call).then(|| cx.sent_arguments()),
                 schema: self.listed.as_ref().unwrap_or(&self.source).input_schema(),
@@ -236,9 +250,7 @@ impl ProvidedEntry {
                 ..Used::own(&self.required, found)
             };
             judge(access, &used)
-        });
-        // Nothing is known of it that a gate could judge.
-        judged.unwrap_or(Err(AccessRefusal::Hidden))
+        })
     }
 
     /// Adds changes of the arguments of calls, outside of those that it has.

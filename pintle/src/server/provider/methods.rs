@@ -6,11 +6,16 @@ use pintle_proto::server::Outcome;
 use pintle_types::{ErrorCode, RpcError};
 
 use super::{any::AnyProvider, registry::RegisteredProvider};
-use crate::server::{Cx, Entry};
+use crate::server::{
+    Access, Cx, Entry,
+    access::required::Required,
+    gate::admission::{Used, report},
+};
 
 /// Returns the provider that a request of a method is for: the first that has a handler of it; or else the only one that answers any
-/// method, or the only one of several that declares its extension: a server behind must not take over the methods of another.
-pub(crate) fn provider_of(cx: &Cx) -> Result<Arc<dyn AnyProvider>, Outcome> {
+/// method, or the only one of several that declares its extension: a server behind must not take over the methods of another. If the gates
+/// hide all that it may be for, they report a request with these arguments.
+pub(crate) fn provider_of(cx: &Cx, arguments: &str) -> Result<Arc<dyn AnyProvider>, Outcome> {
     let (method, snapshot) = (cx.method(), cx.snapshot());
     let known = || snapshot.providers.iter().filter(|known| !known.link.is_removed());
     // One that the gates hide from the caller is not there.
@@ -29,7 +34,15 @@ pub(crate) fn provider_of(cx: &Cx) -> Result<Arc<dyn AnyProvider>, Outcome> {
     let declares = |known: &&&RegisteredProvider| known.extensions().any(|name| is_method_of(name, method));
     let declaring: Vec<_> = candidates.iter().filter(declares).copied().collect();
     match (&*candidates, &*declaring) {
-        ([], _) => Err(Outcome::Failed(RpcError::method_not_found(method))),
+        ([], _) => {
+            let hidden = known().find(|known| known.has_method(method) || known.handles_any_method());
+            if let Some(hidden) = hidden {
+                let (required, backend) = (Required::NOTHING, hidden.provider.name());
+                let used = Used::own(&required, Entry::Method(method)).arguments(arguments);
+                report(cx, Access::Call, &Used { backend: Some(&backend), ..used });
+            }
+            Err(Outcome::Failed(RpcError::method_not_found(method)))
+        }
         ([only], _) | (_, [only]) => Ok(only.provider.clone()),
         (several, []) => {
             let reason = "and none of them declares an extension that it is named after";

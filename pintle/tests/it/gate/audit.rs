@@ -8,7 +8,8 @@ use std::{
 use pintle::{
     Server,
     server::{
-        Authenticated, Caller, Decision, GateRequest, Mount, Partial, RuleSet, Rules, prompt, resource, tool,
+        Authenticated, Caller, Cx, Decision, GateRequest, Mount, Partial, RequestError, RuleSet, Rules,
+        prompt, resource, tool,
     },
 };
 use serde_json::{Value, json};
@@ -137,8 +138,11 @@ async fn what_the_rules_allow_and_something_else_refuses_is_a_line() {
         .tool(tool("asked", || async { "ran" }).requires(["write"]))
         .tool(tool("denied", || async { "ran" }))
         .tool(tool("hidden", || async { "ran" }))
+        .tool(tool("unseen", || async { "ran" }).requires(["write"]).hidden())
         .resource(resource("r://r", "r", || async { "read" }).requires(["read"]))
-        .provider(Mount::new("m", inner).requires(["write"]))
+        .provider(Mount::new("m", inner.clone()).requires(["write"]))
+        .provider(Mount::new("u", inner.clone()).requires(["write"]).hidden())
+        .mount("g", inner.gate(|_: &GateRequest<'_>| Decision::Hide))
         .gate(|request: &GateRequest<'_>| match request.name() {
             "denied" => Decision::Deny("it is Monday".to_owned()),
             "hidden" => Decision::Hide,
@@ -150,7 +154,10 @@ async fn what_the_rules_allow_and_something_else_refuses_is_a_line() {
         ("tools/call", json!({"name": "asked"}), ["call", "asked"]),
         ("tools/call", json!({"name": "denied"}), ["call", "denied"]),
         ("tools/call", json!({"name": "hidden"}), ["call", "hidden"]),
+        ("tools/call", json!({"name": "unseen"}), ["call", "unseen"]),
         ("tools/call", json!({"name": "m_run"}), ["call", "m_run"]),
+        ("tools/call", json!({"name": "u_run"}), ["call", "u_run"]),
+        ("tools/call", json!({"name": "g_run"}), ["call", "g_run"]),
         ("resources/read", json!({"uri": "r://r"}), ["read", "r://r"]),
     ];
     let expected = |principal: &str, [access, name]: [&str; 2]| {
@@ -178,5 +185,24 @@ async fn what_the_rules_allow_and_something_else_refuses_is_a_line() {
         }
         let [line] = expected("@anonymous", *target);
         assert_eq!(records(), [line.clone(), line], "{method}");
+    }
+}
+
+#[tokio::test]
+async fn a_hidden_method_is_a_line() {
+    let (rules, records) = audited(json!([{"name": "no", "methods": ["*"], "decision": "hide"}]));
+    let own = |name| {
+        Server::new(name, "0")
+            .method("example/run", |_: Cx, _: Value| async { Ok::<_, RequestError>(json!({})) })
+    };
+    let outer = || Server::new("outer", "0");
+    for server in [
+        own("own").gate(rules.clone()),
+        outer().provider(own("inner")).gate(rules.clone()),
+        outer().provider(own("inner").gate(rules.clone())),
+    ] {
+        let mut client = Client::open(&server, R4, json!({})).await;
+        assert_eq!(client.call("example/run", json!({})).await["error"]["code"], -32601);
+        assert_eq!(records(), [["@local", "call", "example/run", "hide", "no"]]);
     }
 }

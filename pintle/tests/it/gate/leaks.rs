@@ -414,11 +414,12 @@ async fn the_audit_log_names_what_was_asked_for() {
     ]});
     for place in PLACES {
         for revision in [R4, R5] {
-            let (names, ran) = (Arc::<Mutex<Vec<String>>>::default(), Arc::default());
-            let written = names.clone();
+            let (records, ran) = (Arc::<Mutex<Vec<[String; 2]>>>::default(), Arc::default());
+            let written = records.clone();
             let rules = Rules::audited(serde_json::from_value(rules.clone()).unwrap(), move |record| {
-                written.lock().unwrap().push(record.name.to_owned());
+                written.lock().unwrap().push([record.name, record.decision].map(str::to_owned));
             });
+            let recorded = || std::mem::take(&mut *records.lock().unwrap());
             let (server, _things) = gated_by(place, &ran, rules.unwrap()).await;
             let client = Client::open(&server, revision, following()).await;
             let mut world = World { place, decision: Decision::Hide, ran, client };
@@ -426,9 +427,20 @@ async fn the_audit_log_names_what_was_asked_for() {
             world.lists().await;
             world.error_texts().await;
             world.links().await;
-            let named = std::mem::take(&mut *names.lock().unwrap());
-            assert!(named.contains(&"link".to_owned()), "{place:?} {named:?}");
-            assert!(named.iter().all(|name| !name.contains("secret")), "{place:?} {named:?}");
+            let named = recorded();
+            assert!(named.iter().any(|[name, _]| name == "link"), "{place:?} {named:?}");
+            assert!(named.iter().all(|[name, _]| !name.contains("secret")), "{place:?} {named:?}");
+            // What is asked for is one line, wherever it is refused.
+            let subscribe = ("resources/subscribe", json!({"uri": "secret://r"}), false);
+            let subscribe = (revision == R4).then_some(subscribe);
+            for (method, params, _) in requests("secret", place).into_iter().chain(subscribe) {
+                let answer = world.client.call(method, params.clone()).await;
+                let [[name, decision]] = &recorded()[..] else {
+                    panic!("{place:?} {method} {params} {answer}");
+                };
+                assert!(name.starts_with("secret"), "{place:?} {method} {name}");
+                assert_eq!(decision, "hide", "{place:?} {method} {params}");
+            }
         }
     }
 }
