@@ -22,6 +22,8 @@ pub enum Target<'a> {
     Template(Cow<'a, str>),
     /// A task, by its id.
     Task(Cow<'a, str>),
+    /// A method that the protocol does not define, by its name. No request names it in its parameters.
+    Method(Cow<'a, str>),
 }
 
 impl Target<'_> {
@@ -32,7 +34,8 @@ impl Target<'_> {
             | Self::Prompt(name)
             | Self::Resource(name)
             | Self::Template(name)
-            | Self::Task(name) => name,
+            | Self::Task(name)
+            | Self::Method(name) => name,
         }
     }
 }

@@ -530,7 +530,14 @@ impl Snapshot {
                 let is_refused = self.refuses_spelling(&read);
                 let matching = || catalogue.template(&read).filter(|_| !is_refused);
                 let route = named.or_else(|| Some(matching()?.0))?;
-                Some(self.provided(scope, route, target))
+                Some(provided(scope, route))
+            }
+            Target::Method(name) => {
+                let required = &self.custom.get(&**name)?.required;
+                Some(match required.shows(scope.extensions) {
+                    true => ProvidedEntry::method(name, required.clone()),
+                    false => ProvidedEntry::hidden(),
+                })
             }
             Target::Task(_) => None,
         }

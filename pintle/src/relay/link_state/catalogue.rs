@@ -276,7 +276,7 @@ impl LinkCatalogue {
                 let named = list(ListKind::Templates).and_then(|list| list.get(template));
                 named.or_else(|| list(ListKind::Resources)?.get(template))
             }
-            Target::Task(_) => None,
+            Target::Task(_) | Target::Method(_) => None,
         }
     }
 
@@ -312,7 +312,7 @@ pub(in crate::relay) fn lists_of(target: &Target<'_>) -> &'static [ListKind] {
         Target::Tool(_) => &[ListKind::Tools],
         Target::Prompt(_) => &[ListKind::Prompts],
         Target::Resource(_) | Target::Template(_) => &[ListKind::Resources, ListKind::Templates],
-        Target::Task(_) => &[],
+        Target::Task(_) | Target::Method(_) => &[],
     }
 }
 

@@ -95,7 +95,7 @@ impl ListKind {
             Target::Prompt(_) => Self::Prompts,
             Target::Resource(_) => Self::Resources,
             Target::Template(_) => Self::Templates,
-            Target::Task(_) => return None,
+            Target::Task(_) | Target::Method(_) => return None,
         })
     }
 

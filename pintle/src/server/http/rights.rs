@@ -113,10 +113,9 @@ impl<'a> Needs<'a> {
         // what the caller may see; `ping`, `logging/setLevel`, `resources/unsubscribe` and discovery are open to everybody. A request that
         // names an entry in another way is still refused by `permit`, which runs before the handler of every entry.
         let Some(target) = method::find(method).and_then(|row| row.target) else {
-            if let Some(custom) = self.snapshot.custom.get(method) {
-                let used = EntryUse { peer, access: Access::Call, entered: Entered::Tool(method.into()) };
-                self.need_found(&custom.required, Entry::Method(method), &used);
-            }
+            let used = EntryUse { peer, access: Access::Call, entered: Entered::Method(method.into()) };
+            let custom = self.snapshot.custom.get_key_value(method);
+            self.need(custom.map(|(name, custom)| (&custom.required, Entry::Method(name))), &used);
             return;
         };
         // It is refused when it is dispatched, and nothing is looked up.

@@ -74,6 +74,8 @@ enum DefinitionSource {
     Prompt(Arc<PromptRoute>),
     Resource(Arc<ResourceRoute>),
     Template(Arc<TemplateRoute>),
+    /// A method, which is in no list.
+    Method(Box<str>),
 }
 
 impl ProvidedEntry {
@@ -86,6 +88,11 @@ impl ProvidedEntry {
     /// for it.
     pub fn hidden() -> Self {
         Self::new(DefinitionSource::Hidden)
+    }
+
+    /// Creates the entry of a method that requires rights.
+    pub(crate) fn method(name: &str, required: Required) -> Self {
+        Self { required, ..Self::new(DefinitionSource::Method(name.into())) }
     }
 
     /// Adds rights that a caller needs. Without them the call is refused; over HTTP with a response that names them.
@@ -124,6 +131,9 @@ impl ProvidedEntry {
 
     /// Writes the name, URI or URI template with this prefix.
     pub(crate) fn prefixed(mut self, prefix: &Prefix) -> Self {
+        if matches!(self.source, DefinitionSource::Method(_)) {
+            return self;
+        }
         self.keep_listed();
         match &mut self.source {
             DefinitionSource::Value(shared) if self.prefixes.is_empty() => match Arc::get_mut(shared) {
@@ -154,6 +164,7 @@ impl ProvidedEntry {
             DefinitionSource::Prompt(route) => judge(Entry::Prompt(&route.prompt)),
             DefinitionSource::Resource(route) => judge(Entry::Resource(&route.resource)),
             DefinitionSource::Template(route) => judge(Entry::Template(&route.resource_template)),
+            DefinitionSource::Method(name) => judge(Entry::Method(name)),
         })
     }
 
@@ -295,7 +306,9 @@ impl ProvidedEntry {
 
     fn definition(&self) -> Option<Definition> {
         Some(match &self.source {
-            DefinitionSource::Unknown | DefinitionSource::Hidden => return None,
+            DefinitionSource::Unknown | DefinitionSource::Hidden | DefinitionSource::Method(_) => {
+                return None;
+            }
             DefinitionSource::Value(shared) => shared.definition.clone(),
             DefinitionSource::Tool(route) => Definition::Tool(route.tool.clone()),
             DefinitionSource::Prompt(route) => Definition::Prompt(route.prompt.clone()),
@@ -326,6 +339,7 @@ impl DefinitionSource {
             Self::Prompt(route) => &route.prompt.name,
             Self::Resource(route) => &route.resource.uri,
             Self::Template(route) => &route.resource_template.uri_template,
+            Self::Method(name) => name,
         })
     }
 }
@@ -414,7 +428,7 @@ impl Definition {
             Target::Prompt(_) => Self::Prompt(Prompt::new(name)),
             Target::Resource(_) => Self::Resource(Resource::new(name, name)),
             Target::Template(_) => Self::Template(ResourceTemplate::new(name, name)),
-            Target::Task(_) => return None,
+            Target::Task(_) | Target::Method(_) => return None,
         })
     }
 

@@ -66,13 +66,17 @@ impl<P: Provider> Mount<P> {
 
     /// Returns the name that the provider has for a target.
     fn inner<'a>(&self, target: &'a Target<'_>) -> Option<Target<'a>> {
+        // Methods have no prefix.
+        if let Target::Method(name) = target {
+            return Some(Target::Method(name.as_ref().into()));
+        }
         let name = self.prefix.strip(ListKind::of(target)?, target.name())?;
         Some(match target {
             Target::Tool(_) => Target::Tool(name),
             Target::Prompt(_) => Target::Prompt(name),
             Target::Resource(_) => Target::Resource(name),
             Target::Template(_) => Target::Template(name),
-            Target::Task(_) => return None,
+            Target::Task(_) | Target::Method(_) => return None,
         })
     }
 
@@ -319,7 +323,8 @@ impl<P: Provider> Provider for Mount<P> {
     }
 
     fn may_have(&self, target: &Target<'_>) -> bool {
-        ListKind::of(target).is_some_and(|list| self.prefix.strip(list, target.name()).is_some())
+        matches!(target, Target::Method(_))
+            || ListKind::of(target).is_some_and(|list| self.prefix.strip(list, target.name()).is_some())
     }
 
     fn finds_by_target(&self) -> bool {

@@ -237,7 +237,11 @@ impl RegisteredProvider {
     }
 
     fn may_have(&self, target: &Target<'_>) -> bool {
-        ListKind::of(target).is_some_and(|list| self.offers(list)) && self.provider.may_have(target)
+        let is_offered = match target {
+            Target::Method(name) => self.has_method(name),
+            _ => ListKind::of(target).is_some_and(|list| self.offers(list)),
+        };
+        is_offered && self.provider.may_have(target)
     }
 }
 

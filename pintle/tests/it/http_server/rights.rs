@@ -7,8 +7,8 @@ use pintle::{
     Client, Server,
     server::{
         Arguments, Authenticated, Caller, Cx, Decision, GateRequest, MissingRights, PageRequest, Partial,
-        RequestError, ResourcePage, ResourceSource, http::Http, method, prompt, resource, source, template,
-        tool,
+        RequestError, ResourcePage, ResourceSource, Transform, http::Http, method, prompt, resource, source,
+        template, tool,
     },
     types::schema::{ReadResourceResult, Resource, ResourceContents},
 };
@@ -139,12 +139,20 @@ async fn methods_and_sources_require_rights_as_tools_do() {
             (count, vault) = (count.hidden(), vault.hidden());
         }
         let server = Server::new("bank", "1").method_route(count).source(vault);
-        let (http, told) = (server.clone().http().unwrap(), Challenged::default());
-        for (method, params, name) in &requests {
+        let inner = Transform::new(Server::new("inner", "1").mount("b", server.clone()));
+        let served = [
+            server.clone(),
+            Server::new("outer", "1").mount("b", server.clone()),
+            Server::new("outer", "1").provider(inner),
+        ];
+        let (https, told) = (served.map(|server| server.http().unwrap()), Challenged::default());
+        for ((method, params, name), http) in
+            requests.iter().flat_map(|it| https.iter().map(move |http| (it, http)))
+        {
             let ask = async |rights: &'static [&'static str]| {
                 let params = crate::support::line_client::modern(params.clone(), json!({}));
                 let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-                let mut wire = Wire::new(&http).with("mcp-protocol-version", R5).with("mcp-method", *method);
+                let mut wire = Wire::new(http).with("mcp-protocol-version", R5).with("mcp-method", *method);
                 if let Some(name) = *name {
                     wire = wire.with("mcp-name", name);
                 }

@@ -233,6 +233,9 @@ impl<P: Provider> Transform<P> {
     }
 
     fn inner_target(&self, target: &Target<'_>) -> Option<Target<'static>> {
+        if let Target::Method(name) = target {
+            return Some(Target::Method(name.clone().into_owned().into()));
+        }
         let name: Cow<'static, str> =
             self.inner_name(ListKind::of(target)?, target.name())?.to_owned().into();
         Some(match target {
@@ -240,7 +243,7 @@ impl<P: Provider> Transform<P> {
             Target::Prompt(_) => Target::Prompt(name),
             Target::Resource(_) => Target::Resource(name),
             Target::Template(_) => Target::Template(name),
-            Target::Task(_) => return None,
+            Target::Task(_) | Target::Method(_) => return None,
         })
     }
 
