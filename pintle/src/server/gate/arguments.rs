@@ -3,7 +3,7 @@
 use std::{
     cell::{OnceCell, RefCell},
     collections::BTreeMap,
-    sync::Arc,
+    sync::{Arc, LazyLock},
 };
 
 use pintle_types::{JsonObject, RawObject, RawValue};
@@ -201,6 +201,9 @@ impl<'a> JudgedArguments<'a> {
     }
 }
 
+/// The object in the place of one that is not there.
+static NO_MEMBERS: LazyLock<JsonObject> = LazyLock::new(JsonObject::default);
+
 /// A search for the values at a path.
 struct ArgumentWalk<'p, 'v> {
     path: &'p str,
@@ -234,6 +237,13 @@ impl<'v> ArgumentWalk<'_, 'v> {
             Some(value) => self.value(value, property, rest),
             None => {
                 self.values.push(None);
+                if rest.is_empty() {
+                    return Ok(());
+                }
+                // The server behind may take an object with its defaults in the place of none. Nobody knows, so it is not sent.
+                let has_default = self.has_default;
+                self.object(&NO_MEMBERS, property, rest)?;
+                self.has_default = has_default;
                 Ok(())
             }
         }

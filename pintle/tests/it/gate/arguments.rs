@@ -225,7 +225,7 @@ async fn a_missing_argument_has_its_default_which_is_sent() {
         "$defs": {"Opts": object(json!({"force": {"type": "boolean", "default": true}}))}});
     check(
         &gated(&referred, denying(json!({"opts.force": true}))),
-        &[(r#"{"opts":{}}"#, "not this"), (r#"{"opts":{"force":"no"}}"#, "send a boolean"), ("{}", "{}")],
+        &[(r#"{"opts":{}}"#, "not this"), (r#"{"opts":{"force":"no"}}"#, "send a boolean")],
     )
     .await;
     check(
@@ -237,6 +237,36 @@ async fn a_missing_argument_has_its_default_which_is_sent() {
         ],
     )
     .await;
+}
+
+/// Nobody knows what the server behind takes in the place of an object that is not there: it may be one with all defaults.
+#[tokio::test]
+async fn a_member_of_a_missing_object_may_have_its_default_or_none() {
+    let inner = object(json!({"force": {"type": "boolean", "default": true}, "n": {"type": "integer"}}));
+    let schema = object(json!({"opts": object(json!({"inner": inner}))}));
+    let path = |condition: Value| json!({"opts.inner.force": condition});
+    let missing = ["{}", r#"{"opts":{}}"#];
+    for arguments in missing {
+        for denied in [json!(true), json!({"absent": true}), json!({"absent": false}), json!({"not": false})]
+        {
+            let server = gated(&schema, denying(path(denied)));
+            check(&server, &[(arguments, "not this")]).await;
+        }
+        // Nothing is sent that was not.
+        check(&gated(&schema, denying(path(json!(false)))), &[(arguments, arguments)]).await;
+        for allowed in [json!(true), json!({"absent": true}), json!({"absent": false}), json!({"not": false})]
+        {
+            let server = gated(&schema, allowing(path(allowed)));
+            check(&server, &[(arguments, "no such tool")]).await;
+        }
+        // One without a default is not there.
+        let server = gated(&schema, allowing(json!({"opts.inner.n": {"absent": true}})));
+        check(&server, &[(arguments, arguments)]).await;
+    }
+    let sent = r#"{"opts":{"inner":{"force":false}}}"#;
+    check(&gated(&schema, denying(path(json!(true)))), &[(sent, sent)]).await;
+}
+
 }
 
 #[tokio::test]
