@@ -30,6 +30,7 @@ use crate::server::{
     gate::admission::{AccessGrant, Used, admit},
     provider::{
         self,
+        any::AnyProvider,
         entry::ProvidedEntry,
         registry::FoundEntry,
         subscribing::{self, AcceptedSubscription},
@@ -398,10 +399,24 @@ fn provided(cx: &Cx) -> HandlerFuture {
             return refused;
         }
         cx.set_provider(number);
-        let used = provider.clone();
-        let handling = admission.run_here(cx, |cx| match used.claims_state() && cx.call().returned() {
-            true => run_claimed(&cx, move |cx| used.handle(cx)),
-            false => used.handle(cx),
+        let (used, is_asked) = (provider.clone(), admission.asks());
+        let handling = admission.run_here(cx, move |cx| {
+            let run = |cx: Cx, used: Arc<dyn AnyProvider>| match used.claims_state() && cx.call().returned() {
+                true => run_claimed(&cx, move |cx| used.handle(cx)),
+                false => used.handle(cx),
+            };
+            if !is_asked {
+                return run(cx, used);
+            }
+            Box::pin(async move {
+                if let Some(target) = cx.target()
+                    && let Err(refused) =
+                        entry.check_unchanged(used.find(cx.clone(), &target).await, target.name())
+                {
+                    return refused;
+                }
+                run(cx, used).await
+            })
         });
         provider::tasks::readdressed(cx, number, &provider, handling.await)
     })

@@ -299,6 +299,11 @@ impl AccessGrant {
         }
     }
 
+    /// Returns whether the user is asked first.
+    pub(crate) fn asks(&self) -> bool {
+        matches!(self, Self::Judged(JudgedGrant { confirmation: Some(_), .. }))
+    }
+
     /// Runs a handler as this admission allows: after the confirmation, with the arguments that were judged.
     pub(crate) fn run(
         self,

@@ -1,5 +1,6 @@
 use std::sync::{Arc, OnceLock};
 
+use pintle_proto::server::Outcome;
 use pintle_types::{
     JsonObject, RawObject, RpcError, method,
     schema::{Prompt, Resource, ResourceTemplate, Tool},
@@ -9,7 +10,7 @@ use pintle_uri::{Template, TemplateRank};
 
 use super::prefix::Prefix;
 use crate::server::{
-    Access, Cx, Entry, ListKind, PromptRoute, ResourceRoute, Target, TemplateRoute, ToolRoute,
+    Access, Cx, Entry, ListKind, PromptRoute, RequestError, ResourceRoute, Target, TemplateRoute, ToolRoute,
     access::required::Required,
     catalogue::options::CatalogueRoute,
     gate::{
@@ -221,6 +222,25 @@ impl ProvidedEntry {
             again.unwrap_or(Ok(()))?;
         }
         Ok(grant)
+    }
+
+    /// Refuses a call of the entry if it leads to another one, or with other changes of the arguments, since the user was asked: what was
+    /// judged would not be what is sent.
+    pub(crate) fn check_unchanged(
+        &self,
+        now: Result<Option<Self>, RequestError>,
+        name: &str,
+    ) -> Result<(), Outcome> {
+        let leads_to =
+            |entry: &Self| entry.listed.as_ref().unwrap_or(&entry.source).name().map(str::to_owned);
+        match now {
+            Ok(Some(now)) if now.edits == self.edits && leads_to(&now) == leads_to(self) => Ok(()),
+            _ => {
+                let shown: String = name.chars().take(128).collect();
+                let message = format!("`{shown}` has changed while the user was asked: call it again");
+                Err(Outcome::Failed(RpcError::invalid_request(message)))
+            }
+        }
     }
 
     /// Has the gates report a request for the entry that was refused before they were asked about it. Of one that is hidden, the name is

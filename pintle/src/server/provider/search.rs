@@ -23,7 +23,7 @@ use super::{
 };
 use crate::server::{
     ConnectionEvent, Cx, Declaration, ListKind, PageRequest, RequestError, Scope, SessionHandle, Target,
-    catalogue::lists,
+    call::run::HandlerFuture, catalogue::lists,
 };
 
 /// The name of the tool that searches.
@@ -152,8 +152,20 @@ impl<P: Provider> ToolSearch<P> {
         };
         match entry.admit(&inner, &self.provider.name(), &target).await {
             Ok(grant) => {
-                let provider = self.provider.clone();
-                grant.run(&inner, move |cx| Box::pin(async move { provider.handle(cx).await })).await
+                let (provider, is_asked) = (self.provider.clone(), grant.asks());
+                let run = move |cx: Cx| -> HandlerFuture {
+                    Box::pin(async move {
+                        let target = cx.target().filter(|_| is_asked);
+                        if let Some(target) = target
+                            && let Err(refused) =
+                                entry.check_unchanged(provider.find(cx.clone(), &target).await, target.name())
+                        {
+                            return refused;
+                        }
+                        provider.handle(cx).await
+                    })
+                };
+                grant.run(&inner, run).await
             }
             Err(refused) => refused.or_unknown(unknown),
         }

@@ -1,12 +1,15 @@
 //! Rules about arguments: what is judged is what the server behind gets, and has one reading.
 
-use std::borrow::Cow;
+use std::{
+    borrow::Cow,
+    sync::{Arc, Mutex},
+};
 
 use pintle::{
     Server,
     server::{
         Cx, Decision, EntryEdit, Gate, GateRequest, ListKind, Mount, Outcome, PageRequest, Prefix,
-        ProvidedEntry, Provider, ProviderPage, RequestError, Rules, Scope, Target, Transform,
+        ProvidedEntry, Provider, ProviderPage, RequestError, Rules, Scope, Target, ToolSearch, Transform,
     },
     types::schema::{CallToolResult, ServerCapabilities, Tool, ToolsCapability},
 };
@@ -267,6 +270,88 @@ async fn a_member_of_a_missing_object_may_have_its_default_or_none() {
     check(&gated(&schema, denying(path(json!(true)))), &[(sent, sent)]).await;
 }
 
+/// A provider whose changes can be replaced while it is used, as those of a file are.
+#[derive(Clone)]
+struct Reloaded(Arc<Mutex<Arc<Transform<Behind>>>>);
+
+impl Reloaded {
+    fn current(&self) -> Arc<Transform<Behind>> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+impl Provider for Reloaded {
+    fn name(&self) -> Cow<'_, str> {
+        "git".into()
+    }
+
+    fn capabilities(&self) -> ServerCapabilities {
+        self.current().capabilities()
+    }
+
+    async fn list(&self, cx: Cx, list: ListKind, page: PageRequest) -> Result<ProviderPage, RequestError> {
+        self.current().list(cx, list, page).await
+    }
+
+    fn describe(&self, scope: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
+        self.current().describe(scope, target)
+    }
+
+    async fn handle(&self, cx: Cx) -> Outcome {
+        self.current().handle(cx).await
+    }
+}
+
+/// The user agrees to arguments with what is set at that time.
+#[tokio::test]
+async fn a_call_that_has_changed_while_the_user_was_asked_is_refused() {
+    let schema = object(json!({"force": {"type": "boolean"}, "branch": {"type": "string"}}));
+    let transform = |edit: EntryEdit| Arc::new(Transform::new(Behind(schema.clone())).tool("push", edit));
+    let before = || EntryEdit::new().fix("force", false).default_value("branch", "dev");
+    let confirming = rules(json!([{"decision": "confirm"}]));
+    let asking = |git: &Reloaded| Server::new("s", "0").mount("git", git.clone()).gate(confirming.clone());
+    let inner = |git: &Reloaded| Server::new("o", "0").provider(asking(git));
+    let outer = |git: &Reloaded| {
+        let within = Server::new("i", "0").mount("git", git.clone());
+        Server::new("o", "0").provider(within).gate(confirming.clone())
+    };
+    let searched = |git: &Reloaded| {
+        let within = ToolSearch::new(Server::new("i", "0").mount("git", git.clone()));
+        let rules = rules(json!([{"tools": ["git_push"], "decision": "confirm"}, {"decision": "allow"}]));
+        Server::new("o", "0").provider(within).gate(rules)
+    };
+    let sent = r#"{"x":1e2,"force":false,"branch":"dev"}"#;
+    for (after, expected) in [
+        (before(), sent),
+        (EntryEdit::new(), "has changed"),
+        (before().fix("force", true), "has changed"),
+        (before().default_value("branch", "main"), "has changed"),
+        (before().fix("n", 1), "has changed"),
+        (before().rename("other"), "has changed"),
+    ] {
+        for (at, place) in
+            [&asking as &dyn Fn(&Reloaded) -> Server, &inner, &outer, &searched].into_iter().enumerate()
+        {
+            let git = Reloaded(Arc::new(Mutex::new(transform(before()))));
+            let mut client = Client::open(&place(&git), R4, json!({"elicitation": {}})).await;
+            let changed = transform(after.clone());
+            client.answer = Box::new(move |_, params| {
+                assert!(!params.to_string().contains("force"), "what is fixed is not shown: {params}");
+                *git.0.lock().unwrap() = changed.clone();
+                json!({"action": "accept", "content": {}})
+            });
+            let push = r#"{"name":"git_push","arguments":{"x":1e2}}"#;
+            let call = match at {
+                3 => format!(r#"{{"name":"call_tool","arguments":{push}}}"#),
+                _ => push.to_owned(),
+            };
+            let done = client.call("tools/call", serde_json::from_str(&call).unwrap()).await;
+            let text = done["result"]["content"][0]["text"].as_str();
+            let text = text.or_else(|| done["error"]["message"].as_str()).unwrap_or_else(|| panic!("{done}"));
+            let sent = text.replace("100.0", "1e2");
+            assert!(sent.contains(expected), "{at} {after:?}: {text}");
+        }
+    }
 }
 
 #[tokio::test]
