@@ -65,6 +65,16 @@ pub enum Error {
 }
 
 impl Error {
+    /// Returns the HTTP status that the server answered with, if that is why the request failed.
+    pub fn status(&self) -> Option<u16> {
+        match self {
+            Self::Failed(failed) => failed.status,
+            Self::Open { error: OpenError::Garbled { status, .. }, .. } => *status,
+            Self::Open { error: OpenError::Rejected { status, .. }, .. } => Some(*status),
+            _ => None,
+        }
+    }
+
     #[cfg(any(feature = "client", feature = "server"))]
     pub(crate) fn misuse(message: impl Into<String>) -> Self {
         Self::Misuse(message.into())

@@ -16,6 +16,8 @@ pub(crate) struct Failure {
     /// Lines below the message, such as the signature of a tool.
     pub(crate) details: Vec<String>,
     pub(crate) next: String,
+    /// The HTTP status that the server answered with, if that is the reason.
+    pub(crate) status: Option<u16>,
     /// A member of the JSON form, for programs.
     pub(crate) data: Option<Box<(&'static str, Value)>>,
     /// The exit code of another program that is passed on, in place of that of `exit`.
@@ -29,6 +31,7 @@ impl Failure {
             message: message.into(),
             details: Vec::new(),
             next: next.into(),
+            status: None,
             data: None,
             passed_on: None,
         }

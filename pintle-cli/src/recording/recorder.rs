@@ -51,10 +51,10 @@ impl Recorder {
 fn open(path: &PathBuf) -> Result<MessageFile, Failure> {
     let failed = |error: io::Error| {
         let shown = path.display().to_string();
-        // Errors of the file itself name it.
-        let message = match error.to_string() {
-            message if message.contains(&shown) => message,
-            message => format!("`{shown}` cannot be written: {message}"),
+        // Those of the system do not name the file.
+        let message = match error.raw_os_error() {
+            None => error.to_string(),
+            Some(_) => format!("`{shown}` cannot be written: {error}"),
         };
         Failure::usage(message, format!("ls -l {}", quoted(&shown)))
     };

@@ -19,10 +19,9 @@ impl Endpoint {
             }
             _ => worded(error, message),
         };
-        let is_forbidden = message.contains("HTTP status 403");
         let next = match exit {
             // Who is known and may not, gains nothing from another login.
-            Exit::Authorization if is_forbidden => self.line("doctor", &[]),
+            Exit::Authorization if error.status() == Some(403) => self.line("doctor", &[]),
             Exit::Authorization
                 if self.has_token() || self.has_configured_token() || !self.target.has_url() =>
             {
@@ -36,7 +35,7 @@ impl Endpoint {
             Exit::Usage => self.line("info", &[]),
             _ => self.next_if_unreachable(),
         };
-        Failure::new(exit, message, next)
+        Failure { status: error.status(), ..Failure::new(exit, message, next) }
     }
 }
 
@@ -45,10 +44,6 @@ fn describe(error: &Error) -> (Exit, String) {
         Error::Open { error: cause, seen } => {
             let (exit, message) = opening(cause);
             match seen {
-                // What the server said first is the reason.
-                Some(seen) if seen.contains("status 401") || seen.contains("status 403") => {
-                    (Exit::Authorization, format!("{seen}; then {message}"))
-                }
                 Some(seen) => (exit, format!("{message} ({seen})")),
                 None => (exit, message),
             }

@@ -2,7 +2,12 @@
 
 use std::fmt::Write as _;
 
-use crate::support::{Printed, free_address::free_address, scripted_http::serve, snapshot, typed};
+use crate::support::{
+    Printed,
+    free_address::free_address,
+    scripted_http::{serve, serve_with},
+    snapshot, typed,
+};
 
 #[test]
 fn each_has_its_message_and_its_code() {
@@ -13,6 +18,14 @@ fn each_has_its_message_and_its_code() {
         ("port closed", closed),
         ("401", serve("401 Unauthorized", "text/plain", "who are you?")),
         ("403", serve("403 Forbidden", "text/plain", "not you")),
+        ("401 with a text about 403", serve("401 Unauthorized", "text/plain", "upstream: HTTP status 403")),
+        (
+            "403, and 501 for GET",
+            serve_with(|request| match request.head.starts_with("GET") {
+                true => ("501 Not Implemented", "text/plain", "no streams".to_owned()),
+                false => ("403 Forbidden", "text/plain", "host `vm:8000` is not allowed here".to_owned()),
+            }),
+        ),
         ("404", serve("404 Not Found", "text/plain", "nothing here")),
         ("HTML page", serve("200 OK", "text/html", html)),
         ("HTML page with 404", serve("404 Not Found", "text/html", html)),
@@ -30,6 +43,7 @@ fn each_has_its_message_and_its_code() {
     {
         let shell = |script: &str| typed(&["ls", "--timeout", "200ms", "--", "sh", "-c", script]);
         record("crashing server", &shell("echo 'error: no API key' >&2; exit 3"), "", &mut found);
+        record("crash with a text about 401", &shell("echo 'status 401'; exit 3"), "", &mut found);
         record("silent server", &shell("cat > /dev/null"), "", &mut found);
         record("program that is no server", &shell("echo Hello"), "", &mut found);
         let missing = typed(&["ls", "--cwd", "/no/such/folder", "--", "sh"]);

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::support::{pintle, run, state_directory, typed};
+use crate::support::{HttpServing, pintle, run, state_directory, typed};
 
 fn offered(cache: &str, words: &[&str]) -> Vec<String> {
     let mut command = pintle();
@@ -52,6 +52,19 @@ fn tools_arguments_and_values_come_from_the_cache() {
         assert_eq!(file.unwrap().metadata().unwrap().permissions().mode() & 0o777, 0o600);
     }
     fs::remove_dir_all(&cache).unwrap();
+}
+
+#[test]
+fn calls_that_wait_are_offered_by_their_tokens_until_they_are_resumed() {
+    let demo = HttpServing::demo();
+    let asked = typed(&["call", &demo.url, "berth", "--json"]);
+    let token = serde_json::from_str::<serde_json::Value>(&asked.stdout).unwrap()["resume"].clone();
+    let token = token.as_str().unwrap();
+    assert_eq!(offered("none", &["resume", token.split_at(8).0]), [token]);
+    // The words after it are answers.
+    assert!(offered("none", &["resume", token, ""]).iter().all(|word| word != token));
+    assert_eq!(typed(&["resume", token, "--decline"]).code, Some(0));
+    assert!(offered("none", &["resume", token.split_at(8).0]).is_empty());
 }
 
 #[test]

@@ -3,7 +3,11 @@
 use serde_json::Value;
 
 use crate::support::{
-    HttpServing, Printed, free_address::free_address, protected::ProtectedServer, scripted_http::serve, typed,
+    HttpServing, Printed,
+    free_address::free_address,
+    protected::ProtectedServer,
+    scripted_http::{serve, serve_with},
+    typed,
 };
 
 /// The steps as `name: status`.
@@ -99,6 +103,38 @@ fn each_failure_has_something_to_do() {
         "{found:?}"
     );
     assert!(printed.stderr.contains(&format!("pintle login {}", protected.url)), "{}", printed.stderr);
+}
+
+/// What it has no room for is not what it does not have, whatever its texts say.
+#[test]
+fn a_server_without_room_for_a_session_fails_and_one_without_sessions_does_not() {
+    for (status, reason, code, expected) in [
+        ("503 Service Unavailable", "the limit of sessions is reached", 6, "initialize: failed"),
+        ("429 Too Many Requests", "come back later", 6, "initialize: failed"),
+        ("400 Bad Request", "no sessions here: status 503 is for others", 0, "initialize: warning"),
+    ] {
+        let address = serve_with(move |request| {
+            let Ok(message) = serde_json::from_slice::<Value>(&request.body) else {
+                return ("405 Method Not Allowed", "text/plain", String::new());
+            };
+            match message["method"].as_str() {
+                Some("server/discover") => {
+                    let result = serde_json::json!({
+                        "resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {}, "ttlMs": 0,
+                        "cacheScope": "public",
+                    });
+                    let answer = serde_json::json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
+                    ("200 OK", "application/json", answer.to_string())
+                }
+                _ => (status, "text/plain", reason.to_owned()),
+            }
+        });
+        let printed = doctor(&[&format!("http://{address}/mcp")]);
+        let found = steps(&printed);
+        assert!(found.contains(&expected.to_owned()), "{status}: {printed:?}");
+        assert_eq!(printed.code, Some(code), "{status}: {printed:?}");
+        assert!(printed.stdout.contains(reason), "{status}: {}", printed.stdout);
+    }
 }
 
 #[cfg(unix)]

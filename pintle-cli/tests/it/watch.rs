@@ -50,3 +50,15 @@ fn in_json_they_are_the_notifications_of_the_protocol() {
          {\"method\":\"notifications/tools/list_changed\"}\n"
     );
 }
+
+#[test]
+fn silence_ends_it_with_the_line_to_type_again() {
+    let demo = HttpServing::demo();
+    let printed = typed(&["watch", &demo.url, "harbour://notice", "--count", "1", "--timeout", "200ms"]);
+    assert_eq!((printed.code, printed.stdout.as_str()), (Some(8), ""), "{printed:?}");
+    let expected = format!(
+        "pintle: nothing was heard within 200ms\n  try: pintle watch {} harbour://notice --count 1 --timeout 60s\n",
+        demo.url
+    );
+    assert!(printed.stderr.ends_with(&expected), "{}", printed.stderr);
+}

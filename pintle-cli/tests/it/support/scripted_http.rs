@@ -1,13 +1,21 @@
-//! An HTTP server that returns the same response to every request.
+//! HTTP servers whose responses are written down.
 
 use std::io::Write as _;
 
 use super::http_request::{HttpRequest, listen};
 
-/// Starts a server, in a thread that ends with the tests, and returns its address.
+/// A status with its text, a content type and a body.
+pub(crate) type ScriptedResponse = (&'static str, &'static str, String);
+
+/// Starts a server that returns the same response to every request, in a thread that ends with the tests, and returns its address.
 pub(crate) fn serve(status: &'static str, content_type: &'static str, body: &'static str) -> String {
+    serve_with(move |_| (status, content_type, body.to_owned()))
+}
+
+/// Starts a server that has each request answered.
+pub(crate) fn serve_with(answer: impl Fn(&HttpRequest) -> ScriptedResponse + Send + 'static) -> String {
     let address = listen(move |mut connection, _| {
-        HttpRequest::read(connection)?;
+        let (status, content_type, body) = answer(&HttpRequest::read(connection)?);
         let length = body.len();
         write!(
             connection,

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{fresh_file, methods};
-use crate::support::{Printed, pintle, typed};
+use crate::support::{Printed, machine::Machine, pintle, run, typed};
 
 #[test]
 #[cfg(unix)]
@@ -132,6 +132,27 @@ fn a_client_finds_the_same_server() {
         shown.stderr.lines().any(|line| line.starts_with("stderr: ") && line.contains(" ← result ")),
         "{shown:?}"
     );
+}
+
+#[test]
+#[cfg(unix)]
+fn a_configured_program_is_started_as_its_entry_says() {
+    let machine = Machine::new("tap-name");
+    let script = "printf '%s %s %s' \"$1\" \"$GREETING\" \"${PWD##*/}\"";
+    let entry = serde_json::json!({
+        "command": "sh", "args": ["-c", script, "sh", "one word"], "env": {"GREETING": "hello"}, "cwd": machine.path("home"),
+    });
+    machine
+        .write("home/.cursor/mcp.json", &serde_json::json!({"mcpServers": {"greeter": entry}}).to_string());
+    let printed = machine.typed(&["tap", "greeter"]);
+    assert_eq!((printed.code, printed.stdout.as_str()), (Some(0), "one word hello home"), "{printed:?}");
+    // A server of a host, in place of its own command.
+    let demo = serde_json::json!({"command": env!("CARGO_BIN_EXE_pintle"), "args": ["demo"]});
+    machine.write("home/.cursor/mcp.json", &serde_json::json!({"mcpServers": {"harbour": demo}}).to_string());
+    let called =
+        ["call", "tide", "port=bergen", "hour=4", "--", env!("CARGO_BIN_EXE_pintle"), "tap", "harbour"];
+    let printed = run(machine.command().args(called));
+    assert_eq!(printed.stdout, "{\"metres\":0.6,\"rising\":true}\n", "{printed:?}");
 }
 
 /// Starts a tap of a shell script, waits for a line of it, and sends a signal.

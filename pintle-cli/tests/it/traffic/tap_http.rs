@@ -4,12 +4,14 @@ use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
     net::{TcpListener, TcpStream},
     path::Path,
-    process::{Child, Stdio},
+    process::{Child, Command, Stdio},
     sync::mpsc,
 };
 
 use super::{fresh_file, methods};
-use crate::support::{HttpServing, free_address::free_address, pintle, run, typed};
+use crate::support::{
+    HttpServing, free_address::free_address, machine::Machine, pintle, run, scripted_http::serve_with, typed,
+};
 
 /// The proxy, in a process that ends with this value.
 struct HttpTap {
@@ -19,8 +21,12 @@ struct HttpTap {
 
 impl HttpTap {
     fn start(url: &str, path: &Path) -> Self {
-        let mut process = pintle()
-            .args(["tap", url, "--listen", "127.0.0.1:0", "-o", path.to_str().unwrap()])
+        Self::of(pintle(), url, path)
+    }
+
+    fn of(mut command: Command, target: &str, path: &Path) -> Self {
+        let mut process = command
+            .args(["tap", target, "--listen", "127.0.0.1:0", "-o", path.to_str().unwrap()])
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -52,6 +58,26 @@ impl Drop for HttpTap {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
     }
+}
+
+#[test]
+fn a_configured_url_is_reached_with_the_headers_of_its_entry() {
+    let address = serve_with(|request| {
+        let key = request.header("x-api-key").unwrap_or("none").to_owned();
+        ("200 OK", "text/plain", key)
+    });
+    let machine = Machine::new("tap-url");
+    let entry =
+        serde_json::json!({"url": format!("http://{address}/here"), "headers": {"X-Api-Key": "s3cret"}});
+    machine.write("home/.cursor/mcp.json", &serde_json::json!({"mcpServers": {"remote": entry}}).to_string());
+    let path = fresh_file("tap-name.jsonl");
+    let tap = HttpTap::of(machine.command(), "remote", &path);
+    let mut answer = String::new();
+    tap.get("host: 127.0.0.1\r\n").read_to_string(&mut answer).unwrap();
+    assert!(tap.url.ends_with("/here") && answer.ends_with("\r\n\r\ns3cret"), "{}: {answer}", tap.url);
+    drop(tap);
+    assert!(!std::fs::read_to_string(&path).unwrap().contains("s3cret\""), "the header is in the recording");
+    std::fs::remove_file(&path).unwrap();
 }
 
 #[test]

@@ -42,6 +42,11 @@ impl Refusal {
             refusals.push(Self { method, status, reason });
         }
     }
+
+    /// Returns the first refusal of a caller, which is the reason of whatever fails after it.
+    fn of_caller(refusals: &[Self]) -> Option<&Self> {
+        refusals.iter().find(|refusal| matches!(refusal.status, 401 | 403))
+    }
 }
 
 /// The outcome of a request of the opening.
@@ -400,15 +405,21 @@ impl Driver {
         let refusal = [method::INITIALIZE, method::SERVER_DISCOVER, "GET"]
             .into_iter()
             .find_map(|method| refusals.iter().find(|refusal| refusal.method == method));
-        let error = match (error, refusal) {
-            (OpenError::Garbled { status: Some(_), .. }, Some(Refusal { method, status, reason })) => {
-                OpenError::Rejected { method, status: *status, reason: reason.clone() }
+        let mut seen = Vec::new();
+        let error = match (error, Refusal::of_caller(refusals), refusal) {
+            (OpenError::Garbled { status: Some(_), .. }, Some(refusal), _)
+            | (OpenError::Garbled { status: Some(_), .. }, None, Some(refusal)) => refusal.into(),
+            (error, Some(refusal), _) => {
+                // What it says again is not shown again.
+                let then = Some(error.to_string()).filter(|then| !then.contains(&*refusal.reason));
+                seen.extend(then.map(|then| format!("then {then}")));
+                refusal.into()
             }
-            (error, _) => error,
+            (error, None, _) => error,
         };
         let shown = error.to_string();
         let others = refusals.iter().filter(|refusal| !shown.contains(&*refusal.reason));
-        let mut seen: Vec<String> = others.map(|refusal| format!("it {refusal}")).collect();
+        seen.extend(others.map(|refusal| format!("it {refusal}")));
         if let Some(line) = &self.first_noise {
             let lines = self.shared.noise.load(Ordering::Relaxed);
             seen.push(format!("it printed {lines} lines that are no messages, the first of them `{line}`"));
@@ -421,6 +432,13 @@ impl Driver {
     }
 }
 
+impl From<&Refusal> for OpenError {
+    fn from(refusal: &Refusal) -> Self {
+        let Refusal { method, status, reason } = refusal;
+        Self::Rejected { method, status: *status, reason: reason.clone() }
+    }
+}
+
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { method, status, reason } = self;
@@ -430,6 +448,12 @@ impl fmt::Display for Refusal {
 
 /// A failure, with the refusals before it.
 fn failed_after(mut failed: Box<Failed>, refusals: &[Refusal]) -> Error {
+    if let Some(refusal) = Refusal::of_caller(refusals) {
+        failed.message = format!("the server {refusal}; then {}", failed.message).into();
+        failed.status = Some(refusal.status);
+        failed.reason = Some(refusal.reason.clone());
+        return Error::Failed(failed);
+    }
     for refusal in refusals.iter().filter(|refusal| failed.reason.as_ref() != Some(&refusal.reason)) {
         let message = failed.message.to_mut();
         message.push_str("; before that the server ");

@@ -156,6 +156,24 @@ async fn an_endpoint_of_another_kind_is_reported_as_one() {
     assert!(error.to_string().contains("check that the URL is that of an MCP endpoint"));
 }
 
+/// Whoever is refused is told so first, whatever the server does with the requests after that.
+#[tokio::test(start_paused = true)]
+async fn a_caller_that_was_refused_is_told_so_by_status() {
+    for last in [405, 501, 502] {
+        let (mut server, http) = script();
+        let opening = tokio::spawn(async move { client().connect(http).await });
+        let text = [("content-type", "text/plain")];
+        server.receives("server/discover").await.answer(403, &text, "host `vm` is not allowed");
+        server.receives("initialize").await.answer(404, &text, "gone, status 401");
+        server.line("GET http://server.test/mcp").await.status(last);
+        let error = opening.await.unwrap().unwrap_err();
+        assert_eq!(error.status(), Some(403), "{last}: {error:?}");
+        let shown = error.to_string();
+        assert!(shown.starts_with("the server refused `server/discover` with "), "{last}: {shown}");
+        assert!(shown.contains("status 403: host `vm` is not allowed"), "{last}: {shown}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_session_id_that_no_header_could_carry_is_refused() {
     let (mut server, http) = script();

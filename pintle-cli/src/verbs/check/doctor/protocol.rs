@@ -74,7 +74,7 @@ pub(super) async fn check(endpoint: &Endpoint, is_program: bool, output: &Output
 
 /// Returns whether the server has what was asked for, and no room now.
 fn is_overloaded(failure: &Failure) -> bool {
-    ["status 429", "status 503"].iter().any(|status| failure.message.contains(status))
+    matches!(failure.status, Some(429 | 503))
 }
 
 async fn connect(
