@@ -69,11 +69,12 @@ pub(super) fn check(
         Algorithm::named(&signed.header.alg).ok_or("the signature algorithm of the proof is not accepted")?;
     let jwk = signed.header.jwk.as_ref().ok_or("the proof has no `jwk`")?;
     let (key, thumbprint) = jwk::alone(jwk).ok_or("the `jwk` of the proof is not a public key")?;
-    if !key.verifies(algorithm, signed.covered(proof), &signed.signature) {
-        return Err("the signature of the proof is invalid".into());
-    }
+    // Before the signature: anybody can bring a key whose signatures take long to check.
     if thumbprint != proven.thumbprint {
         return Err("the token is bound to another key than the one of the proof".into());
+    }
+    if !key.verifies(algorithm, signed.covered(proof), &signed.signature) {
+        return Err("the signature of the proof is invalid".into());
     }
     let text = |name: &str| signed.claims.get(name).and_then(Value::as_str);
     if text("htm") != Some(proven.method) {
@@ -89,6 +90,9 @@ pub(super) fn check(
     let issued = signed.claims.get("iat").and_then(Value::as_f64).unwrap_or_default() as u64;
     if issued.abs_diff(proven.now) > WINDOW {
         return Err("the proof is too old, or the clocks differ".into());
+    }
+    if seen.is_forgotten(issued) {
+        return Err("the proof is from before the start of the server; create one for each request".into());
     }
     let jti = text("jti").filter(|jti| !jti.is_empty()).ok_or("the proof has no `jti`")?;
     let used = Used { holder: proven.holder, thumbprint: proven.thumbprint, jti, issued_at: issued };
@@ -215,5 +219,44 @@ mod tests {
             assert!(said.contains(expected), "{at}: {said}");
         }
         assert!(check("no.proof").unwrap_err().contains("not a JWT"));
+        // A foreign key is refused before its signature is looked at.
+        let forged = another.sign(header(&another), &claims(json!({ "jti": "forged" })));
+        let (signed, _) = forged.rsplit_once('.').unwrap();
+        assert!(check(&format!("{signed}.{}", "A".repeat(86))).unwrap_err().contains("another key"));
+    }
+
+    /// What was used before a restart is not known after it.
+    #[tokio::test]
+    async fn a_proof_from_before_the_start_is_refused() {
+        let signer = Signer::es256();
+        let (_, thumbprint) = jwk::alone(&signer.jwk("1")).unwrap();
+        let started = 1_000_000;
+        let urls = [RESOURCE.to_owned()];
+        let seen = Replay::from(started);
+        for (issued, now, is_accepted) in [
+            (started - 100, started, false),
+            (started - 6, started, false),
+            // A clock may be a little behind.
+            (started - 5, started, true),
+            (started, started, true),
+            (started - 100, started + 150, false),
+            (started + 100, started + 200, true),
+        ] {
+            let holder = (ISSUER, "ann");
+            let proven = ProofContext { method: "POST", urls: &urls, thumbprint: &thumbprint, holder, now };
+            let claims = json!({
+                "jti": format!("{issued} {now}"), "htm": "POST", "htu": RESOURCE, "iat": issued, "ath": noise::sha256(b"t0ken")
+            });
+            let proof = signer.sign(json!({ "typ": "dpop+jwt", "jwk": signer.jwk("1") }), &claims);
+            let checked = check(&proof, "t0ken", &proven, &seen);
+            let forgotten = ProofError::from(
+                "the proof is from before the start of the server; create one for each request",
+            );
+            assert_eq!(
+                checked.map(drop),
+                if is_accepted { Ok(()) } else { Err(forgotten) },
+                "{issued} at {now}"
+            );
+        }
     }
 }

@@ -14,6 +14,9 @@ const MAX_KEYS: usize = 64;
 /// The limit of keys that a token without a `kid` is verified with: each costs a calculation.
 const MAX_TRIED: usize = 8;
 
+/// The limit of bytes of an RSA key's modulus: signatures of larger ones are not checked.
+const MAX_MODULUS: usize = 1024;
+
 /// The keys of an authorization server.
 #[derive(Debug, Default)]
 pub(super) struct KeySet(Vec<VerificationKey>);
@@ -111,7 +114,9 @@ impl Jwk {
                 let n = number(&self.n)?;
                 // Some issuers add a leading zero, as for a signed number.
                 let zeros = n.iter().take_while(|byte| **byte == 0).count();
-                PublicKey::Rsa { n: n[zeros..].to_vec(), e: number(&self.e)? }
+                let (n, e) = (&n[zeros..], number(&self.e)?);
+                (n.len() <= MAX_MODULUS && e.len() <= MAX_MODULUS)
+                    .then(|| PublicKey::Rsa { n: n.to_vec(), e })?
             }
             _ => return None,
         })
@@ -182,6 +187,25 @@ mod tests {
             assert!(!key(other.clone()), "{other}");
         }
         assert!(set(&json!([{ "kty": "oct", "k": "c2VjcmV0", "kid": "1" }, "?", null])).is_empty());
+    }
+
+    /// The document itself is bounded, and so is what is kept and calculated of it.
+    #[test]
+    fn many_keys_and_large_ones_are_bounded() {
+        let key = |kid: &str, n: usize, e: usize| {
+            let number = |bytes| URL_SAFE_NO_PAD.encode(vec![0xff; bytes]);
+            json!({ "kty": "RSA", "n": number(n), "e": number(e), "kid": kid })
+        };
+        for (n, e, is_taken) in
+            [(1024, 3, true), (1025, 3, false), (1 << 20, 3, false), (256, 1 << 20, false)]
+        {
+            assert_eq!(set(&json!([key("1", n, e)])).knows(Some("1"), Algorithm::RS256), is_taken, "{n} {e}");
+            assert_eq!(alone(&key("1", n, e)).is_some(), is_taken, "{n} {e}");
+        }
+        let many: Vec<_> = (0..100_000).map(|_| key("1", 1, 1)).collect();
+        let many = set(&json!(many));
+        assert_eq!(many.0.len(), MAX_KEYS);
+        assert_eq!(many.fitting(Some("1"), Algorithm::RS256).take(MAX_TRIED).count(), 8);
     }
 
     #[test]

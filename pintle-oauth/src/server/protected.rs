@@ -16,6 +16,7 @@ use tower_layer::Layer;
 use super::{
     address,
     algorithm::Algorithm,
+    clock,
     document::Metadata,
     principal::Principal,
     reach::Reach,
@@ -104,7 +105,7 @@ impl Protected {
             name: None,
             documentation: None,
             dpop_only: false,
-            replay: Arc::default(),
+            replay: Arc::new(Replay::from(clock::now())),
             nonces: None,
             keeps_token: false,
             names: None,
@@ -112,8 +113,8 @@ impl Protected {
     }
 
     /// Also records the DPoP proofs that were used in a store that several processes share, such as `pintle_redis::Redis`, so that a
-    /// proof is accepted once by all of them. By default each process accepts it once. If the store cannot be reached, requests with a
-    /// proof are refused with 503.
+    /// proof is accepted once by all of them. By default each process accepts it once, and none that was issued more than five seconds
+    /// before it began: others may have been used. If the store cannot be reached, requests with a proof are refused with 503.
     ///
     /// ```
     /// # use pintle_oauth::server::Protected;
@@ -127,6 +128,8 @@ impl Protected {
     #[must_use]
     pub fn nonce_store(mut self, store: impl NonceStore) -> Self {
         self.nonces = Some(Arc::new(store));
+        // The store knows those that were used before.
+        self.replay = Arc::default();
         self
     }
 

@@ -7,6 +7,8 @@ use ring::digest::{Context, SHA256};
 
 /// The accepted age of a proof in seconds, in both directions.
 pub(super) const WINDOW: u64 = 300;
+/// The seconds by which the clock of a client may be behind when a server has just started.
+const SKEW: u64 = 5;
 /// The interval in seconds between two removals of expired proofs.
 const SWEEP: u64 = 30;
 /// The limit of recorded proofs, of about 40 bytes each.
@@ -21,6 +23,8 @@ const SHARE: usize = 8;
 #[derive(Debug)]
 pub(super) struct Replay {
     limit: usize,
+    /// Proofs that were issued before this time may have been used: nobody knows any more.
+    since: u64,
     seen: Mutex<Seen>,
 }
 
@@ -57,11 +61,21 @@ pub(super) enum Use {
 
 impl Default for Replay {
     fn default() -> Self {
-        Self { limit: MAX_PROOFS, seen: Mutex::default() }
+        Self { limit: MAX_PROOFS, since: 0, seen: Mutex::default() }
     }
 }
 
 impl Replay {
+    /// Creates a record that knows of the proofs from now on.
+    pub(super) fn from(now: u64) -> Self {
+        Self { since: now.saturating_sub(SKEW), ..Self::default() }
+    }
+
+    /// Returns whether a proof may have been used before this record began.
+    pub(super) fn is_forgotten(&self, issued_at: u64) -> bool {
+        issued_at < self.since
+    }
+
     /// Creates a record with this capacity.
     #[cfg(test)]
     pub(super) fn of(limit: usize) -> Self {
