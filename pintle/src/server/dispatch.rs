@@ -374,13 +374,16 @@ fn provided(cx: &Cx) -> HandlerFuture {
         };
         let snapshot = cx.snapshot();
         let is_resource = matches!(target, Target::Resource(_)).then(|| target.name());
-        let FoundEntry { number, provider, entry } =
-            match snapshot.providers.find(&cx, &target, usize::MAX).await {
-                Ok(Some(found)) => found,
-                Ok(None) => return unprovided(&cx, &target),
-                Err(failed) if failed.is_hidden(&cx, &target) => return unprovided(&cx, &target),
-                Err(failed) => return failed.error.outcome(cx.method(), is_resource),
-            };
+        let FoundEntry { number, provider, entry } = match snapshot.find_provided(&cx, &target).await {
+            Ok(Some(found)) => found,
+            Ok(None) => match own_by_template(&cx, &target) {
+                Some(Ok(handling)) => return handling.await,
+                Some(Err(refused)) => return refused,
+                None => return unprovided(&cx, &target),
+            },
+            Err(failed) if failed.is_hidden(&cx, &target) => return unprovided(&cx, &target),
+            Err(failed) => return failed.error.outcome(cx.method(), is_resource),
+        };
         // Readers may differ about this spelling: it is the listed one, or there is no such resource.
         if snapshot.is_misspelled(&target, &entry) {
             return unprovided(&cx, &target);
@@ -420,6 +423,15 @@ fn provided(cx: &Cx) -> HandlerFuture {
         });
         provider::tasks::readdressed(cx, number, &provider, handling.await)
     })
+}
+
+/// Starts the handler of a template of the server itself, if one matches the URI of a target.
+fn own_by_template(cx: &Cx, target: &Target<'_>) -> Option<Result<HandlerFuture, Outcome>> {
+    match target {
+        Target::Resource(uri) => resource_by_template(cx, &Uri::of(uri)),
+        Target::Template(_) => cx.snapshot().own_rank(&cx.scope(), target).map(|_| complete::complete(cx)),
+        _ => None,
+    }
 }
 
 /// Checks that the headers that repeat arguments of a provided tool have their values, if its schema is known.
@@ -516,17 +528,26 @@ fn resource(cx: &Cx) -> Result<HandlerFuture, Outcome> {
         cx.set_uri(&sent);
         return Ok(source::read(cx.clone(), route.clone()));
     }
-    if !is_refused && let Some((route, vars)) = catalogue.template(&uri) {
-        let admission = read(Used::own(&route.options.required, route.entry()))?;
-        let (route, uri) = (route.clone(), sent.to_string());
-        return Ok(admission.run(cx, move |cx| {
-            cx.set_uri(&uri);
-            cx.set_texts(TextArguments::of_template(route.clone(), vars, uri));
-            go(&cx, &route.options)
-        }));
-    }
     if !snapshot.providers.is_empty() {
         return Ok(provided(cx));
     }
-    Err(unknown())
+    resource_by_template(cx, &uri).unwrap_or_else(|| Err(unknown()))
+}
+
+/// Starts the handler of the template of the server itself that matches a URI best.
+fn resource_by_template(cx: &Cx, uri: &Uri) -> Option<Result<HandlerFuture, Outcome>> {
+    let (snapshot, sent) = (cx.snapshot(), uri.sent());
+    let matching = || snapshot.catalogue.template(uri);
+    let (route, vars) = if snapshot.refuses_spelling(uri) { None } else { matching() }?;
+    let used = Used::own(&route.options.required, route.entry()).uri(sent);
+    let admission = admit(cx, Access::Read, &used);
+    let admission = admission.map_err(|refused| refused.or_unknown(|| snapshot.unknown_resource(sent)));
+    let (route, uri) = (route.clone(), sent.to_owned());
+    Some(admission.map(|admission| {
+        admission.run(cx, move |cx| {
+            cx.set_uri(&uri);
+            cx.set_texts(TextArguments::of_template(route.clone(), vars, uri));
+            go(&cx, &route.options)
+        })
+    }))
 }

@@ -27,6 +27,7 @@ mod hooks;
 #[cfg(feature = "http-server")]
 pub mod http;
 mod listen;
+mod lookup;
 mod mounting;
 mod nonces;
 mod ordered_map;

@@ -24,19 +24,13 @@ use crate::{
         call::{cx::Mounted, run::Start},
         catalogue::{custom::OnNotification, lint},
         changes::{Audience, ChangeLink},
-        gate::admission::refusal,
         provider::{
             self, ServerKey,
             any::AnyProvider,
-            conflicts::Offered,
-            entry::ProvidedRoute,
             registry::{RegisteredProvider, RemovalMark},
             watched_tasks::{self, WatchedTasks},
         },
-        snapshot::Snapshot,
-        subscription,
     },
-    uri::Uri,
 };
 
 /// Held while a provider is added, so that no two servers are mounted in each other at the same time.
@@ -335,24 +329,18 @@ impl Provider for Server {
     }
 
     fn describe(&self, scope: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
-        let snapshot = self.snapshot();
-        let own = snapshot.describe_own(scope, target);
-        own.or_else(|| snapshot.describe_provided(scope, target))
+        self.snapshot().describe(scope, target)
     }
 
     async fn find(&self, cx: Cx, target: &Target<'_>) -> Result<Option<ProvidedEntry>, RequestError> {
         let snapshot = self.snapshot();
-        let own = snapshot.own_entry(&cx.scope(), target);
-        if own.is_none() && snapshot.providers.is_empty() {
-            return Ok(None);
-        }
         let cx = cx.mounted(Mounted::new(self, snapshot.clone()));
-        if let Some(own) = own {
-            return Ok(Some(snapshot.found(&cx, own, target, None)));
+        if let Some(found) = snapshot.find_provided(&cx, target).await? {
+            let backend = found.provider.name();
+            return Ok(Some(snapshot.found(&cx, found.entry, target, Some(&backend))));
         }
-        let Some(found) = snapshot.providers.find(&cx, target, usize::MAX).await? else { return Ok(None) };
-        let backend = found.provider.name();
-        Ok(Some(snapshot.found(&cx, found.entry, target, Some(&backend))))
+        let own = snapshot.own_entry(&cx.scope(), target);
+        Ok(own.map(|own| snapshot.found(&cx, own, target, None)))
     }
 
     async fn handle(&self, cx: Cx) -> Outcome {
@@ -480,128 +468,5 @@ async fn run(cx: &Cx) -> Outcome {
     match (cx.snapshot().dispatch)(cx) {
         Start::Done(outcome) => outcome,
         Start::Run(handling) => handling.await,
-    }
-}
-
-impl Snapshot {
-    /// Returns the routes and the providers.
-    pub(crate) fn offered(&self) -> Offered<'_> {
-        Offered { catalogue: &self.catalogue, providers: &self.providers }
-    }
-
-    /// Returns the route of an entry, if the server itself has it, as the gates show it.
-    pub(crate) fn describe_own(&self, scope: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
-        self.own_entry(scope, target).map(|entry| self.restrict(scope, entry, target, None))
-    }
-
-    /// Returns the route of an entry, if the server itself has it, whatever gates decide.
-    fn own_entry(&self, scope: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
-        let catalogue = &self.catalogue;
-        match target {
-            Target::Tool(name) => {
-                let principal =
-                    scope.principal.and_then(|principal| catalogue.principal_tools.get(principal));
-                let own = principal.and_then(|tools| tools.get(name));
-                own.or_else(|| catalogue.tools.get(name)).map(|route| provided(scope, route))
-            }
-            Target::Prompt(name) => catalogue.prompts.get(name).map(|route| provided(scope, route)),
-            Target::Resource(uri) => {
-                let read = Uri::of(uri);
-                let listed = match self.refuses_spelling(&read) {
-                    true => {
-                        return catalogue.resources.get(uri).map(|route| provided(scope, route));
-                    }
-                    false => catalogue.resource(&read),
-                };
-                if let Some(route) = listed {
-                    return Some(provided(scope, route));
-                }
-                if let Some((route, resource)) = catalogue.sources.describe(uri) {
-                    return Some(match route.required.shows(scope.extensions) {
-                        true => ProvidedEntry::from(resource).requires(route.required.rights()),
-                        false => ProvidedEntry::hidden(),
-                    });
-                }
-                catalogue.template(&read).map(|(route, _)| provided(scope, route))
-            }
-            Target::Template(uri) => {
-                let named = catalogue.templates.get(uri);
-                let read = Uri::of(uri);
-                let is_refused = self.refuses_spelling(&read);
-                let matching = || catalogue.template(&read).filter(|_| !is_refused);
-                let route = named.or_else(|| Some(matching()?.0))?;
-                Some(provided(scope, route))
-            }
-            Target::Method(name) => {
-                let required = &self.custom.get(&**name)?.required;
-                Some(match required.shows(scope.extensions) {
-                    true => ProvidedEntry::method(name, required.clone()),
-                    false => ProvidedEntry::hidden(),
-                })
-            }
-            Target::Task(_) => None,
-        }
-    }
-
-    /// Returns whether the server itself has an entry.
-    pub(crate) fn has_own(&self, scope: &Scope<'_>, target: &Target<'_>) -> bool {
-        self.own_entry(scope, target).is_some()
-    }
-
-    /// Hides an entry that was found for a request if the gates hide it. A request for what is hidden is not dispatched to this server, and
-    /// neither is a subscription, so the gates report here what they decide.
-    fn found(
-        &self,
-        cx: &Cx,
-        entry: ProvidedEntry,
-        target: &Target<'_>,
-        backend: Option<&str>,
-    ) -> ProvidedEntry {
-        if self.gates.is_empty() || entry.owned {
-            return entry;
-        }
-        let shown = self.restrict(&cx.scope(), entry.clone(), target, backend);
-        // A request that names no entry reads a list.
-        if subscription::subscribes(cx) || shown.is_hidden() && cx.target().is_some() {
-            entry.report(cx, backend, target);
-        }
-        shown
-    }
-
-    /// Hides an entry that the gates hide.
-    pub(crate) fn restrict(
-        &self,
-        scope: &Scope<'_>,
-        entry: ProvidedEntry,
-        target: &Target<'_>,
-        backend: Option<&str>,
-    ) -> ProvidedEntry {
-        if self.gates.is_empty() || entry.is_hidden() || entry.owned {
-            return entry;
-        }
-        let judged = entry.judged(|found| {
-            let uri = target.judged_uri(found);
-            let refused = uri.and_then(|uri| refusal(uri, self.gates.watching(scope, found, backend, uri)));
-            (self.gates.shows_uri(scope, found, backend, uri), refused)
-        });
-        match judged {
-            Some((true, None)) => entry,
-            Some((true, Some(reason))) => entry.unwatched(reason),
-            // Nothing is known of it that a gate could judge.
-            Some((false, _)) | None => ProvidedEntry::hidden(),
-        }
-    }
-
-    /// Returns what a provider knows of an entry without I/O, as the gates show it.
-    pub(crate) fn describe_provided(&self, scope: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
-        let (backend, entry) = self.providers.describe(scope, target)?;
-        Some(self.restrict(scope, entry, target, Some(&backend)))
-    }
-}
-
-fn provided<R: ProvidedRoute>(scope: &Scope<'_>, route: &Arc<R>) -> ProvidedEntry {
-    match route.options().required.shows(scope.extensions) {
-        true => route.provided(),
-        false => ProvidedEntry::hidden(),
     }
 }

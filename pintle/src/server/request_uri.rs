@@ -93,7 +93,7 @@ impl Snapshot {
         if let Some(route) = self.catalogue.resource(&read) {
             return route.resource.uri.clone();
         }
-        let described = self.providers.describe(&cx.scope(), &Target::Resource(uri.into()));
+        let described = self.provided_entry(&cx.scope(), &Target::Resource(uri.into()));
         let listed = described.and_then(|(_, entry)| entry.listed_as(&read));
         listed.unwrap_or_else(|| uri.to_owned())
     }
@@ -104,15 +104,14 @@ impl Snapshot {
         // A link may lead to a part of a resource, and have spaces. All else means several things.
         if !matches!(read.fault(), None | Some(UriFault::Space | UriFault::Fragment)) {
             let target = Target::Resource(uri.into());
-            let provided = || self.describe_provided(scope, &target);
-            let provided =
-                || provided().filter(|entry| entry.judged(|found| found.name() == uri) == Some(true));
-            return self.describe_own(scope, &target).or_else(provided).is_none_or(|entry| entry.is_hidden());
+            let is_listed = |entry: &ProvidedEntry| entry.judged(|found| found.name() == uri) == Some(true);
+            let provided = self.describe_provided(scope, &target).filter(is_listed);
+            let described = provided.or_else(|| self.describe_own(scope, &target));
+            return described.is_none_or(|entry| entry.is_hidden());
         }
         let hides = |uri: &Uri| {
             let target = Target::Resource(uri.as_str().split('#').next().unwrap_or_default().into());
-            let own = self.describe_own(scope, &target);
-            own.or_else(|| self.describe_provided(scope, &target)).is_some_and(|entry| entry.is_hidden())
+            self.describe(scope, &target).is_some_and(|entry| entry.is_hidden())
         };
         let leads_to_hidden = |second: Uri| second.fault() >= Some(UriFault::Control) || hides(&second);
         hides(&read) || read.second_reading().is_some_and(leads_to_hidden)

@@ -73,8 +73,7 @@ impl Snapshot {
         if let Target::Resource(uri) = target {
             return self.hides_resource(scope, uri);
         }
-        let own = self.describe_own(scope, target);
-        own.or_else(|| self.describe_provided(scope, target)).is_some_and(|entry| entry.is_hidden())
+        self.describe(scope, target).is_some_and(|entry| entry.is_hidden())
     }
 
     /// Returns whether an entry may require rights.

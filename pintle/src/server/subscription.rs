@@ -104,31 +104,28 @@ async fn watching(cx: &Cx, target: &Target<'_>) -> Watching {
     let (snapshot, uri) = (cx.snapshot(), target.name());
     // Readers may differ about this spelling: it is the listed one, or there is no such resource.
     let is_refused = snapshot.refuses_spelling(&Uri::of(uri));
+    match snapshot.find_provided(cx, target).await {
+        Ok(Some(found)) if snapshot.is_misspelled(target, &found.entry) => return Watching::Unknown,
+        Ok(Some(found)) => return watching_provided(cx, &found.provider.name(), &found.entry, uri),
+        Ok(None) => {}
+        Err(failed) if failed.is_hidden(cx, target) => return Watching::Unknown,
+        // A subscription to many resources does not depend on one backend.
+        Err(_) if cx.method() == method::SUBSCRIPTIONS_LISTEN => return Watching::Unknown,
+        Err(failed) => return Watching::Refused(failed.error.outcome(cx.method(), Some(uri))),
+    }
     if (!is_refused || snapshot.catalogue.resources.get(uri).is_some())
         && let Some(own) = watching_own(cx, uri)
     {
         return own;
     }
-    if !snapshot.providers.is_empty() {
-        match snapshot.providers.find(cx, target, usize::MAX).await {
-            Ok(Some(found)) if snapshot.is_misspelled(target, &found.entry) => return Watching::Unknown,
-            Ok(Some(found)) => return watching_provided(cx, &found.provider.name(), &found.entry, uri),
-            Ok(None) => {}
-            Err(failed) if failed.is_hidden(cx, target) => return Watching::Unknown,
-            // A subscription to many resources does not depend on one backend.
-            Err(_) if cx.method() == method::SUBSCRIPTIONS_LISTEN => return Watching::Unknown,
-            Err(failed) => return Watching::Refused(failed.error.outcome(cx.method(), Some(uri))),
-        }
-    }
     if is_refused {
         return Watching::Unknown;
     }
     let mut found = around(uri).filter_map(|around| {
-        watching_own(cx, around).or_else(|| {
-            let target = Target::Resource(around.into());
-            let (backend, entry) = snapshot.providers.describe(&cx.scope(), &target)?;
-            Some(watching_provided(cx, &backend, &entry, around))
-        })
+        match snapshot.provided_entry(&cx.scope(), &Target::Resource(around.into())) {
+            Some((backend, entry)) => Some(watching_provided(cx, &backend, &entry, around)),
+            None => watching_own(cx, around),
+        }
     });
     found.next().unwrap_or(Watching::Unknown)
 }
@@ -203,11 +200,11 @@ impl Snapshot {
             required.is_met(scope.extensions)
                 && self.gates.watching(scope, entry, None, uri) == Decision::Allow
         };
-        let own = self.catalogue.judged(uri, &sees);
-        if own.is_some() || self.providers.is_empty() {
-            return own;
+        match self.describe_provided(scope, &Target::Resource(uri.into())) {
+            Some(entry) => Some(
+                !entry.is_hidden() && entry.unwatched.is_none() && entry.required.is_met(scope.extensions),
+            ),
+            None => self.catalogue.judged(uri, &sees),
         }
-        let entry = self.describe_provided(scope, &Target::Resource(uri.into()))?;
-        Some(!entry.is_hidden() && entry.unwatched.is_none() && entry.required.is_met(scope.extensions))
     }
 }

@@ -67,16 +67,15 @@ pub(crate) fn unknown_reference() -> Outcome {
     Outcome::Failed(RpcError::invalid_params("`ref` names nothing that this server has"))
 }
 
-/// Returns whether a completion is one for a provider: the server has no such entry itself.
+/// Returns whether a completion may be one for a provider: the server has no entry of this name itself.
 pub(crate) fn is_provided(cx: &Cx) -> bool {
     let snapshot = cx.snapshot();
     let catalogue = &snapshot.catalogue;
     !snapshot.providers.is_empty()
         && match cx.target() {
             Some(Target::Prompt(name)) => catalogue.prompts.get(&name).is_none(),
-            Some(Target::Template(uri)) => {
-                catalogue.templates.get(&uri).is_none() && catalogue.template(&Uri::of(&uri)).is_none()
-            }
+            // One that only matches the URI may be less literal than that of a provider.
+            Some(Target::Template(uri)) => catalogue.templates.get(&uri).is_none(),
             Some(Target::Tool(name)) => {
                 let own = Overlay::of(cx).and_then(|overlay| overlay.tool(&name));
                 own.is_none() && catalogue.tools.get(&name).is_none()

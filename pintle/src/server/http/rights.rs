@@ -178,9 +178,10 @@ impl<'a> Needs<'a> {
     }
 
     fn need(&mut self, found: Option<Found<'a>>, used: &EntryUse<'_>) {
-        match found {
-            Some((required, entry)) => self.need_found(required, entry, used),
-            None => self.need_provided(used),
+        if !self.need_provided(used)
+            && let Some((required, entry)) = found
+        {
+            self.need_found(required, entry, used);
         }
     }
 
@@ -204,24 +205,25 @@ impl<'a> Needs<'a> {
         }
     }
 
-    /// Adds the rights that an entry of a provider requires.
-    fn need_provided(&mut self, used: &EntryUse<'_>) {
-        let Some(peer) = used.peer.filter(|_| !self.snapshot.providers.is_empty()) else { return };
+    /// Adds the rights that an entry of a provider requires. Returns whether a provider has it more exactly than the server itself.
+    fn need_provided(&mut self, used: &EntryUse<'_>) -> bool {
+        let Some(peer) = used.peer.filter(|_| !self.snapshot.providers.is_empty()) else { return false };
         let target = &used.entered;
         let scope = Scope { peer, principal: self.principal, extensions: self.context.extensions() };
         // A provider that panics is asked again when the request is dispatched.
         let described = || self.snapshot.describe_provided(&scope, target);
-        let Some(entry) = catch_unwind(AssertUnwindSafe(described)).ok().flatten() else { return };
+        let Some(entry) = catch_unwind(AssertUnwindSafe(described)).ok().flatten() else { return false };
         if entry.is_hidden() {
-            return;
+            return true;
         }
         self.needed.extend(entry.required.rights().map(|right| Cow::Owned(right.to_owned())));
         if self.is_lacking(&entry.required, used) && !self.snapshot.gates.is_empty() {
-            let provider = || self.snapshot.providers.describe(&scope, target);
+            let provider = || self.snapshot.provided_entry(&scope, target);
             let provider = catch_unwind(AssertUnwindSafe(provider)).ok().flatten();
             let backend = provider.as_ref().map(|(name, _)| name.as_str());
             entry.judged(|found| self.report(used, found, backend));
         }
+        true
     }
 
     /// Returns whether the caller lacks rights, and notes the first entry of which that is so.

@@ -38,12 +38,14 @@ pub struct ProvidedEntry {
     uncounted: bool,
     /// Whether it belongs to the caller, so that gates do not decide about it.
     pub(crate) owned: bool,
+    /// Whether the caller may not see it. It keeps its place among the others.
+    hidden: bool,
 }
 
 /// How exactly an entry is the one of a target, the most exact first.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) enum EntryRank {
-    /// By its name or URI, or it is hidden.
+    /// By its name or URI, or it is hidden and nothing else is known of it.
     Exact,
     /// By a template, of which the most literal comes first.
     Template(TemplateRank),
@@ -68,8 +70,6 @@ impl Target<'_> {
 enum DefinitionSource {
     /// The definition is not known.
     Unknown,
-    /// The caller may not see the entry.
-    Hidden,
     Value(Arc<SharedDefinition>),
     Tool(Arc<ToolRoute>),
     Prompt(Arc<PromptRoute>),
@@ -88,7 +88,7 @@ impl ProvidedEntry {
     /// Creates an entry that the caller may not see: it is treated as one that does not exist, and no other provider is asked
     /// for it.
     pub fn hidden() -> Self {
-        Self::new(DefinitionSource::Hidden)
+        Self::unlisted().hide()
     }
 
     /// Creates the entry of a method that requires rights.
@@ -127,6 +127,7 @@ impl ProvidedEntry {
             unwatched: None,
             uncounted: false,
             owned: false,
+            hidden: false,
         }
     }
 
@@ -147,11 +148,22 @@ impl ProvidedEntry {
     }
 
     pub(crate) fn is_hidden(&self) -> bool {
-        matches!(self.source, DefinitionSource::Hidden)
+        self.hidden
     }
 
-    /// Returns what `judge` returns for the definition; `None` for an entry without one.
+    /// Hides it from the caller.
+    pub(crate) fn hide(mut self) -> Self {
+        self.hidden = true;
+        self
+    }
+
+    /// Returns what `judge` returns for the definition; `None` for an entry without one, or that is hidden.
     pub(crate) fn judged<T>(&self, judge: impl FnOnce(Entry<'_>) -> T) -> Option<T> {
+        if self.hidden { None } else { self.read(judge) }
+    }
+
+    /// Returns what `judge` returns for the definition, whoever may see it.
+    fn read<T>(&self, judge: impl FnOnce(Entry<'_>) -> T) -> Option<T> {
         if !self.prefixes.is_empty() {
             return self.definition().map(|mut definition| {
                 self.prefixes.iter().for_each(|prefix| definition.prefix(prefix));
@@ -159,7 +171,7 @@ impl ProvidedEntry {
             });
         }
         Some(match &self.source {
-            DefinitionSource::Unknown | DefinitionSource::Hidden => return None,
+            DefinitionSource::Unknown => return None,
             DefinitionSource::Value(shared) => judge(shared.definition.entry()),
             DefinitionSource::Tool(route) => judge(Entry::Tool(&route.tool)),
             DefinitionSource::Prompt(route) => judge(Entry::Prompt(&route.prompt)),
@@ -183,15 +195,16 @@ impl ProvidedEntry {
     /// Returns how exactly the entry is the one of a target. Of several providers, the one with the lowest rank answers.
     pub(crate) fn rank(&self, target: &Target<'_>) -> EntryRank {
         if matches!(self.source, DefinitionSource::Unknown) {
-            return EntryRank::Unlisted;
+            return if self.hidden { EntryRank::Exact } else { EntryRank::Unlisted };
         }
         let template = |found: Entry<'_>| match (target, found) {
-            (Target::Resource(_), Entry::Template(template)) => {
+            (Target::Template(named), Entry::Template(template)) if template.uri_template == **named => None,
+            (Target::Resource(_) | Target::Template(_), Entry::Template(template)) => {
                 Some(Template::parse(&template.uri_template).map(|template| template.rank()).ok())
             }
             _ => None,
         };
-        match self.judged(template).flatten() {
+        match self.read(template).flatten() {
             Some(Some(rank)) => EntryRank::Template(rank),
             Some(None) => EntryRank::Unlisted,
             None => EntryRank::Exact,
@@ -293,7 +306,7 @@ impl ProvidedEntry {
 
     /// Changes the definition, as clients see it.
     pub(crate) fn edited(mut self, edit: impl FnOnce(Definition) -> Definition) -> Self {
-        if let Some(mut definition) = self.definition() {
+        if let Some(mut definition) = self.definition().filter(|_| !self.hidden) {
             self.keep_listed();
             self.prefixes.drain(..).for_each(|prefix| definition.prefix(&prefix));
             self.source = SharedDefinition::source(edit(definition));
@@ -326,9 +339,7 @@ impl ProvidedEntry {
 
     fn definition(&self) -> Option<Definition> {
         Some(match &self.source {
-            DefinitionSource::Unknown | DefinitionSource::Hidden | DefinitionSource::Method(_) => {
-                return None;
-            }
+            DefinitionSource::Unknown | DefinitionSource::Method(_) => return None,
             DefinitionSource::Value(shared) => shared.definition.clone(),
             DefinitionSource::Tool(route) => Definition::Tool(route.tool.clone()),
             DefinitionSource::Prompt(route) => Definition::Prompt(route.prompt.clone()),
@@ -353,7 +364,7 @@ impl DefinitionSource {
     /// Returns the name, URI or URI template.
     fn name(&self) -> Option<&str> {
         Some(match self {
-            Self::Unknown | Self::Hidden => return None,
+            Self::Unknown => return None,
             Self::Value(shared) => shared.definition.key().1,
             Self::Tool(route) => &route.tool.name,
             Self::Prompt(route) => &route.prompt.name,

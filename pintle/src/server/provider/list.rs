@@ -169,7 +169,7 @@ async fn is_shadowed(cx: &Cx, list: ListKind, key: &str, provider: usize) -> boo
         && cx
             .snapshot()
             .providers
-            .find(cx, &target, provider)
+            .find(cx, &target, provider, None)
             .await
             .is_ok_and(|found| found.is_some_and(is_exact)))
 }

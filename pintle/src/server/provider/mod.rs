@@ -48,8 +48,8 @@ use crate::server::{
 /// to another server, the operations of an API.
 ///
 /// A name is looked up among the routes of the server first, then in its providers in the order in which they were added. The
-/// first that [finds](Self::find) it answers. Filters and layers of the server apply to all; arguments and results are neither
-/// decoded nor checked by the server.
+/// first that [finds](Self::find) it answers. A URI is first looked for among the resources of all, then among the templates, of which the
+/// most literal answers. Filters and layers of the server apply to all; arguments and results are neither decoded nor checked by the server.
 ///
 /// ```
 /// use pintle::{Server, server::{Cx, ListKind, Outcome, PageRequest, ProvidedEntry, Provider, ProviderPage}};

@@ -82,11 +82,9 @@ impl<P: Provider> Mount<P> {
 
     /// Returns an entry of the provider as one of the mount.
     fn outer(&self, scope: &Scope<'_>, mut entry: ProvidedEntry) -> ProvidedEntry {
-        if !self.required.shows(scope.extensions) {
-            return ProvidedEntry::hidden();
-        }
         entry.required.add(self.required.rights());
-        entry.prefixed(&self.prefix)
+        let entry = entry.prefixed(&self.prefix);
+        if self.required.shows(scope.extensions) { entry } else { entry.hide() }
     }
 
     /// Returns a call with the name that the provider has.

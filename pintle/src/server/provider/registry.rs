@@ -330,14 +330,18 @@ impl Providers {
         self.0.iter()
     }
 
-    /// Returns the entry of the first `count` providers that is the most exact one of a target, of equals the first. An error counts only if
-    /// none has it.
+    /// Returns the entry of the first `count` providers that is the most exact one of a target, and more exact than `than`, of equals the
+    /// first. An error counts only if none has it.
     pub(crate) async fn find(
         &self,
         cx: &Cx,
         target: &Target<'_>,
         count: usize,
+        than: Option<EntryRank>,
     ) -> Result<Option<FoundEntry>, FindError> {
+        if than == Some(EntryRank::Exact) {
+            return Ok(None);
+        }
         let (mut failed, mut best) = (None, None);
         let known = self.0.iter().enumerate().take(count);
         for (number, known) in known.filter(|(_, known)| known.may_have(target)) {
@@ -348,7 +352,8 @@ impl Providers {
                     if rank == EntryRank::Exact {
                         return Ok(Some(found));
                     }
-                    if best.as_ref().is_none_or(|(known, _)| rank < *known) {
+                    let best_known = best.as_ref().map(|(known, _)| *known).or(than);
+                    if best_known.is_none_or(|known| rank < known) {
                         best = Some((rank, found));
                     }
                 }
@@ -366,12 +371,21 @@ impl Providers {
     }
 
     /// Returns the name of the provider that [`find`](Self::find) would return, and what it knows of the entry without I/O.
-    pub(crate) fn describe(&self, scope: &Scope<'_>, target: &Target<'_>) -> Option<(String, ProvidedEntry)> {
-        let mut best = None;
+    pub(crate) fn describe(
+        &self,
+        scope: &Scope<'_>,
+        target: &Target<'_>,
+        than: Option<EntryRank>,
+    ) -> Option<(String, ProvidedEntry)> {
+        if than == Some(EntryRank::Exact) {
+            return None;
+        }
+        let mut best: Option<(EntryRank, _, _)> = None;
         for known in self.0.iter().filter(|known| known.may_have(target)) {
             let Some(entry) = known.provider.describe(scope, target) else { continue };
             let rank = entry.rank(target);
-            if best.as_ref().is_none_or(|(known, _, _)| rank < *known) {
+            let best_known = best.as_ref().map(|(known, ..)| *known).or(than);
+            if best_known.is_none_or(|best| rank < best) {
                 best = Some((rank, known, entry));
             }
             if rank == EntryRank::Exact {

@@ -10,7 +10,7 @@ use pintle_types::{RawObject, RpcError, method};
 use serde_json::{Value, value::to_raw_value};
 use tokio::task::JoinSet;
 
-use super::{any::AnyProvider, subscription::ProviderSubscription, watched_tasks};
+use super::{any::AnyProvider, entry::EntryRank, subscription::ProviderSubscription, watched_tasks};
 use crate::server::{Cx, ListKind, RequestError, Target};
 
 /// A subscription that the providers accept.
@@ -71,8 +71,9 @@ pub(crate) async fn subscribe(cx: &Cx, uris: Vec<String>) -> ProviderSubscriptio
     let mut open: HashMap<String, usize> = HashMap::new();
     for uri in uris {
         let target = Target::Resource(uri.as_str().into());
+        let own = snapshot.own_rank(&cx.scope(), &target);
         // Nothing is sent of one that the caller may not watch.
-        if snapshot.has_own(&cx.scope(), &target) || !snapshot.shows_resource(&cx.scope(), &uri) {
+        if own == Some(EntryRank::Exact) || !snapshot.shows_resource(&cx.scope(), &uri) {
             continue;
         }
         let watchable =
@@ -83,8 +84,10 @@ pub(crate) async fn subscribe(cx: &Cx, uris: Vec<String>) -> ProviderSubscriptio
             let entry = asked[*at].0.describe(&scope, &target)?;
             Some((entry.rank(&target), *at))
         });
-        if let Some((_, owner)) = described.min() {
-            numbers = vec![owner];
+        match (described.min(), own) {
+            (Some((rank, owner)), own) if own.is_none_or(|own| rank < own) => numbers = vec![owner],
+            (_, Some(_)) => continue,
+            _ => {}
         }
         open.insert(uri.clone(), numbers.len());
         numbers.iter().for_each(|at| asked[*at].1.push(uri.clone()));

@@ -3,7 +3,7 @@
 use http::{HeaderValue, Request};
 use pintle::{
     Server,
-    server::{Authenticated, MissingRights, Mount, Opened, http::Http, tool},
+    server::{Authenticated, MissingRights, Mount, Opened, Prefix, http::Http, resource, template, tool},
     types::{RpcError, schema::Tool},
 };
 use serde_json::{Value, json};
@@ -63,6 +63,34 @@ async fn missing_rights_of_a_mounted_tool_are_challenged_in_both_eras() {
     assert_eq!((answer.status.as_u16(), answer.header("www-authenticate")), (403, Some("git push")));
     let mut answer = session.send(by(request(), &["git", "push"])).await;
     assert_eq!(answer.json().await["result"]["content"][0]["text"], "pushed");
+}
+
+#[tokio::test]
+async fn the_rights_of_a_listed_resource_are_needed_and_not_those_of_a_template_of_the_server() {
+    let shelf = Server::new("shelf", "1")
+        .resource(resource("note://1", "one", || async { "listed" }).requires(["shelf"]))
+        .resource(resource("note://2", "two", || async { "open" }));
+    let own = template("note://{id}", "own", || async { "own" }).requires(["desk"]);
+    let http = Server::new("desk", "1").template(own).mount(Prefix::none(), shelf).http().unwrap();
+    let wire = Wire::new(&http).with("mcp-protocol-version", R5);
+    let read = |uri: &str| {
+        let params = crate::support::line_client::modern(json!({ "uri": uri }), json!({}));
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": params});
+        let wire = wire.with("mcp-method", "resources/read").with("mcp-name", uri);
+        wire.request("POST", "/mcp", body.to_string())
+    };
+    for (uri, needed) in [("note://1", "shelf"), ("note://3", "desk")] {
+        let answer = wire.send(by(read(uri), &[])).await;
+        assert_eq!((answer.status.as_u16(), answer.header("www-authenticate")), (403, Some(needed)), "{uri}");
+    }
+    for (uri, rights, text) in [
+        ("note://1", &["shelf"] as &[_], "listed"),
+        ("note://2", &[], "open"),
+        ("note://3", &["desk"], "own"),
+    ] {
+        let mut answer = wire.send(by(read(uri), rights)).await;
+        assert_eq!(answer.json().await["result"]["contents"][0]["text"], text, "{uri}");
+    }
 }
 
 #[tokio::test]

@@ -8,3 +8,5 @@ mod changes;
 mod http;
 #[cfg(feature = "server")]
 mod names;
+#[cfg(feature = "server")]
+mod order;
