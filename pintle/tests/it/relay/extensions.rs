@@ -7,7 +7,7 @@ use std::sync::{
 
 use pintle::{
     Server,
-    server::{Cx, Installation, Outcome, ProtocolExtension, tool},
+    server::{Cx, Decision, Entry, GateRequest, Installation, Outcome, ProtocolExtension, tool},
     types::{JsonObject, RawObject, RpcError},
 };
 use serde_json::{Value, json};
@@ -191,5 +191,32 @@ async fn the_extensions_that_a_client_declares_pass_through_a_relay() {
                 }
             }
         }
+    }
+}
+
+/// A relay that is a whole server does not change the ids of tasks. What it sends on is judged by its method, whatever the id is.
+#[tokio::test(start_paused = true)]
+async fn requests_for_tasks_of_a_whole_server_are_judged_whatever_their_ids_are() {
+    for upstream in ERAS {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let counter = asked.clone();
+        let behind = Server::new("tasks", "1").method("tasks/get", move |_, _: JsonObject| {
+            counter.fetch_add(1, Ordering::SeqCst);
+            async { Ok::<_, RpcError>(json!({"taskId": "t-1", "status": "completed"})) }
+        });
+        for decision in [Decision::Hide, Decision::Deny("closed".to_owned())] {
+            let decided = decision.clone();
+            let gate = move |request: &GateRequest<'_>| match request.entry {
+                Entry::Method(_) => decided.clone(),
+                _ => Decision::Allow,
+            };
+            let front = bridge(&behind, upstream).await.gate(gate);
+            let mut client = Client::open(&front, R4, json!({})).await;
+            for id in [json!("t-1"), json!(["t-1"]), json!({"t-1": 1}), json!(1), Value::Null] {
+                let refused = client.call("tasks/get", json!({"taskId": id})).await;
+                assert!(refused["error"].is_object(), "{upstream}, {decision:?}: {refused}");
+            }
+        }
+        assert_eq!(asked.load(Ordering::SeqCst), 0, "{upstream}");
     }
 }
