@@ -9,6 +9,7 @@ use pintle::server::{Rule, RuleDecision, RuleSet, Rules};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, de::Error as _};
 use serde_json::Value;
+use toml::de::DeTable;
 
 use super::{
     protection::{self, AuthEntry},
@@ -113,16 +114,19 @@ impl GatewayFile {
 
     /// Parses the text of a file. An error has the line, and what was meant.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
-        let mut file: Self = toml::from_str(text).map_err(|error| {
-            let line = error.span().and_then(|span| text.get(..span.start));
-            let line = line.map(|before| before.matches('\n').count() + 1);
-            described(line, &meant(error.message().trim()))
-        })?;
+        let line = |at: usize| text.get(..at).map(|before| before.matches('\n').count() + 1);
+        let wrong = |error: toml::de::Error| {
+            described(error.span().and_then(|span| line(span.start)), &meant(error.message().trim()))
+        };
+        let mut file: Self = toml::from_str(text).map_err(wrong)?;
+        let tables = DeTable::parse(text).map_err(wrong)?;
         file.order = file.targets.keys().cloned().collect();
-        file.order.sort_by_key(|name| line_of(text, &format!("targets.{name}")).unwrap_or(usize::MAX));
+        file.order.sort_by_key(|name| position_of(tables.get_ref(), &format!("targets.{name}")));
         match file.fault() {
             None => Ok(file),
-            Some(Fault { table, message }) => Err(described(line_of(text, &table), &message)),
+            Some(Fault { table, message }) => {
+                Err(described(position_of(tables.get_ref(), &table).and_then(line), &message))
+            }
         }
     }
 
@@ -236,13 +240,17 @@ fn meant(message: &str) -> String {
     }
 }
 
-/// Returns the number of the first line of a table.
-fn line_of(text: &str, table: &str) -> Option<usize> {
-    let begins = |line: &str| {
-        let rest = line.trim_start().trim_start_matches('[').strip_prefix(table);
-        rest.is_some_and(|rest| rest.starts_with([']', '.', ' ', '=']))
+/// Returns where a table, or one in it (`targets.NAME`), is named first, whether it has a heading or is written in a line.
+fn position_of(tables: &DeTable<'_>, table: &str) -> Option<usize> {
+    let (outer, inner) = table.split_once('.').map_or((table, None), |(outer, inner)| (outer, Some(inner)));
+    let found = tables.get_key_value(outer)?;
+    let (key, value) = match inner {
+        Some(inner) => found.1.get_ref().as_table()?.get_key_value(inner)?,
+        None => found,
     };
-    (!table.is_empty()).then(|| text.lines().position(begins).map(|at| at + 1)).flatten()
+    // A table in it may come before its own heading.
+    let members = value.get_ref().as_table().into_iter().flat_map(|table| table.keys());
+    members.chain([key]).map(|key| key.span().start).min()
 }
 
 /// Returns a set of rules; without any, everything is allowed.
@@ -286,8 +294,16 @@ mod tests {
         assert_eq!(file.rule_set().default, Some(RuleDecision::Allow));
         let ruled = format!("{SMALL}[[rules]]\ntools = [\"demo_*\"]\ndecision = \"allow\"\n");
         assert_eq!(GatewayFile::parse(&ruled).unwrap().rule_set().default, None, "the rest is hidden");
-        let ordered = "[targets.zeta]\nserver = \"demo\"\n[targets.alpha]\nserver = \"demo\"\n";
-        assert_eq!(GatewayFile::parse(ordered).unwrap().order, ["zeta", "alpha"]);
+        for ordered in [
+            "[targets.zeta]\nserver = \"demo\"\n[targets.alpha]\nserver = \"demo\"\n",
+            "[targets.zeta.env]\nA = \"b\"\n[targets.alpha]\nserver = \"demo\"\n[targets.zeta]\nserver = \"demo\"\n",
+            "[targets]\nzeta = { server = \"demo\" }\nalpha = { server = \"demo\" }\n",
+            "[targets]\n\"zeta\".server = \"demo\"\nalpha.server = \"demo\"\n",
+            "targets = { zeta = { server = \"demo\" }, alpha = { server = \"demo\" } }\n",
+            "[ targets . zeta ]\nserver = \"demo\"\n[targets.alpha]\nserver = \"demo\"\n",
+        ] {
+            assert_eq!(GatewayFile::parse(ordered).unwrap().order, ["zeta", "alpha"], "{ordered}");
+        }
     }
 
     #[test]
