@@ -23,6 +23,7 @@ use pintle::{
         },
     },
 };
+use serde_json::json;
 use tokio::time::Instant;
 
 use super::*;
@@ -181,6 +182,18 @@ async fn a_prompt_with_another_name_is_completed_by_it() {
     assert_eq!(offered, "git_fs_read_5f4847e4");
     let reference = CompletionReference::Prompt(PromptReference::new(offered));
     assert_eq!(client.complete(reference, "branch", "m", []).await.unwrap().values, ["main"]);
+}
+
+#[tokio::test]
+async fn a_ref_of_a_call_names_nothing() {
+    // The second has the name that the first is offered by.
+    let backend = CountedLists::new(ListLength::One, &["fs.read", "fs_read_5f4847e4"]);
+    let (client, _) = gateway(backend).await;
+    for reference in [json!({}), json!({"name": "fs_read_5f4847e4"}), json!("fs_read_5f4847e4")] {
+        let params = json!({"name": "git_fs_read_5f4847e4", "ref": reference});
+        let called: CallToolResult = client.request("tools/call", params).await.unwrap();
+        assert_eq!(called.text(), "fs.read", "{reference}");
+    }
 }
 
 #[test]
