@@ -23,10 +23,13 @@ const MAX_DELAY: Duration = Duration::from_secs(30);
 /// How long to wait for programs to end: each stage of a shutdown takes two seconds.
 const MAX_WAIT: Duration = Duration::from_secs(5);
 
+/// The number of connections to a target with a URL at the same time: each of a thousand callers may have its own, and each session.
+const MAX_CONNECTIONS: usize = 4_096;
+
 /// The limit of callers whose failures are remembered.
 const MAX_CALLERS: usize = 1_000;
 
-/// The programs of a target: how many run, and when the next may be started. Clones share it.
+/// The programs of a target, or the connections to its URL: how many there are, and when the next may be started. Clones share it.
 ///
 /// An authenticated caller has at most three quarters of them, and waits only for what its own programs did.
 #[derive(Clone, Debug)]
@@ -35,6 +38,8 @@ pub(crate) struct ProgramStarts {
     /// The option that sets the limit.
     option: &'static str,
     state: Arc<Mutex<StartState>>,
+    /// The connections to a URL, which nobody waits for at the end.
+    connections: Arc<Mutex<StartState>>,
     /// Notified when a program is gone.
     gone: Arc<Notify>,
 }
@@ -68,7 +73,8 @@ impl StartState {
 impl ProgramStarts {
     /// Creates a limit, with the option that sets it, for messages.
     pub(crate) fn new(limit: usize, option: &'static str) -> Self {
-        Self { limit, option, state: Arc::default(), gone: Arc::default() }
+        let (state, connections) = (Arc::default(), Arc::default());
+        Self { limit, option, state, connections, gone: Arc::default() }
     }
 
     /// Returns whether a program runs, or another value may start one.
@@ -105,19 +111,41 @@ impl ProgramStarts {
     /// All slots are taken: [`io::ErrorKind::ResourceBusy`], which a relay reports as overload. Or programs of the caller have exited soon
     /// after their start, and the next one has to wait.
     pub(super) fn begin(&self, caller: Option<&str>) -> io::Result<ProgramSlot> {
-        let (caller, option): (StartedFor, _) = (caller.map(Into::into), self.option);
-        let mut state = lock(&self.state);
+        let advice = format!("end a session, or have {} raised", self.option);
+        self.take(&self.state, caller, self.limit, "programs of this target are running", &advice)
+    }
+
+    /// Takes the slot of a connection to a URL that is about to be opened for an authenticated caller, or for others.
+    ///
+    /// # Errors
+    ///
+    /// All slots are taken, as with programs.
+    pub(super) fn begin_connection(&self, caller: Option<&str>) -> io::Result<ProgramSlot> {
+        let open = "connections to this target are open";
+        self.take(&self.connections, caller, MAX_CONNECTIONS, open, "end a session, or call again later")
+    }
+
+    fn take(
+        &self,
+        shared: &Arc<Mutex<StartState>>,
+        caller: Option<&str>,
+        limit: usize,
+        taken: &str,
+        advice: &str,
+    ) -> io::Result<ProgramSlot> {
+        let caller: StartedFor = caller.map(Into::into);
+        let mut state = lock(shared);
         let of_caller = state.running.get(&caller).copied().unwrap_or_default();
-        let share = (self.limit / 4 * 3 + self.limit % 4 * 3 / 4).max(1);
+        let share = (limit / 4 * 3 + limit % 4 * 3 / 4).max(1);
         let full = match state.all_running() {
-            all if all >= self.limit => Some(format!("{all} programs of this target are running")),
+            all if all >= limit => Some(format!("{all} {taken}")),
             _ if caller.is_some() && of_caller >= share => {
-                Some(format!("{of_caller} programs of this target are running for this caller"))
+                Some(format!("{of_caller} {taken} for this caller"))
             }
             _ => None,
         };
         if let Some(full) = full {
-            let message = format!("{full}, which is the limit: end a session, or have {option} raised");
+            let message = format!("{full}, which is the limit: {advice}");
             return Err(io::Error::new(io::ErrorKind::ResourceBusy, message));
         }
         let now = Instant::now();
@@ -129,11 +157,11 @@ impl ProgramStarts {
             )));
         }
         *state.running.entry(caller.clone()).or_default() += 1;
-        Ok(ProgramSlot { caller, state: self.state.clone(), gone: self.gone.clone(), started: now })
+        Ok(ProgramSlot { caller, state: shared.clone(), gone: self.gone.clone(), started: now })
     }
 }
 
-/// The slot of a program. It is free again when this is dropped.
+/// The slot of a program or of a connection. It is free again when this is dropped.
 #[derive(Debug)]
 pub(super) struct ProgramSlot {
     caller: StartedFor,
@@ -259,6 +287,26 @@ mod tests {
         assert!(starts.begin(Some("ann")).unwrap_err().to_string().contains("is started again in"));
         starts.begin(Some("bob")).unwrap();
         starts.begin(None).unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn connections_to_a_url_are_limited_as_programs_are_and_not_waited_for() {
+        let starts = ProgramStarts::new(1, "`max_programs`");
+        let share = MAX_CONNECTIONS / 4 * 3;
+        let of_ann: Vec<_> = (0..share).map(|_| starts.begin_connection(Some("ann")).unwrap()).collect();
+        let full = starts.begin_connection(Some("ann")).unwrap_err();
+        assert_eq!(full.kind(), io::ErrorKind::ResourceBusy);
+        assert!(full.to_string().contains("open for this caller, which is the limit"), "{full}");
+        let of_others: Vec<_> =
+            (share..MAX_CONNECTIONS).map(|_| starts.begin_connection(None).unwrap()).collect();
+        let full = starts.clone().begin_connection(Some("bob")).unwrap_err().to_string();
+        assert!(full.starts_with("4096 connections to this target are open"), "{full}");
+        let begun = Instant::now();
+        starts.all_gone().await;
+        assert_eq!(begun.elapsed(), Duration::ZERO);
+        drop(of_others);
+        starts.begin_connection(Some("bob")).unwrap();
+        drop(of_ann);
     }
 
     #[tokio::test(start_paused = true)]

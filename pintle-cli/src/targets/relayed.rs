@@ -2,7 +2,10 @@ use std::{future::ready, io};
 
 use pintle::{
     Client,
-    client::{Connector, http::Auth},
+    client::{
+        Connector,
+        http::{Auth, Http},
+    },
     relay::Relay,
     transport::{Child, ChildCommand},
 };
@@ -40,7 +43,7 @@ impl Endpoint {
                     Some(auth) => http.auth(auth),
                     None => http,
                 };
-                Relay::connect(client, move || ready(Ok(http.clone()))).await
+                Relay::connect(client, UrlConnector { http, starts }).await
             }
         };
         opened.map_err(|error| self.explain(&error))
@@ -130,6 +133,56 @@ impl Connector for ProgramConnector {
     }
 }
 
+/// The source of the connections of a relay to a URL.
+struct UrlConnector {
+    http: Http,
+    starts: ProgramStarts,
+}
+
+impl UrlConnector {
+    fn open(&self, caller: Option<&str>) -> io::Result<Http> {
+        let slot = self.starts.begin_connection(caller)?;
+        Ok(self.http.clone().holding(slot))
+    }
+}
+
+impl Connector for UrlConnector {
+    type Transport = Http;
+
+    fn connect(&mut self) -> impl Future<Output = io::Result<Http>> + Send + 'static {
+        ready(self.open(None))
+    }
+
+    fn connect_for(
+        &mut self,
+        caller: Option<&str>,
+    ) -> impl Future<Output = io::Result<Http>> + Send + 'static {
+        ready(self.open(caller))
+    }
+}
+
 fn io_error(failure: Failure) -> io::Error {
     io::Error::other(failure.message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_to_a_url_has_its_slot_until_it_is_gone() {
+        let http = Http::new("http://127.0.0.1:1/mcp").unwrap();
+        let connector = UrlConnector { http, starts: ProgramStarts::new(1, "`max_programs`") };
+        let mut open = Vec::new();
+        let full = loop {
+            match connector.open(None) {
+                Ok(http) if open.len() < 10_000 => open.push(http),
+                Ok(_) => panic!("there is no limit"),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(full.kind(), io::ErrorKind::ResourceBusy);
+        open.truncate(1);
+        drop(connector.open(None).unwrap());
+    }
 }

@@ -8,6 +8,7 @@ mod fetch;
 mod transport;
 
 use std::{
+    any::Any,
     fmt, io,
     net::IpAddr,
     sync::{Arc, OnceLock},
@@ -81,6 +82,8 @@ pub struct Http {
     message_bytes: usize,
     message_log: Option<ConnectionLog>,
     live: Option<HttpConnection>,
+    /// A value that is kept as long as the connection.
+    held: Option<Box<dyn Any + Send + Sync>>,
 }
 
 impl Http {
@@ -107,6 +110,7 @@ impl Http {
             message_bytes: pintle_proto::Limits::default().message_bytes,
             message_log: None,
             live: None,
+            held: None,
         })
     }
 
@@ -231,6 +235,12 @@ impl Http {
         self
     }
 
+    /// Keeps a value until the connection is gone, such as a permit of those who limit connections. A clone does not have it.
+    pub fn holding(mut self, value: impl Any + Send + Sync) -> Self {
+        self.held = Some(Box::new(value));
+        self
+    }
+
     fn live(&mut self) -> &mut HttpConnection {
         if self.live.is_none() {
             let wire = Arc::new(self.wire());
@@ -287,6 +297,7 @@ impl Clone for Http {
             message_bytes: pintle_proto::Limits::default().message_bytes,
             message_log: None,
             live: None,
+            held: None,
         }
     }
 }
