@@ -8,6 +8,7 @@ mod ending;
 mod exchange;
 mod explain;
 mod exposure;
+mod extensions;
 mod fleet;
 mod from_hosts;
 mod leaks;
