@@ -20,9 +20,6 @@ const MAX_CALLS_OF_CALLER: usize = 32;
 /// The limit of bytes of questions of one call that waits.
 const MAX_QUESTION_BYTES: usize = 1 << 20;
 
-/// The delay, in milliseconds, after which a client that reached a limit is asked to call again.
-const RETRY_AFTER_MS: u64 = 1000;
-
 /// Calls to a server with sessions that wait for the next round of a client without one.
 ///
 /// A call is taken out once, by the principal that made it. When its lifetime ends, it is cancelled.
@@ -84,12 +81,11 @@ impl ParkedCalls {
         }
         // Without the lock: calls that wait here may give way.
         let charged = call.charge.set(call.params + bytes, service.bounds().ceiling(Held::Waiting));
-        charged.map_err(|full| RpcError::overloaded(full.to_string(), RETRY_AFTER_MS))?;
+        charged.map_err(ended)?;
         let mut calls = self.lock();
         let of_caller = calls.values().filter(|entry| entry.caller == caller).count();
         if calls.len() >= MAX_CALLS || of_caller >= MAX_CALLS_OF_CALLER {
-            let reason = "too many calls wait for answers: answer them first";
-            return Err(RpcError::overloaded(reason, RETRY_AFTER_MS));
+            return Err(ended("too many calls wait for answers: answer them first"));
         }
         calls.insert(id.clone(), self.entry(&id, call, cx, lifetime));
         Ok(id)
@@ -120,6 +116,12 @@ impl ParkedCalls {
     fn lock(&self) -> MutexGuard<'_, HashMap<Box<str>, ParkedEntry>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns the error of a call that cannot wait for its answers. Not overload, after which clients repeat a call: this one ran until its
+/// question, and may have had effects.
+fn ended(reason: impl fmt::Display) -> RpcError {
+    RpcError::internal(format!("the call was ended: {reason}; then call again if it may run twice"))
 }
 
 async fn expire(calls: Weak<Calls>, id: Box<str>, lifetime: Duration) {
