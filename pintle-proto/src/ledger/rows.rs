@@ -32,7 +32,7 @@ pub(crate) const ROWS: &[LimitRow] = &[
         what: "params and questions of calls that wait for answers in a relay to a server with sessions: charged",
         owner: "64 MiB; a network 128 MiB; 32 calls of a caller; one call 1 MiB of questions",
         all: "256 MiB, of which 192 MiB without a principal; 1,024 calls of a relay",
-        seen: "error -31503 with `retryAfterMs`; a call of the client that holds most is cancelled, and its answers get -32602",
+        seen: "the call ends with -32603; a call of the client that holds most is cancelled, and its answers get -32602",
         setting: "`Limits::held_bytes` (half)",
     },
     LimitRow {
@@ -74,7 +74,7 @@ pub(crate) const ROWS: &[LimitRow] = &[
         what: "subscriptions of the stateless era",
         owner: "1,024 of a connection or principal; 2,048 of an address",
         all: "16,384 without a principal",
-        seen: "429 or 503 with `Retry-After`",
+        seen: "a subscription of the network that has most ends; 429 or 503 with `Retry-After` for who has most",
         setting: "`Limits::subscriptions`, `Http::max_anonymous_subscriptions`",
     },
     LimitRow {

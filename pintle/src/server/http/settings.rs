@@ -171,7 +171,8 @@ impl Http {
 
     /// Sets the limit of open subscriptions of all anonymous callers together. The default is 16,384. Those of one connection,
     /// or of one principal, are limited by [`Limits::subscriptions`](pintle_proto::Limits), and the anonymous ones of one
-    /// address, as for [`max_sessions_per_address`](Self::max_sessions_per_address), by an eighth of this limit.
+    /// address, as for [`max_sessions_per_address`](Self::max_sessions_per_address), by an eighth of this limit. At this limit, the
+    /// newest subscription of the network that has most ends for one of a network that has fewer.
     #[must_use]
     pub fn max_anonymous_subscriptions(self, limit: usize) -> Self {
         self.set(|settings| settings.anonymous_subscriptions = limit)

@@ -106,6 +106,74 @@ async fn the_connections_of_one_address_leave_room_for_the_subscriptions_of_othe
 }
 
 #[tokio::test]
+async fn of_anonymous_subscriptions_the_network_that_has_most_gives_way() {
+    let server = Server::new("s", "1").may_change().limits(limits(|limits| limits.subscriptions = 1));
+    let http = server.http().unwrap().max_anonymous_subscriptions(16);
+    let wire = Wire::new(&http);
+    let from = |network: u8, last: u8, port: u16| {
+        let mut request = listen(&wire);
+        request.extensions_mut().insert(PeerAddress(SocketAddr::from(([10, 0, network, last], port))));
+        wire.send(request)
+    };
+    let mut open = Vec::new();
+    // Of the first network there are six, of the others two.
+    for (network, last) in [(1, 1), (1, 2), (1, 3), (2, 1), (3, 1), (4, 1), (5, 1), (6, 1)] {
+        for port in 1..=2 {
+            let mut answer = from(network, last, port).await;
+            assert_eq!(answer.status, 200, "{network}.{last}:{port}");
+            answer.message().await;
+            open.push(((network, last, port), answer));
+        }
+    }
+    // Its newest ends, and so on until all have as many.
+    for (number, ended) in [(7, (1, 3, 2)), (8, (1, 2, 2)), (9, (1, 1, 2)), (10, (1, 3, 1))] {
+        let mut newcomer = from(number, 1, 1).await;
+        assert_eq!(newcomer.status, 200, "{number}");
+        newcomer.message().await;
+        let at = open.iter().position(|(from, _)| *from == ended).unwrap();
+        let (_, mut answer) = open.remove(at);
+        let last = answer.message().await.expect("the result of the subscription");
+        assert!(last["result"].is_object() && answer.message().await.is_none(), "{last}");
+        open.push(((number, 1, 1), newcomer));
+    }
+    // Two are not more than what a network would have with one more.
+    assert_overloaded(from(7, 1, 2).await, 503).await;
+    // All the others are open.
+    assert_eq!(open.len(), 16);
+    server.add_tool(tool("new", || async { "" })).unwrap();
+    for (from, answer) in &mut open {
+        let changed = answer.message().await.unwrap();
+        assert_eq!(changed["method"], "notifications/tools/list_changed", "{from:?}");
+    }
+}
+
+#[tokio::test]
+async fn of_one_network_the_address_that_has_most_gives_way() {
+    let server = Server::new("s", "1").may_change().limits(limits(|limits| limits.subscriptions = 1));
+    let http = server.http().unwrap().max_anonymous_subscriptions(16);
+    let wire = Wire::new(&http);
+    let mut open = Vec::new();
+    for address in 1..=8 {
+        for port in 1..=2 {
+            open.push(wire.send(from_address(listen(&wire), address, port)).await);
+        }
+    }
+    assert!(open.iter().all(|answer| answer.status == 200));
+    let newcomer = wire.send(from_address(listen(&wire), 9, 1)).await;
+    assert_eq!(newcomer.status, 200);
+    assert_overloaded(wire.send(from_address(listen(&wire), 9, 2)).await, 503).await;
+    // The one that has given way is counted once.
+    drop((open, newcomer));
+    let mut open = Vec::new();
+    for address in 1..=8 {
+        for port in 1..=2 {
+            open.push(wire.send(from_address(listen(&wire), address, port)).await);
+        }
+    }
+    assert!(open.iter().all(|answer| answer.status == 200));
+}
+
+#[tokio::test]
 async fn connections_without_an_address_share_only_the_total_limit() {
     let server = Server::new("s", "1").may_change().limits(limits(|limits| limits.subscriptions = 1));
     let http = server.http().unwrap().max_anonymous_subscriptions(2);

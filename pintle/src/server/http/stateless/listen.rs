@@ -1,12 +1,11 @@
 //! Subscriptions of the stateless era: event streams of change notifications.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     future::Future,
-    hash::Hash,
     net::SocketAddr,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     task::{Context, Poll},
 };
 
@@ -38,10 +37,22 @@ pub(in crate::server::http) struct OpenSubscriptions(Mutex<SubscriptionCounts>);
 #[derive(Debug, Default)]
 struct SubscriptionCounts {
     held: HashMap<Holder, usize>,
-    /// Those of all anonymous connections of an address.
-    addresses: HashMap<AddressKey, usize>,
+    /// Those of all anonymous connections of an address, the oldest first.
+    addresses: HashMap<AddressKey, Vec<OpenSubscription>>,
+    /// The number of those of a network, and the networks by it.
+    networks: HashMap<AddressKey, usize>,
+    ranked: BTreeSet<(usize, AddressKey)>,
     /// The number of subscriptions without a principal.
     anonymous: usize,
+    last_number: u64,
+}
+
+/// A subscription that gives way to those of others when there are too many.
+#[derive(Debug)]
+struct OpenSubscription {
+    number: u64,
+    holder: Holder,
+    inbox: Weak<ChangeInbox>,
 }
 
 /// The owner of subscriptions, for the limit per owner.
@@ -56,8 +67,8 @@ enum Holder {
 pub(in crate::server::http) fn answer(cx: &HttpRequestCx, listen: Listen) -> Result<Response<Body>, Refusal> {
     let Listen { call, listener, acknowledgement, .. } = listen;
     let HttpRequestCx { http, server, context, .. } = cx;
-    let permit = SubscriptionPermit::take(cx)?;
     let inbox = server.changes().join();
+    let permit = SubscriptionPermit::take(cx, &inbox)?;
     inbox.follow(listener.watched());
     let subscriber = Principal::of(call.principal(), context.left()).into();
     inbox.edit_owner(|owner| owner.subscriber = Some(Box::new(subscriber)));
@@ -135,61 +146,116 @@ const ADDRESS_SHARE: usize = 8;
 struct SubscriptionPermit {
     http: Http,
     holder: Holder,
-    /// The address of an anonymous client, if it is known.
-    address: Option<AddressKey>,
+    /// The address of an anonymous client, if it is known, and the number of the subscription.
+    address: Option<(AddressKey, u64)>,
 }
 
 impl SubscriptionPermit {
-    fn take(cx: &HttpRequestCx) -> Result<Self, Refusal> {
+    fn take(cx: &HttpRequestCx, inbox: &Arc<ChangeInbox>) -> Result<Self, Refusal> {
         let (http, holder, limit) = (&cx.http, Holder::of(cx), cx.snapshot.service.bounds().subscriptions);
         let anonymous = holder.is_anonymous();
         let address = if anonymous { cx.address() } else { None };
         let all = http.settings().anonymous_subscriptions;
         let mut counts = http.0.subscriptions.lock();
-        // The limit of anonymous subscriptions does not affect authenticated callers.
-        if anonymous && counts.anonymous >= all {
-            let message = "the limit of anonymous subscriptions is reached: try again later, or authenticate";
-            return Err(overloaded(StatusCode::SERVICE_UNAVAILABLE, message));
-        }
         let count = counts.held.get(&holder).copied().unwrap_or_default();
         // Connections without a known address have only the limit of all anonymous subscriptions.
         if count >= limit && holder != Holder::Connection(None) {
             let message = format!("{limit} subscriptions are open: end one first");
             return Err(overloaded(StatusCode::TOO_MANY_REQUESTS, message));
         }
-        let of_address = address.map(|key| (key, counts.addresses.get(&key).copied().unwrap_or_default()));
+        let of_address = address.and_then(|key| counts.addresses.get(&key)).map_or(0, Vec::len);
         let address_limit = (all / ADDRESS_SHARE).max(limit);
-        if of_address.is_some_and(|(_, count)| count >= address_limit) {
+        if of_address >= address_limit {
             let message = format!(
                 "{address_limit} subscriptions of this address are open: end one first, or authenticate"
             );
             return Err(overloaded(StatusCode::TOO_MANY_REQUESTS, message));
         }
-        counts.held.insert(holder.clone(), count + 1);
-        counts.addresses.extend(of_address.map(|(key, count)| (key, count + 1)));
+        // The limit of anonymous subscriptions does not affect authenticated callers.
+        let mut given = None;
+        if anonymous && counts.anonymous >= all {
+            given = address.and_then(|address| counts.give_way(address));
+            if given.is_none() {
+                let message =
+                    "the limit of anonymous subscriptions is reached: try again later, or authenticate";
+                return Err(overloaded(StatusCode::SERVICE_UNAVAILABLE, message));
+            }
+        }
+        *counts.held.entry(holder.clone()).or_default() += 1;
         counts.anonymous += usize::from(anonymous);
+        let address = address.map(|address| (address, counts.add(address, &holder, inbox)));
         drop(counts);
+        // Its stream ends as if the server had ended it.
+        given.and_then(|given| given.upgrade()).into_iter().for_each(|given| given.close());
         Ok(Self { http: http.clone(), holder, address })
+    }
+}
+
+impl SubscriptionCounts {
+    fn add(&mut self, address: AddressKey, holder: &Holder, inbox: &Arc<ChangeInbox>) -> u64 {
+        self.last_number += 1;
+        let (number, inbox) = (self.last_number, Arc::downgrade(inbox));
+        let open = OpenSubscription { number, holder: holder.clone(), inbox };
+        self.addresses.entry(address).or_default().push(open);
+        self.rank(address.network(), |count| count + 1);
+        number
+    }
+
+    /// Removes the newest subscription of the network that has most, for one of an address whose network has fewer. Within one network,
+    /// addresses are compared.
+    fn give_way(&mut self, newcomer: AddressKey) -> Option<Weak<ChangeInbox>> {
+        let (most, network) = *self.ranked.last()?;
+        let near = self.addresses.iter().filter(|(address, _)| address.network() == network);
+        let newest = |open: &[OpenSubscription]| open.last().map(|newest| newest.number);
+        let (&address, open) = near.max_by_key(|(_, open)| (open.len(), newest(open)))?;
+        let (most, fewer) = match network == newcomer.network() {
+            true => (open.len(), self.addresses.get(&newcomer).map_or(0, Vec::len)),
+            false => (most, self.networks.get(&newcomer.network()).copied().unwrap_or_default()),
+        };
+        let number = open.last().filter(|_| most > fewer + 1)?.number;
+        self.remove(address, number)
+    }
+
+    /// Removes an anonymous subscription, unless it has given way already.
+    fn remove(&mut self, address: AddressKey, number: u64) -> Option<Weak<ChangeInbox>> {
+        let open = self.addresses.get_mut(&address)?;
+        let removed = open.remove(open.binary_search_by_key(&number, |open| open.number).ok()?);
+        if open.is_empty() {
+            self.addresses.remove(&address);
+        }
+        self.rank(address.network(), |count| count - 1);
+        self.release(&removed.holder);
+        Some(removed.inbox)
+    }
+
+    /// Removes one from the counts of its holder, which is forgotten at zero.
+    fn release(&mut self, holder: &Holder) {
+        self.anonymous -= usize::from(holder.is_anonymous());
+        if let Some(count) = self.held.get_mut(holder) {
+            *count -= 1;
+            if *count == 0 {
+                self.held.remove(holder);
+            }
+        }
+    }
+
+    fn rank(&mut self, network: AddressKey, change: impl FnOnce(usize) -> usize) {
+        let before = self.networks.remove(&network).unwrap_or_default();
+        self.ranked.remove(&(before, network));
+        let count = change(before);
+        if count > 0 {
+            self.networks.insert(network, count);
+            self.ranked.insert((count, network));
+        }
     }
 }
 
 impl Drop for SubscriptionPermit {
     fn drop(&mut self) {
         let mut counts = self.http.0.subscriptions.lock();
-        counts.anonymous -= usize::from(self.holder.is_anonymous());
-        release(&mut counts.held, &self.holder);
-        if let Some(address) = self.address {
-            release(&mut counts.addresses, &address);
-        }
-    }
-}
-
-/// Removes one from a count, which is forgotten at zero.
-fn release<K: Eq + Hash>(counts: &mut HashMap<K, usize>, key: &K) {
-    if let Some(count) = counts.get_mut(key) {
-        *count -= 1;
-        if *count == 0 {
-            counts.remove(key);
+        match self.address {
+            Some((address, number)) => drop(counts.remove(address, number)),
+            None => counts.release(&self.holder),
         }
     }
 }
