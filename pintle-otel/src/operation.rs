@@ -3,7 +3,7 @@
 use std::{
     borrow::Cow,
     collections::HashSet,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, LazyLock, Mutex, PoisonError},
     time::Instant,
 };
 
@@ -12,7 +12,10 @@ use opentelemetry::{
     metrics::Histogram,
     trace::{Status, TraceContextExt as _},
 };
-use pintle::types::{ErrorCode, RpcError, method};
+use pintle::{
+    message_log::Redactor,
+    types::{ErrorCode, RpcError, method},
+};
 
 use crate::names;
 
@@ -20,6 +23,9 @@ use crate::names;
 pub(crate) const MAX_NAME: usize = 128;
 /// The limit of URIs and messages in attributes, in characters.
 pub(crate) const MAX_TEXT: usize = 1024;
+
+/// Removes queries and users of the URLs in messages.
+static REDACTOR: LazyLock<Redactor> = LazyLock::new(Redactor::new);
 
 const METHOD_NOT_FOUND: i64 = ErrorCode::METHOD_NOT_FOUND.0 as i64;
 const OVERLOADED: i64 = ErrorCode::OVERLOADED.0 as i64;
@@ -108,7 +114,8 @@ impl Ending {
     /// Returns the ending of a request that failed with an error of the protocol.
     pub(crate) fn rpc(error: &RpcError) -> Self {
         let code = i64::from(error.code.0);
-        let message = Some(cut(&error.message, MAX_TEXT));
+        // Errors name what was asked for. What is cut off is not redacted first: it may be long.
+        let message = Some(cut(&REDACTOR.text(&cut(&error.message, 4 * MAX_TEXT)), MAX_TEXT));
         Self { error: Some(code.to_string().into()), code: Some(code), message }
     }
 

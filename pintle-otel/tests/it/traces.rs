@@ -11,7 +11,7 @@ use pintle::{
     Client, Connection, Server,
     client::{Answer, http::Http},
     relay::Relay,
-    server::{Cx, ToolError, tool},
+    server::{Cx, ToolError, resource, tool},
     tasks::{TaskPolling, Tasks},
     types::RawObject,
 };
@@ -270,4 +270,49 @@ async fn a_malformed_context_is_ignored() {
     let received = collected.all(&SpanKind::Server, "tools/call look");
     assert_eq!(received.len(), 3);
     assert!(received.iter().all(|span| span.parent_span_id == opentelemetry::trace::SpanId::INVALID));
+}
+
+#[tokio::test]
+async fn a_context_of_any_size_is_kept_within_limits() {
+    let collected = Collected::new();
+    let server =
+        collected.telemetry().observe_server(Server::new("tables", "1").tool(tool("look", || async {
+            let context = Context::current();
+            let baggage: usize = context
+                .baggage()
+                .iter()
+                .map(|(key, (value, _))| key.as_str().len() + value.as_str().len())
+                .sum();
+            format!(
+                "{} {}",
+                baggage <= 8 * 1024,
+                context.span().span_context().trace_state().header().len() <= 32 * 514
+            )
+        })));
+    let tables = client("2026-07-28").connect(server.in_process().unwrap()).await.unwrap();
+    let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let pairs: String = (0..20_000).map(|number| format!("k{number}=value,")).collect();
+    for long in [pairs, format!("a={}", "b".repeat(1 << 20)), format!("{}=b", "a".repeat(1 << 20))] {
+        let meta = json!({"traceparent": parent, "tracestate": long, "baggage": long});
+        let params = json!({"name": "look", "arguments": {}, "_meta": meta});
+        let seen = tables.call_raw("tools/call", RawObject::from_serialize(&params).unwrap()).await.unwrap();
+        assert!(seen.as_str().contains("true true"), "{}", seen.as_str());
+    }
+}
+
+/// An error names the URI that was asked for.
+#[tokio::test]
+async fn the_query_of_a_uri_is_in_no_span() {
+    let collected = Collected::new();
+    let server = tables().resource(resource("notes://a", "a", || async { "text" }));
+    let server = collected.telemetry().observe_server(server);
+    let client = collected.telemetry().observe_client(client("2026-07-28"));
+    let tables = client.connect(server.in_process().unwrap()).await.unwrap();
+    let error = tables.read_resource("notes://ann:s3cret@host/a?key=s3cret").await.unwrap_err();
+    assert!(error.to_string().contains("s3cret"), "the caller knows it: {error}");
+    for kind in [SpanKind::Client, SpanKind::Server] {
+        let span = collected.only(&kind, "resources/read");
+        let shown = format!("{:?} {:?}", span.status, span.attributes);
+        assert!(shown.contains("notes://") && !shown.contains("s3cret"), "{kind:?}: {shown}");
+    }
 }
