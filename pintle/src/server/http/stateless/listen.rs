@@ -38,7 +38,7 @@ pub(in crate::server::http) struct OpenSubscriptions(Mutex<SubscriptionCounts>);
 struct SubscriptionCounts {
     held: HashMap<Holder, usize>,
     /// Those of all anonymous connections of an address, the oldest first.
-    addresses: HashMap<AddressKey, Vec<OpenSubscription>>,
+    addresses: HashMap<AddressKey, Vec<CountedSubscription>>,
     /// The number of those of a network, and the networks by it.
     networks: HashMap<AddressKey, usize>,
     ranked: BTreeSet<(usize, AddressKey)>,
@@ -49,7 +49,7 @@ struct SubscriptionCounts {
 
 /// A subscription that gives way to those of others when there are too many.
 #[derive(Debug)]
-struct OpenSubscription {
+struct CountedSubscription {
     number: u64,
     holder: Holder,
     inbox: Weak<ChangeInbox>,
@@ -195,7 +195,7 @@ impl SubscriptionCounts {
     fn add(&mut self, address: AddressKey, holder: &Holder, inbox: &Arc<ChangeInbox>) -> u64 {
         self.last_number += 1;
         let (number, inbox) = (self.last_number, Arc::downgrade(inbox));
-        let open = OpenSubscription { number, holder: holder.clone(), inbox };
+        let open = CountedSubscription { number, holder: holder.clone(), inbox };
         self.addresses.entry(address).or_default().push(open);
         self.rank(address.network(), |count| count + 1);
         number
@@ -204,15 +204,15 @@ impl SubscriptionCounts {
     /// Removes the newest subscription of the network that has most, for one of an address whose network has fewer. Within one network,
     /// addresses are compared.
     fn give_way(&mut self, newcomer: AddressKey) -> Option<Weak<ChangeInbox>> {
-        let (most, network) = *self.ranked.last()?;
+        let (count, network) = *self.ranked.last()?;
         let near = self.addresses.iter().filter(|(address, _)| address.network() == network);
-        let newest = |open: &[OpenSubscription]| open.last().map(|newest| newest.number);
+        let newest = |open: &[CountedSubscription]| open.last().map(|newest| newest.number);
         let (&address, open) = near.max_by_key(|(_, open)| (open.len(), newest(open)))?;
-        let (most, fewer) = match network == newcomer.network() {
+        let (count, fewer) = match network == newcomer.network() {
             true => (open.len(), self.addresses.get(&newcomer).map_or(0, Vec::len)),
-            false => (most, self.networks.get(&newcomer.network()).copied().unwrap_or_default()),
+            false => (count, self.networks.get(&newcomer.network()).copied().unwrap_or_default()),
         };
-        let number = open.last().filter(|_| most > fewer + 1)?.number;
+        let number = open.last().filter(|_| count > fewer + 1)?.number;
         self.remove(address, number)
     }
 
