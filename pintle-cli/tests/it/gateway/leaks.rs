@@ -1,7 +1,7 @@
 //! What a rule of a gateway hides is nowhere, over HTTP and under every name that a gateway gives it.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex},
 };
 
@@ -14,7 +14,7 @@ use pintle::{
 };
 use serde_json::{Value, json};
 
-use super::{connect, ended, gateway, names, page, target, tasks};
+use super::{ended, gateway, names, page, target, tasks};
 use crate::support::machine::Machine;
 
 const LISTS: [&str; 4] = ["tools/list", "prompts/list", "resources/list", "resources/templates/list"];
@@ -86,12 +86,12 @@ fn requests(name: &str, prefix: &str) -> Vec<(&'static str, Value)> {
 }
 
 /// A client with what it is told in log messages.
-async fn listening(url: &str, mode: Mode) -> (Connection, Arc<Mutex<Vec<String>>>) {
+async fn listening(url: &str, token: &str, mode: Mode) -> (Connection, Arc<Mutex<Vec<String>>>) {
     let logged: Arc<Mutex<Vec<String>>> = Arc::default();
     let written = logged.clone();
     let client = Client::new("host", "1.0.0").mode(mode).log_level(LoggingLevel::Debug);
     let client = client.on_log(move |log| written.lock().unwrap().push(format!("{:?}", log.params)));
-    let transport = Http::new(url).unwrap().bearer("bob-token").unwrap();
+    let transport = Http::new(url).unwrap().bearer(token).unwrap();
     (client.connect(transport).await.unwrap(), logged)
 }
 
@@ -163,8 +163,8 @@ async fn what_is_hidden_is_nowhere() {
         for mode in [Mode::Legacy, Mode::Modern] {
             let at = format!("{path} {mode:?}");
             let url = format!("{}{path}", gateway.url);
-            let (bob, logged) = listening(&url, mode).await;
-            let alice = connect(&url, "alice-token", mode).await;
+            let (bob, logged) = listening(&url, "bob-token", mode).await;
+            let (alice, told) = listening(&url, "alice-token", mode).await;
             let all = names(&alice, |names| names.iter().any(|name| name.contains("secret"))).await;
             let short =
                 all.iter().find(|name| name.contains("secret_dotted")).expect("a name that was changed");
@@ -172,6 +172,7 @@ async fn what_is_hidden_is_nowhere() {
             // What others run is not logged to bob.
             let secret = if path == "/small" { "vault_plain" } else { "vault_secret" };
             assert_eq!(alice.call_tool(secret, ()).await.unwrap().text(), "secret ran");
+            assert!(told.lock().unwrap().iter().any(|told| told.contains("secret is running")), "{at}");
             let mut seen = look(&bob, mode).await;
             assert_eq!(bob.call_tool("vault_open", ()).await.unwrap().text(), "open ran");
             seen.extend(logged.lock().unwrap().iter().cloned());
@@ -203,6 +204,8 @@ async fn what_is_hidden_is_nowhere() {
                 let error = answer(&bob, "tools/call", json!({"name": name})).await;
                 assert!(error.contains("no such tool") && !error.contains("ran"), "{at}: {error}");
             }
+            let told = logged.lock().unwrap().concat();
+            assert!(!told.contains("secret") && !told.contains("ghost"), "{at}: {told}");
             // Nor is it what was perhaps meant.
             for (method, near) in [("tools/call", "vault_sekret"), ("prompts/get", "ghost_sekret")] {
                 let meant = answer(&alice, method, json!({"name": near})).await;
@@ -218,10 +221,26 @@ async fn what_is_hidden_is_nowhere() {
     // The operator reads what was refused: what bob has asked for, and nothing that it has only not been shown.
     let audit = ended(gateway, &machine, "audit.jsonl");
     assert!(audit.contains("\"BOB\"") && audit.contains("\"hide\""), "{audit}");
+    let mut asked = BTreeMap::<(String, String), usize>::new();
     for line in audit.lines().filter(|line| line.contains("\"BOB\"")) {
         let read: Value = serde_json::from_str(line).unwrap();
+        let [access, name] = ["access", "name"].map(|member| read[member].as_str().unwrap().to_owned());
+        *asked.entry((access, name)).or_default() += 1;
         let is_hidden = line.contains("secret") || line.contains("ghost");
         let has_sent = sent.iter().any(|sent| sent.contains(&read["name"].to_string()));
         assert_eq!((is_hidden, is_hidden), (has_sent, read["decision"] == "hide"), "{line}");
+    }
+    // Each request has its line, at every path: three of them in two eras, with two names.
+    for (access, name, count) in [
+        ("read", "secret://r", 12),
+        ("read", "secret://t/1", 12),
+        ("complete", "vault_secret", 6),
+        ("complete", "secret://t/{x}", 12),
+    ] {
+        assert_eq!(
+            asked.get(&(access.to_owned(), name.to_owned())),
+            Some(&count),
+            "{access} {name}: {asked:?}"
+        );
     }
 }
