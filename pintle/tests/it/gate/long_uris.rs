@@ -12,7 +12,7 @@ use pintle::{
     Server,
     server::{
         Cx, Decision, GateRequest, ListKind, Outcome, PageRequest, ProvidedEntry, Provider, ProviderChanges,
-        ProviderPage, RequestError, Scope, Target,
+        ProviderPage, ProviderSubscription, RequestError, Scope, Target,
     },
     types::{
         RpcError,
@@ -67,6 +67,14 @@ impl Provider for Counting {
 
     fn attach(&self, changes: ProviderChanges) {
         *self.changes.lock().unwrap() = Some(changes);
+    }
+
+    async fn subscribe(&self, _: Cx, uris: Vec<String>) -> Result<ProviderSubscription, RequestError> {
+        let mut subscription = ProviderSubscription::new();
+        for uri in uris.into_iter().filter(|uri| uri.contains("refused")) {
+            subscription.refuse(uri, RpcError::internal("it cannot be watched"));
+        }
+        Ok(subscription)
     }
 }
 
@@ -133,6 +141,26 @@ async fn the_look_ups_of_a_watched_uri_grow_with_its_segments_to_a_limit() {
     }
     assert!(steps[1] <= 2 * steps[0] && steps[2] <= 2 * steps[1], "{steps:?}");
     assert!(steps[2] <= 6 * 64, "{steps:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_look_ups_of_a_subscription_grow_with_its_list_and_no_faster() {
+    let (server, provider) = counting();
+    let mut steps = Vec::new();
+    for count in [125, 250, 500] {
+        let mut client = Client::open(&server, R5, json!({})).await;
+        let name = |n: usize| if n.is_multiple_of(5) { "refused" } else { "open" };
+        let uris: Vec<String> = (0..count).map(|n| format!("deep://x/{}/{n}", name(n))).collect();
+        provider.taken();
+        let granted = listen(&mut client, &uris).await;
+        // What the provider refuses is left out.
+        let granted = &granted["params"]["notifications"]["resourceSubscriptions"];
+        assert_eq!(granted.as_array().map(Vec::len), Some(count / 5 * 4), "{granted}");
+        assert!(!granted.to_string().contains("refused"), "{granted}");
+        steps.push(provider.taken());
+    }
+    assert!(steps[1] <= 2 * steps[0] && steps[2] <= 2 * steps[1], "{steps:?}");
+    assert!(steps[0] <= 125 * 24, "{steps:?}");
 }
 
 #[tokio::test(start_paused = true)]
