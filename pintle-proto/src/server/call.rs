@@ -3,18 +3,17 @@ use std::{
     borrow::Cow,
     collections::BTreeMap,
     fmt,
-    ops::Deref,
     sync::{Arc, Mutex, PoisonError},
 };
 
 use pintle_types::{
-    ErrorCode, JsonObject, RawObject, RawValue, RequestId, RpcError, method,
+    JsonObject, RawObject, RawValue, RequestId, RpcError, method,
     schema::{ElicitationCompleteParams, InputRequest, LoggingLevel},
 };
 use serde::Serialize;
 use serde_json::value::to_raw_value;
 
-use super::{CacheHint, RelayedRound, Reply, Service, Ticket, batch::BatchId, finish, print};
+use super::{Finished, Outcome, Service, Ticket, batch::BatchId, finish, print};
 use crate::{
     Part, Peer, Revision,
     inputs::{Answer, Ask, AskError, Binding, CallRecord, Inputs, Kind, Once, Question, StateUse},
@@ -78,107 +77,6 @@ pub(super) enum Origin {
     Notification {
         known: bool,
     },
-}
-
-/// The outcome of a call, independent of the era.
-#[non_exhaustive]
-#[derive(Debug)]
-pub enum Outcome {
-    /// A result, in canonical shapes.
-    Complete(Body),
-    /// A result that may be cached.
-    Cacheable(Body, CacheHint),
-    /// The questions of this round, which could not be answered at once.
-    InputRequired,
-    /// The questions of another server, to which the call was relayed.
-    Relayed(RelayedRound),
-    /// The tool's arguments are invalid. The text is for the model.
-    BadArguments(String),
-    /// The resource does not exist.
-    NotFound {
-        /// The requested URI.
-        uri: String,
-    },
-    /// The request itself failed.
-    Failed(RpcError),
-    /// The reply of an earlier use of the same state, under this request's id.
-    Replied(Reply),
-}
-
-impl Outcome {
-    /// Returns whether the call has failed: the request itself, its arguments, or the tool, whose result says so (`isError`).
-    ///
-    /// ```
-    /// use pintle_proto::server::Outcome;
-    /// use pintle_types::{RpcError, schema::CallToolResult};
-    ///
-    /// assert!(!Outcome::Complete(CallToolResult::raw_text("42").into()).is_error());
-    /// assert!(Outcome::BadArguments("`count` is missing".to_owned()).is_error());
-    /// assert!(Outcome::Failed(RpcError::internal("no disk")).is_error());
-    /// ```
-    pub fn is_error(&self) -> bool {
-        match self {
-            Self::Complete(result) | Self::Cacheable(result, _) => has_failed(result),
-            Self::BadArguments(_) | Self::NotFound { .. } | Self::Failed(_) => true,
-            Self::Replied(reply) => {
-                reply.is_error || reply.body.parse::<RawObject>().is_ok_and(|result| has_failed(&result))
-            }
-            Self::InputRequired | Self::Relayed(_) => false,
-        }
-    }
-}
-
-/// Returns whether a result is that of a tool that failed.
-fn has_failed(result: &RawObject) -> bool {
-    result.get("isError") == Some("true")
-}
-
-/// The result of a call.
-#[non_exhaustive]
-#[derive(Debug)]
-pub enum Body {
-    /// Created for this call.
-    Own(RawObject),
-    /// A tool's result that is a single text block, from [`CallToolResult::raw_text`]. It has the same shape in every
-    /// revision, so it is not scanned for members to lower.
-    ///
-    /// [`CallToolResult::raw_text`]: pintle_types::schema::CallToolResult::raw_text
-    Text(RawObject),
-    /// Serialized once for many calls.
-    Shared(Arc<RawObject>),
-}
-
-impl Deref for Body {
-    type Target = RawObject;
-
-    fn deref(&self) -> &RawObject {
-        match self {
-            Self::Own(object) | Self::Text(object) => object,
-            Self::Shared(object) => object,
-        }
-    }
-}
-
-impl From<RawObject> for Body {
-    fn from(object: RawObject) -> Self {
-        Self::Own(object)
-    }
-}
-
-impl From<Arc<RawObject>> for Body {
-    fn from(object: Arc<RawObject>) -> Self {
-        Self::Shared(object)
-    }
-}
-
-/// The serialized response to a call.
-#[non_exhaustive]
-#[derive(Debug)]
-pub struct Finished {
-    /// The response, on one line, without the line terminator.
-    pub bytes: Vec<u8>,
-    /// The code, if it is an error, from which HTTP derives the status.
-    pub error: Option<ErrorCode>,
 }
 
 impl Call {
@@ -566,23 +464,6 @@ impl Call {
             method: &self.0.method,
             params: &self.0.params,
             principal: self.0.principal.as_deref(),
-        }
-    }
-}
-
-impl Outcome {
-    /// Returns the capacity to reserve for the response. The usual one, of a tool, is exact, so that it becomes `Bytes`
-    /// without an allocation.
-    fn room(&self, id: &RequestId) -> usize {
-        match self {
-            Self::Complete(Body::Own(body) | Body::Text(body)) | Self::Cacheable(Body::Own(body), _)
-                if body.as_str().len() >= print::LARGE =>
-            {
-                256
-            }
-            Self::Complete(body) => print::room(id) + body.as_str().len(),
-            Self::Cacheable(body, _) => body.as_str().len() + 256,
-            _ => 512,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pintle_types::{RawObject, RpcError};
 
-use super::{Body, CacheHint, Call, Outcome, Service, print, relayed, reply::replied, session, stateless};
+use super::{Body, CacheHint, Call, Outcome, Service, outcome::replied, print, relayed, session, stateless};
 use crate::{
     Part, Revision,
     revision::{BadArguments, ReshapeError},

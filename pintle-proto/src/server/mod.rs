@@ -8,13 +8,13 @@ mod finish;
 mod in_flight;
 mod listener;
 mod lowered_cache;
+mod outcome;
 mod peer_cache;
 mod perform;
 mod print;
 mod questions;
 mod record;
 mod relayed;
-mod reply;
 mod service;
 mod session;
 mod stateless;
@@ -33,14 +33,14 @@ use pintle_types::{
 };
 
 pub use arrival::Arrival;
-pub use call::{Body, Call, Finished, Outcome};
+pub use call::Call;
 pub use extension::{Extension, Grant};
 pub use in_flight::Ticket;
 pub use listener::Listener;
+pub use outcome::{Body, Finished, Outcome, Reply};
 pub use perform::Performed;
 pub use record::SessionRecord;
 pub use relayed::RelayedRound;
-pub use reply::Reply;
 pub use service::{CacheHint, Service};
 pub use watched::{PendingChanges, WatchObserver, Watched};
 
