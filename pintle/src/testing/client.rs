@@ -230,12 +230,15 @@ impl TestClient {
     /// Runs a test in the newest revision of both eras: with the same server, or with a new one for each, from a function.
     ///
     /// ```
-    /// use std::sync::atomic::{AtomicU32, Ordering};
-    /// use pintle::{Server, server::tool, testing::TestClient};
+    /// use std::sync::{Arc, atomic::{AtomicU32, Ordering}};
+    /// use pintle::{Server, server::{State, tool}, testing::TestClient};
+    ///
+    /// async fn count(State(calls): State<Arc<AtomicU32>>) -> u32 {
+    ///     calls.fetch_add(1, Ordering::Relaxed)
+    /// }
     ///
     /// fn server() -> Server {
-    ///     let calls = AtomicU32::new(0);
-    ///     Server::new("demo", "1.0.0").tool(tool("count", pintle::server::inline(move || calls.fetch_add(1, Ordering::Relaxed))))
+    ///     Server::new("demo", "1.0.0").with_state(Arc::new(AtomicU32::new(0))).tool(tool("count", count))
     /// }
     ///
     /// # #[tokio::main(flavor = "current_thread")]

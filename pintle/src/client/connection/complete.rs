@@ -16,11 +16,16 @@ impl Connection {
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> pintle::Result<()> {
     /// # #[cfg(feature = "server")] {
-    /// use pintle::{Client, Server, server::{Args, prompt}};
-    /// # #[derive(serde::Deserialize, schemars::JsonSchema)] struct Review { language: String }
+    /// use pintle::{Client, Server, server::{Partial, prompt}};
     ///
-    /// let review = prompt("review", async |Args(Review { language })| format!("Review this {language}."));
-    /// let server = Server::new("demo", "1.0.0").prompt(review.complete("language", ["go", "ruby", "rust"]));
+    /// async fn languages(typed: Partial) -> Vec<&'static str> {
+    ///     ["go", "ruby", "rust"].into_iter().filter(|name| name.starts_with(&typed.value)).collect()
+    /// }
+    ///
+    /// let review = prompt("review", || async { "Review this." })
+    ///     .argument("language", "The programming language.")
+    ///     .complete("language", languages);
+    /// let server = Server::new("demo", "1.0.0").prompt(review);
     /// let connection = Client::new("demo", "1.0.0").connect(server.in_process()?).await?;
     /// assert_eq!(connection.complete_prompt("review", "language", "ru").await?.values, ["ruby", "rust"]);
     /// # }
