@@ -23,7 +23,6 @@ mod weight;
 
 use std::{
     convert::Infallible,
-    num::NonZeroU64,
     sync::{Arc, Mutex},
 };
 
@@ -39,6 +38,7 @@ pub use in_flight::Ticket;
 pub use listener::Listener;
 pub use outcome::{Body, Finished, Outcome, Reply};
 pub use perform::Performed;
+pub use questions::QuestionNames;
 pub use record::SessionRecord;
 pub use relayed::RelayedRound;
 pub use service::{CacheHint, Service};
@@ -92,8 +92,8 @@ pub struct Engine {
     batches: Batches,
     /// The account of the peer. `None` if that is a process of this machine.
     account: Option<Account>,
-    /// The name of this process, if there are several.
-    asker: Option<NonZeroU64>,
+    /// The ids of the questions of this process, if there are several.
+    names: Option<QuestionNames>,
 }
 
 /// The action that a received message requires.
@@ -311,9 +311,9 @@ impl Engine {
             let reason = "`initialize` cannot be part of a batch: send it separately";
             return reply(request.id, Err(RpcError::invalid_request(reason)));
         }
-        let Self { session, handshakes, account, asker, .. } = self;
+        let Self { session, handshakes, account, names, .. } = self;
         let payer = || payer(account.as_ref(), service);
-        let opening = || NewSession { account: payer(), asker: *asker };
+        let opening = || NewSession { account: payer(), names: names.clone() };
         match session::admit(session, *handshakes, service, &mut request, opening) {
             Err(error) => reply(request.id, Err(self.lowered_error(&request.method, error))),
             Ok(session::SessionAction::Reply(result)) => reply(request.id, Ok(result)),

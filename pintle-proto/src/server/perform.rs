@@ -42,8 +42,8 @@ impl Engine {
         if matches!(call.method(), method::SERVER_DISCOVER | method::SUBSCRIPTIONS_LISTEN) {
             return service.perform(call, params);
         }
-        let Self { session, handshakes, account, asker, .. } = self;
-        let opening = || NewSession { account: payer(account.as_ref(), service), asker: *asker };
+        let Self { session, handshakes, account, names, .. } = self;
+        let opening = || NewSession { account: payer(account.as_ref(), service), names: names.clone() };
         let done = session::perform(session, *handshakes, service, call.method(), params, opening);
         done.map(|result| Performed::Outcome(Outcome::Complete(result.into())))
     }

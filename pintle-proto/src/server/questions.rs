@@ -1,6 +1,6 @@
 //! The requests of a server in a session: questions, pings.
 
-use std::{collections::BTreeSet, num::NonZeroU64};
+use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use pintle_types::{
     Message, RawObject, RawValue, Request, RequestId, Response, method, schema::InputRequest,
@@ -16,8 +16,50 @@ pub(super) struct Questions {
     pub(super) last_id: i64,
     /// The questions and pings that the client has not answered.
     pub(super) asked: BTreeSet<i64>,
-    /// The name of the process that asks, if there are several.
-    pub(super) asker: Option<NonZeroU64>,
+    /// The names of the questions of this process, if there are several.
+    pub(super) names: Option<QuestionNames>,
+}
+
+/// The ids of the questions of one of several processes that have a session: its number in 16 hexadecimal digits, the number of the
+/// question, and a tag in 16 digits, by which the others know that it was asked.
+///
+/// ```
+/// use pintle_proto::server::QuestionNames;
+///
+/// let names = QuestionNames::new(0xa1, |number| number.unsigned_abs() << 8);
+/// assert_eq!(names.id(2), "00000000000000a1-2-0000000000000200");
+/// ```
+#[derive(Clone)]
+pub struct QuestionNames(Arc<NamedAsker>);
+
+struct NamedAsker {
+    number: u64,
+    tag: Box<dyn Fn(i64) -> u64 + Send + Sync>,
+}
+
+impl QuestionNames {
+    /// Creates the names of the questions of a process, with a function that returns the tag of a question.
+    pub fn new(asker: u64, tag: impl Fn(i64) -> u64 + Send + Sync + 'static) -> Self {
+        Self(Arc::new(NamedAsker { number: asker, tag: Box::new(tag) }))
+    }
+
+    /// Returns the id of a question.
+    pub fn id(&self, number: i64) -> String {
+        let NamedAsker { number: asker, tag } = &*self.0;
+        format!("{asker:016x}-{number}-{:016x}", tag(number))
+    }
+
+    /// Returns the number of the question with this id.
+    fn number(&self, id: &str) -> Option<i64> {
+        let number = id.split('-').nth(1)?.parse().ok()?;
+        (self.id(number) == id).then_some(number)
+    }
+}
+
+impl fmt::Debug for QuestionNames {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("QuestionNames").field("asker", &self.0.number).finish_non_exhaustive()
+    }
 }
 
 impl ServerSession {
@@ -71,8 +113,8 @@ impl ServerSession {
     fn send(&mut self, method: &str, params: Option<RawObject>) -> (RequestId, Vec<u8>) {
         let questions = self.questions();
         questions.asked.insert(questions.last_id);
-        let id = match questions.asker {
-            Some(asker) => RequestId::String(format!("{asker:016x}-{}", questions.last_id).into()),
+        let id = match &questions.names {
+            Some(names) => RequestId::String(names.id(questions.last_id).into()),
             None => RequestId::Number(questions.last_id),
         };
         let request = Request::new(id.clone(), method.to_owned(), params);
@@ -87,19 +129,16 @@ impl ServerSession {
     /// Closes a request of this side. Returns whether it was open.
     fn close(&mut self, id: &RequestId) -> bool {
         let Some(questions) = &mut self.questions else { return false };
-        let number = match (id, questions.asker) {
+        let number = match (id, &questions.names) {
             (RequestId::Number(number), None) => Some(*number),
-            (RequestId::String(text), Some(asker)) => {
-                let number = text.strip_prefix(&*format!("{asker:016x}-"));
-                number.and_then(|number| number.parse().ok())
-            }
+            (RequestId::String(text), Some(names)) => names.number(text),
             _ => None,
         };
         number.is_some_and(|number| questions.asked.remove(&number))
     }
 
-    pub(super) fn set_asker(&mut self, asker: Option<NonZeroU64>) {
-        self.questions().asker = asker;
+    pub(super) fn set_names(&mut self, names: Option<QuestionNames>) {
+        self.questions().names = names;
     }
 
     pub(super) fn questions(&mut self) -> &mut Questions {
@@ -122,12 +161,11 @@ impl ServerSession {
 }
 
 impl Engine {
-    /// Sets the number of this process, where several have the session: the ids of its questions begin with it, in 16 hexadecimal
-    /// digits, and a `-`. So whoever receives an answer knows whose it is.
-    pub fn name_questions(&mut self, asker: u64) {
-        self.asker = NonZeroU64::new(asker);
+    /// Sets the ids of the questions of this process, where several have the session: so whoever receives an answer knows whose it is.
+    pub fn name_questions(&mut self, names: QuestionNames) {
+        self.names = Some(names.clone());
         if let Some(session) = &mut self.session {
-            session.set_asker(self.asker);
+            session.set_names(Some(names));
         }
     }
 
@@ -158,13 +196,18 @@ mod tests {
         let service = Service::new(Implementation::new("s", "0"), ServerCapabilities::default());
         let record = SessionRecord::new(service.newest_session().unwrap());
         let mut engine = Engine::restore(&service, &record, 0).unwrap();
-        engine.name_questions(0xa1);
+        engine.name_questions(QuestionNames::new(0xa1, |number| number.unsigned_abs() + 6));
         let (id, line) = engine.ping().unwrap();
-        assert_eq!(id, "00000000000000a1-1".into());
-        assert!(String::from_utf8(line).unwrap().contains(r#""id":"00000000000000a1-1""#));
-        for other in
-            [RequestId::from(1), "00000000000000a2-1".into(), "00000000000000a1-2".into(), "a1-1".into()]
-        {
+        assert_eq!(id, "00000000000000a1-1-0000000000000007".into());
+        assert!(String::from_utf8(line).unwrap().contains(r#""id":"00000000000000a1-1-0000000000000007""#));
+        for other in [
+            RequestId::from(1),
+            "00000000000000a2-1-0000000000000007".into(),
+            "00000000000000a1-2-0000000000000008".into(),
+            "00000000000000a1-1-0000000000000008".into(),
+            "00000000000000a1-1".into(),
+            "a1-1-7".into(),
+        ] {
             assert!(!engine.asked(&Response::new(Some(other), Ok(RawObject::empty()))));
         }
         assert!(engine.asked(&Response::new(Some(id), Ok(RawObject::empty()))));

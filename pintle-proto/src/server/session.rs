@@ -1,6 +1,6 @@
 //! The server's side of the session era: a handshake opens a session, and the server may send requests.
 
-use std::{collections::BTreeSet, num::NonZeroU64, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc};
 
 use pintle_types::{
     RawObject, Request, RpcError, method,
@@ -12,7 +12,7 @@ use super::{
     Service, SessionRecord,
     finish::lowered,
     listener::{Listener, Wants},
-    questions::Questions,
+    questions::{QuestionNames, Questions},
     weight,
 };
 use crate::{
@@ -33,10 +33,10 @@ pub(super) struct ServerSession {
     pub(super) questions: Option<Box<Questions>>,
 }
 
-/// The account of a new session, and the name of the process that asks.
+/// The account of a new session, and the ids of its questions.
 pub(super) struct NewSession {
     pub(super) account: Account,
-    pub(super) asker: Option<NonZeroU64>,
+    pub(super) names: Option<QuestionNames>,
 }
 
 /// The number of handshakes that a connection allows.
@@ -125,10 +125,10 @@ fn handshake(
             Ok((peer, result))
         }
         None => {
-            let NewSession { account, asker } = opening();
+            let NewSession { account, names } = opening();
             let mut opened = ServerSession::new(service, peer.clone(), BTreeSet::new(), 0, account);
-            if asker.is_some() {
-                opened.set_asker(asker);
+            if names.is_some() {
+                opened.set_names(names);
             }
             opened.describe(service, described)?;
             *session = Some(opened);

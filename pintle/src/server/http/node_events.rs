@@ -18,6 +18,7 @@ use super::{
             message::{MessageBody, NodeMessage, PublishedChanges, decode},
         },
         push_queue::RemoteOutcome,
+        question_ids::QuestionIds,
     },
     shared::HttpShared,
 };
@@ -215,8 +216,8 @@ impl Session {
 
 /// A message of a client for a call of another process.
 pub(super) struct ForwardedMessage {
-    /// The process that asked. A cancellation is for all that have the session.
-    pub(super) node: Option<NodeId>,
+    /// The process that asked, and the id of its question. A cancellation is for all that have the session.
+    pub(super) question: Option<(NodeId, Box<str>)>,
     pub(super) message: Bytes,
 }
 
@@ -225,12 +226,12 @@ const MAX_ID: usize = 1024;
 
 impl ForwardedMessage {
     /// Returns the message, if it is an answer to a question of another process, or a cancellation.
-    fn of(message: &Message, own: NodeId) -> Option<Self> {
+    fn of(message: &Message, ids: Option<&QuestionIds>, own: NodeId) -> Option<Self> {
         match message {
             Message::Response(response) => {
                 let Some(RequestId::String(id)) = &response.id else { return None };
-                let node = id.split_once('-')?.0.parse().ok().filter(|node| *node != own)?;
-                Some(Self { node: Some(node), message: message.to_vec().into() })
+                let node = ids?.asker(id).filter(|node| *node != own)?;
+                Some(Self { question: Some((node, (&**id).into())), message: message.to_vec().into() })
             }
             Message::Notification(notification) if notification.method == method::NOTIFICATIONS_CANCELLED => {
                 let params = notification.params.as_ref()?.decode::<CancelledParams>().ok()?;
@@ -238,7 +239,7 @@ impl ForwardedMessage {
                 // Without the reason, which may be long and which nobody reads there.
                 let params = RawObject::from_serialize(&serde_json::json!({ "requestId": id })).ok();
                 let cancelled = Notification::new(notification.method.clone(), params);
-                Some(Self { node: None, message: Message::Notification(cancelled).to_vec().into() })
+                Some(Self { question: None, message: Message::Notification(cancelled).to_vec().into() })
             }
             _ => None,
         }
@@ -247,14 +248,12 @@ impl ForwardedMessage {
 
 impl HttpShared {
     /// Returns the messages that are for calls of other processes, if there are any.
-    pub(super) fn forwardable(&self, frame: &Frame) -> Vec<ForwardedMessage> {
+    pub(super) fn forwardable(&self, session: &Session, frame: &Frame) -> Vec<ForwardedMessage> {
         let Some(own) = self.settings().nodes.as_ref().map(|nodes| nodes.id()) else { return Vec::new() };
+        let forwarded = |message| ForwardedMessage::of(message, session.question_ids(), own);
         match frame {
-            Frame::One(message) => ForwardedMessage::of(message, own).into_iter().collect(),
-            Frame::Batch(items) => {
-                let messages = items.iter().filter_map(|item| item.as_ref().ok());
-                messages.filter_map(|message| ForwardedMessage::of(message, own)).collect()
-            }
+            Frame::One(message) => forwarded(message).into_iter().collect(),
+            Frame::Batch(items) => items.iter().flatten().filter_map(forwarded).collect(),
         }
     }
 }
@@ -266,17 +265,22 @@ mod tests {
     #[test]
     fn an_answer_goes_to_the_process_that_asked_and_no_other_answer_goes_anywhere() {
         let (own, other) = (NodeId::new(1), NodeId::new(2));
+        let ids = QuestionIds::random().unwrap();
         let of = |text: String| {
             let Ok(Frame::One(message)) = Frame::parse(text.as_bytes(), 1) else { panic!("{text}") };
-            ForwardedMessage::of(&message, own)
+            ForwardedMessage::of(&message, Some(&ids), own)
         };
         let answer = |id: String| format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"x":"long"}}}}"#);
-        let forwarded = of(answer(format!("\"{other}-7\""))).unwrap();
-        assert_eq!(forwarded.node, Some(other));
+        let id = ids.names(other).id(7);
+        let forwarded = of(answer(format!("\"{id}\""))).unwrap();
+        assert_eq!(forwarded.question, Some((other, (&*id).into())));
         assert!(forwarded.message.ends_with(b"}"));
-        for id in
-            ["7".to_owned(), "\"7\"".into(), "\"x-7\"".into(), format!("\"{own}-7\""), format!("\"{other}\"")]
-        {
+        for id in [
+            "7".to_owned(),
+            "\"7\"".into(),
+            format!("\"{}\"", ids.names(own).id(7)),
+            format!("\"{other}-8\""),
+        ] {
             assert!(of(answer(id.clone())).is_none(), "{id}");
         }
         let cancel = |id: &str| {
@@ -286,7 +290,7 @@ mod tests {
             )
         };
         let forwarded = of(cancel("9")).unwrap();
-        assert!(forwarded.node.is_none() && forwarded.message.len() < 100, "without the reason");
+        assert!(forwarded.question.is_none() && forwarded.message.len() < 100, "without the reason");
         assert!(of(cancel(&format!("\"{}\"", "z".repeat(5000)))).is_none());
     }
 }

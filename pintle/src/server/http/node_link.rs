@@ -315,18 +315,26 @@ impl HttpShared {
         nodes.send_to(node, encode(&message)).await
     }
 
-    /// Sends answers to the process that asked, and cancellations to all others that have the session.
-    pub(super) async fn forward(
-        &self,
-        session: SessionId,
-        messages: Vec<ForwardedMessage>,
-    ) -> io::Result<()> {
-        for ForwardedMessage { node, message } in messages {
+    /// Sends answers to the process that asked, and cancellations to all others that have the session. If it fails, the client may send all
+    /// of them again.
+    pub(super) async fn forward(&self, session: &Session, messages: Vec<ForwardedMessage>) -> io::Result<()> {
+        let (ids, mut begun) = (session.question_ids(), Vec::new());
+        for ForwardedMessage { question, message } in messages {
+            if let Some((_, id)) = &question {
+                if !ids.is_some_and(|ids| ids.forward(id)) {
+                    continue;
+                }
+                begun.push(id.clone());
+            }
             let body = MessageBody::Deliver { message: String::from_utf8_lossy(&message).into_owned() };
-            match node {
+            let sent = match question {
                 // If it is gone, so is the call that asked.
-                Some(node) => drop(self.send_to_node(node, session, body).await?),
-                None => drop(self.send_to_others(session, body).await?),
+                Some((node, _)) => self.send_to_node(node, session.id, body).await.map(drop),
+                None => self.send_to_others(session.id, body).await.map(drop),
+            };
+            if let Err(error) = sent {
+                ids.into_iter().for_each(|ids| begun.iter().for_each(|id| ids.retry(id)));
+                return Err(error);
             }
         }
         Ok(())

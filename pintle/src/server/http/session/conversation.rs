@@ -18,6 +18,7 @@ use super::{
     exchange::{Exchange, Inline},
     id::SessionId,
     nodes::message::MessageBody,
+    question_ids::QuestionIds,
     record::NO_SUBSCRIPTIONS,
     registry::Refused,
     store::Sessions,
@@ -112,7 +113,8 @@ impl HttpRequestCx {
         })?;
         let engine = engine.charged_to(self.account());
         let session = Session::new(id, self.principal.clone(), self.server.clone(), engine);
-        Ok(session.of(&self.http.0).at(self.address()))
+        let question_ids = if self.settings.nodes.is_some() { QuestionIds::random() } else { None };
+        Ok(session.of(&self.http.0, question_ids).at(self.address()))
     }
 
     /// Returns the address of the client, if it is known.
@@ -195,11 +197,11 @@ pub(in crate::server::http) async fn admit_stored(
         return Admitted::Answered(*response);
     }
     let cancelled = cancellations(&snapshot, &frame);
-    let forwarded = cx.http.0.forwardable(&frame);
+    let forwarded = cx.http.0.forwardable(session, &frame);
     let (inbound, change) = session.receive_recorded(&snapshot.service, frame);
     if !forwarded.is_empty()
         && is_for_others(&inbound)
-        && let Err(error) = cx.http.0.forward(session.id, forwarded).await
+        && let Err(error) = cx.http.0.forward(session, forwarded).await
     {
         return Admitted::Answered(refused(&store_failed(&error), None));
     }

@@ -15,6 +15,7 @@ use super::{
     fresh_number,
     id::SessionId,
     nodes::message::MessageBody,
+    question_ids::QuestionIds,
     registry::Refused,
     store::{Renewed, Sessions, VersionedSession},
 };
@@ -120,7 +121,9 @@ impl HttpRequestCx {
         let Some(engine) = restored.map(|engine| engine.charged_to(account)) else { return Ok(None) };
         let principal = stored.principal.as_deref().map(Into::into);
         let session = Session::new(id, principal, self.server.clone(), engine);
-        let session = session.of(shared).at(self.address());
+        // Without the key of an older record, no answers are forwarded.
+        let question_ids = stored.question_key.as_deref().and_then(QuestionIds::stored);
+        let session = session.of(shared, question_ids).at(self.address());
         session.set_initialized();
         session.set_version(*version);
         session.number_from(fresh_number().unsigned_abs());

@@ -18,6 +18,7 @@ mod lookup;
 mod lost;
 mod owner;
 pub(super) mod push_queue;
+pub(super) mod question_ids;
 pub(super) mod record;
 mod recording;
 

@@ -12,6 +12,7 @@ use tokio::{sync::oneshot, time::Instant};
 use super::{
     Core, Session,
     nodes::message::MessageBody,
+    question_ids::QuestionIds,
     store::{Replaced, Sessions, StoredSession, VersionedSession},
 };
 use crate::server::http::{edge::response::store_failed, settings::HttpSettings};
@@ -80,7 +81,8 @@ impl Session {
     /// Returns the record from which another process can restore the session.
     pub(in crate::server::http) fn stored(&self) -> Option<StoredSession> {
         let record = self.lock().engine.record()?;
-        let stored = StoredSession::new(self.principal.as_deref(), record);
+        let mut stored = StoredSession::new(self.principal.as_deref(), record);
+        stored.question_key = self.question_ids().map(QuestionIds::key);
         Some(stored.at_server(&*self.server.snapshot().service.info().name))
     }
 

@@ -12,6 +12,7 @@ use tokio::time::{Instant, sleep};
 use super::{
     Session,
     id::SessionId,
+    question_ids::QuestionIds,
     registry::{AddedSession, Quota, Refused, Registry},
     store::Sessions,
 };
@@ -140,25 +141,33 @@ pub(super) struct KeptSession {
     pub(super) facts: SessionFacts,
     /// The service that has it.
     pub(super) shared: Weak<HttpShared>,
+    /// The ids of its questions, if several processes may have it.
+    pub(super) question_ids: Option<QuestionIds>,
 }
 
 impl Default for KeptSession {
     fn default() -> Self {
-        Self { facts: SessionFacts::new(), shared: Weak::new() }
+        Self { facts: SessionFacts::new(), shared: Weak::new(), question_ids: None }
     }
 }
 
 impl Session {
-    /// Sets the service that has it.
-    pub(super) fn of(mut self, shared: &Arc<HttpShared>) -> Self {
+    /// Sets the service that has it, and the ids of its questions if other processes may receive the answers.
+    pub(super) fn of(mut self, shared: &Arc<HttpShared>, question_ids: Option<QuestionIds>) -> Self {
+        let named = shared.settings().nodes.clone().zip(question_ids);
+        if let Some((nodes, ids)) = &named {
+            self.lock().engine.name_questions(ids.names(nodes.id()));
+        }
         if let Some(kept) = &mut self.kept {
             kept.shared = Arc::downgrade(shared);
-        }
-        if let Some(nodes) = &shared.settings().nodes {
-            // Another process may receive the answers.
-            self.lock().engine.name_questions(nodes.id().number());
+            kept.question_ids = named.map(|(_, ids)| ids);
         }
         self
+    }
+
+    /// Returns the ids of its questions, if several processes may have it.
+    pub(in crate::server::http) fn question_ids(&self) -> Option<&QuestionIds> {
+        self.kept.as_ref()?.question_ids.as_ref()
     }
 }
 

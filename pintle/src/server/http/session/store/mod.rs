@@ -129,6 +129,9 @@ pub struct StoredSession {
     /// The name of the server that the session was opened with. Another server does not continue it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
+    /// The secret by which the processes that have the session know the ids of each other's questions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question_key: Option<String>,
     /// The protocol state of the session.
     #[serde(flatten)]
     pub record: SessionRecord,
@@ -137,7 +140,7 @@ pub struct StoredSession {
 impl StoredSession {
     /// Creates the record of a session of this principal.
     pub fn new(principal: Option<&str>, record: SessionRecord) -> Self {
-        Self { principal: principal.map(str::to_owned), server: None, record }
+        Self { principal: principal.map(str::to_owned), server: None, question_key: None, record }
     }
 
     /// Sets the name of the server that the session was opened with.
