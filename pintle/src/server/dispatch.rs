@@ -103,10 +103,10 @@ fn other_method(cx: &Cx) -> Result<HandlerFuture, Outcome> {
         return Ok(handling);
     }
     let unknown = || Outcome::Failed(RpcError::method_not_found(method));
-    let arguments = cx.params().without(&["_meta", "inputResponses", "requestState"]);
+    let arguments = || cx.params().without(&["_meta", "inputResponses", "requestState"]);
     let provider = match custom {
         Some(_) => None,
-        None => Some(provider::methods::provider_of(cx, arguments.as_str())?),
+        None => Some(provider::methods::provider_of(cx, arguments().as_str())?),
     };
     let backend = provider.as_ref().map(|provider| provider.name().into_owned());
     if custom.is_some() && is_of_tasks(method) {
@@ -124,6 +124,7 @@ fn other_method(cx: &Cx) -> Result<HandlerFuture, Outcome> {
     if snapshot.gates.is_empty() && required.is_nothing() || backend.is_none() && is_of_tasks(method) {
         return Ok(handler(cx.clone()));
     }
+    let arguments = arguments();
     let used = Used::own(&required, Entry::Method(method)).arguments(arguments.as_str());
     let used = Used { backend: backend.as_deref(), ..used };
     let admission = admit(cx, Access::Call, &used).map_err(|refused| refused.or_unknown(unknown))?;
