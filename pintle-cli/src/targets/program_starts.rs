@@ -29,18 +29,25 @@ const MAX_CONNECTIONS: usize = 4_096;
 /// The limit of callers whose failures are remembered.
 const MAX_CALLERS: usize = 1_000;
 
-/// The programs of a target, or the connections to its URL: how many there are, and when the next may be started. Clones share it.
+/// The programs of a target and the connections to its URL: how many there are, and when the next program may be started. Clones share it.
 ///
 /// An authenticated caller has at most three quarters of them, and waits only for what its own programs did.
 #[derive(Clone, Debug)]
 pub(crate) struct ProgramStarts {
+    programs: Slots,
+    /// Nobody waits for these at the end.
+    connections: Slots,
+}
+
+/// A limited number of programs or connections. Clones share it.
+#[derive(Clone, Debug)]
+struct Slots {
     limit: usize,
-    /// The option that sets the limit.
-    option: &'static str,
+    /// What takes the slots, and what to do when all are taken, for messages.
+    kind: &'static str,
+    advice: Arc<str>,
     state: Arc<Mutex<StartState>>,
-    /// The connections to a URL, which nobody waits for at the end.
-    connections: Arc<Mutex<StartState>>,
-    /// Notified when a program is gone.
+    /// Notified when one is free again.
     gone: Arc<Notify>,
 }
 
@@ -73,21 +80,24 @@ impl StartState {
 impl ProgramStarts {
     /// Creates a limit, with the option that sets it, for messages.
     pub(crate) fn new(limit: usize, option: &'static str) -> Self {
-        let (state, connections) = (Arc::default(), Arc::default());
-        Self { limit, option, state, connections, gone: Arc::default() }
+        let advice = format!("end a session, or have {option} raised");
+        let programs = Slots::new(limit, "programs of this target are running", &advice);
+        let advice = "end a session, or call again later";
+        let connections = Slots::new(MAX_CONNECTIONS, "connections to this target are open", advice);
+        Self { programs, connections }
     }
 
     /// Returns whether a program runs, or another value may start one.
     pub(crate) fn is_used(&self) -> bool {
-        Arc::strong_count(&self.state) > 1
+        Arc::strong_count(&self.programs.state) > 1
     }
 
     /// Waits until no program runs, for a limited time.
     pub(crate) async fn all_gone(&self) {
         let gone = async {
             loop {
-                let notified = self.gone.notified();
-                if lock(&self.state).all_running() == 0 {
+                let notified = self.programs.gone.notified();
+                if lock(&self.programs.state).all_running() == 0 {
                     return;
                 }
                 notified.await;
@@ -111,8 +121,7 @@ impl ProgramStarts {
     /// All slots are taken: [`io::ErrorKind::ResourceBusy`], which a relay reports as overload. Or programs of the caller have exited soon
     /// after their start, and the next one has to wait.
     pub(super) fn begin(&self, caller: Option<&str>) -> io::Result<ProgramSlot> {
-        let advice = format!("end a session, or have {} raised", self.option);
-        self.take(&self.state, caller, self.limit, "programs of this target are running", &advice)
+        self.programs.take(caller)
     }
 
     /// Takes the slot of a connection to a URL that is about to be opened for an authenticated caller, or for others.
@@ -121,26 +130,25 @@ impl ProgramStarts {
     ///
     /// All slots are taken, as with programs.
     pub(super) fn begin_connection(&self, caller: Option<&str>) -> io::Result<ProgramSlot> {
-        let open = "connections to this target are open";
-        self.take(&self.connections, caller, MAX_CONNECTIONS, open, "end a session, or call again later")
+        self.connections.take(caller)
+    }
+}
+
+impl Slots {
+    fn new(limit: usize, kind: &'static str, advice: &str) -> Self {
+        Self { limit, kind, advice: advice.into(), state: Arc::default(), gone: Arc::default() }
     }
 
-    fn take(
-        &self,
-        shared: &Arc<Mutex<StartState>>,
-        caller: Option<&str>,
-        limit: usize,
-        taken: &str,
-        advice: &str,
-    ) -> io::Result<ProgramSlot> {
+    fn take(&self, caller: Option<&str>) -> io::Result<ProgramSlot> {
+        let Self { limit, kind, advice, .. } = self;
         let caller: StartedFor = caller.map(Into::into);
-        let mut state = lock(shared);
+        let mut state = lock(&self.state);
         let of_caller = state.running.get(&caller).copied().unwrap_or_default();
         let share = (limit / 4 * 3 + limit % 4 * 3 / 4).max(1);
         let full = match state.all_running() {
-            all if all >= limit => Some(format!("{all} {taken}")),
+            all if all >= *limit => Some(format!("{all} {kind}")),
             _ if caller.is_some() && of_caller >= share => {
-                Some(format!("{of_caller} {taken} for this caller"))
+                Some(format!("{of_caller} {kind} for this caller"))
             }
             _ => None,
         };
@@ -157,7 +165,7 @@ impl ProgramStarts {
             )));
         }
         *state.running.entry(caller.clone()).or_default() += 1;
-        Ok(ProgramSlot { caller, state: shared.clone(), gone: self.gone.clone(), started: now })
+        Ok(ProgramSlot { caller, slots: self.clone(), started: now })
     }
 }
 
@@ -165,15 +173,14 @@ impl ProgramStarts {
 #[derive(Debug)]
 pub(super) struct ProgramSlot {
     caller: StartedFor,
-    state: Arc<Mutex<StartState>>,
-    gone: Arc<Notify>,
+    slots: Slots,
     started: Instant,
 }
 
 impl ProgramSlot {
     /// Notes how the program ended. One that exits by itself soon after its start delays the next one of its caller.
     pub(super) fn ended(&self, exit: &Exit) {
-        let (mut state, now) = (lock(&self.state), Instant::now());
+        let (mut state, now) = (lock(&self.slots.state), Instant::now());
         let failures = &mut state.failures;
         if exit.stage == Stage::Exited && !is_killed(exit) && self.started.elapsed() < UNSTABLE {
             let count = failures.get(&self.caller).map_or(0, |known| known.count).saturating_add(1);
@@ -192,7 +199,7 @@ impl ProgramSlot {
 
 impl Drop for ProgramSlot {
     fn drop(&mut self) {
-        let mut state = lock(&self.state);
+        let mut state = lock(&self.slots.state);
         if let Some(running) = state.running.get_mut(&self.caller) {
             *running -= 1;
             if *running == 0 {
@@ -200,7 +207,7 @@ impl Drop for ProgramSlot {
             }
         }
         drop(state);
-        self.gone.notify_waiters();
+        self.slots.gone.notify_waiters();
     }
 }
 

@@ -232,7 +232,7 @@ mod tests {
         let (_, thumbprint) = jwk::alone(&signer.jwk("1")).unwrap();
         let started = 1_000_000;
         let urls = [RESOURCE.to_owned()];
-        let seen = Replay::from(started);
+        let seen = Replay::starting_at(started);
         for (issued, now, is_accepted) in [
             (started - 100, started, false),
             (started - 6, started, false),

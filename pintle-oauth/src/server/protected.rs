@@ -105,7 +105,7 @@ impl Protected {
             name: None,
             documentation: None,
             dpop_only: false,
-            replay: Arc::new(Replay::from(clock::now())),
+            replay: Arc::new(Replay::starting_at(clock::now())),
             nonces: None,
             keeps_token: false,
             names: None,

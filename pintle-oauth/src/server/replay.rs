@@ -67,7 +67,7 @@ impl Default for Replay {
 
 impl Replay {
     /// Creates a record that knows of the proofs from now on.
-    pub(super) fn from(now: u64) -> Self {
+    pub(super) fn starting_at(now: u64) -> Self {
         Self { since: now.saturating_sub(SKEW), ..Self::default() }
     }
 

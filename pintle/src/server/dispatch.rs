@@ -106,7 +106,7 @@ fn other_method(cx: &Cx) -> Result<HandlerFuture, Outcome> {
     let arguments = || cx.params().without(&["_meta", "inputResponses", "requestState"]);
     let provider = match custom {
         Some(_) => None,
-        None => Some(provider::methods::provider_of(cx, arguments().as_str())?),
+        None => Some(provider::methods::provider_of(cx, arguments)?),
     };
     let backend = provider.as_ref().map(|provider| provider.name().into_owned());
     if custom.is_some() && is_of_tasks(method) {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pintle_proto::server::Outcome;
-use pintle_types::{ErrorCode, RpcError};
+use pintle_types::{ErrorCode, RawObject, RpcError};
 
 use super::{any::AnyProvider, registry::RegisteredProvider};
 use crate::server::{
@@ -15,7 +15,10 @@ use crate::server::{
 /// Returns the provider that a request of a method is for: the first that has a handler of it; or else the only one that answers any
 /// method, or the only one of several that declares its extension: a server behind must not take over the methods of another. If the gates
 /// hide all that it may be for, they report a request with these arguments.
-pub(crate) fn provider_of(cx: &Cx, arguments: &str) -> Result<Arc<dyn AnyProvider>, Outcome> {
+pub(crate) fn provider_of(
+    cx: &Cx,
+    arguments: impl FnOnce() -> RawObject,
+) -> Result<Arc<dyn AnyProvider>, Outcome> {
     let (method, snapshot) = (cx.method(), cx.snapshot());
     let known = || snapshot.providers.iter().filter(|known| !known.link.is_removed());
     // One that the gates hide from the caller is not there.
@@ -37,8 +40,8 @@ pub(crate) fn provider_of(cx: &Cx, arguments: &str) -> Result<Arc<dyn AnyProvide
         ([], _) => {
             let hidden = known().find(|known| known.has_method(method) || known.handles_any_method());
             if let Some(hidden) = hidden {
-                let (required, backend) = (Required::NOTHING, hidden.provider.name());
-                let used = Used::own(&required, Entry::Method(method)).arguments(arguments);
+                let (required, backend, arguments) = (Required::NOTHING, hidden.provider.name(), arguments());
+                let used = Used::own(&required, Entry::Method(method)).arguments(arguments.as_str());
                 report(cx, Access::Call, &Used { backend: Some(&backend), ..used });
             }
             Err(Outcome::Failed(RpcError::method_not_found(method)))

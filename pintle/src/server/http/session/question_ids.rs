@@ -16,7 +16,6 @@ const MAX_FORWARDED: usize = 256;
 
 /// The ids of the questions of a session that several processes have. They share a key, which clients do not know: an answer is
 /// forwarded only if its id is that of a question which one of them has asked, and once.
-#[derive(Debug)]
 pub(in crate::server::http) struct QuestionIds {
     /// The key as it is stored.
     secret: u128,

@@ -121,7 +121,7 @@ pub enum Replaced {
 
 /// The stored record of a session, serialized with serde.
 #[non_exhaustive]
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Deserialize, PartialEq, Serialize)]
 pub struct StoredSession {
     /// The principal that opened the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -147,6 +147,18 @@ impl StoredSession {
     #[must_use]
     pub fn at_server(self, name: impl Into<String>) -> Self {
         Self { server: Some(name.into()), ..self }
+    }
+}
+
+/// Without the key, which is secret.
+impl fmt::Debug for StoredSession {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { principal, server, question_key: _, record } = self;
+        f.debug_struct("StoredSession")
+            .field("principal", principal)
+            .field("server", server)
+            .field("record", record)
+            .finish_non_exhaustive()
     }
 }
 
