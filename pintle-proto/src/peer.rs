@@ -18,3 +18,10 @@ pub struct Peer {
     /// The minimum level of the log messages that the client wants; `None` if it wants none.
     pub log_level: Option<LoggingLevel>,
 }
+
+impl Peer {
+    /// Creates a client of which nothing but its revision is known.
+    pub fn new(revision: Revision) -> Self {
+        Self { revision, info: None, capabilities: ClientCapabilities::default(), log_level: None }
+    }
+}

@@ -1,17 +1,12 @@
-use std::{
-    collections::HashMap,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
-    },
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicBool, Ordering},
 };
-
-use pintle_proto::server::CacheHint;
 
 use crate::{
     client::Change,
     lock::lock,
-    server::{Audience, ChangeLink as _, ListKind, Notice, ProviderChanges},
+    server::{Audience, ChangeLink as _, Notice, ProviderChanges},
 };
 
 /// The servers that a relay is a part of.
@@ -61,19 +56,5 @@ impl AttachedServers {
         for (server, change) in servers.iter().flat_map(|server| changes.iter().map(move |it| (server, it))) {
             server.publish_to(change, audience);
         }
-    }
-}
-
-/// The cache hint of each list, as its last page stated it.
-#[derive(Default)]
-pub(super) struct ListHints(Mutex<HashMap<ListKind, CacheHint>>);
-
-impl ListHints {
-    pub(super) fn get(&self, list: ListKind) -> CacheHint {
-        lock(&self.0).get(&list).cloned().unwrap_or_default()
-    }
-
-    pub(super) fn set(&self, list: ListKind, hint: CacheHint) {
-        lock(&self.0).insert(list, hint);
     }
 }

@@ -49,10 +49,9 @@ use pintle_types::schema::Implementation;
 use crate::{
     Client, Connection, Result,
     client::Connector,
-    server::{Cx, Outcome, Server},
+    server::{Cx, ListHints, Outcome, Server},
 };
 
-use attached::ListHints;
 use declared::LastDeclared;
 use link_state::{
     catalogue::LinkCatalogue, paged_lists::PagedLists, watched::WatchedResources,
@@ -107,7 +106,7 @@ struct Inner {
     watched_tasks: SharedTaskWatches,
     /// Everything that clients watch.
     reported: Mutex<HashSet<Box<str>>>,
-    hints: ListHints,
+    hints: Mutex<ListHints>,
     /// The lists that any connection has seen last.
     known: Arc<LinkCatalogue>,
     paged: PagedLists,
@@ -163,7 +162,7 @@ impl Relay {
             watched: WatchedResources::default(),
             watched_tasks: SharedTaskWatches::default(),
             reported: Mutex::default(),
-            hints: ListHints::default(),
+            hints: Mutex::default(),
             known: Arc::default(),
             paged: PagedLists::default(),
             last_declared: LastDeclared::default(),

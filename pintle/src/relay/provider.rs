@@ -1,6 +1,6 @@
 //! A relay as a part of a server: its lists, its changes, and the entries that calls name.
 
-use std::{borrow::Cow, sync::Arc};
+use std::sync::Arc;
 
 use pintle_proto::{
     Peer,
@@ -8,7 +8,7 @@ use pintle_proto::{
 };
 use pintle_types::{
     ErrorCode, Notification, RawObject, RpcError, method,
-    schema::{CacheScope, ListParams, ServerCapabilities, Tool},
+    schema::{CacheScope, ListParams, ServerCapabilities},
 };
 
 use super::{
@@ -24,8 +24,8 @@ use crate::{
     lock::lock,
     question_key,
     server::{
-        Cx, ListKind, PageRequest, ProvidedEntry, Provider, ProviderChanges, ProviderPage,
-        ProviderSubscription, RequestError, Scope, SessionHandle, Target,
+        Cx, ListKind, PageRequest, ProvidedEntry, Provider, ProviderChanges, ProviderInfo, ProviderPage,
+        ProviderSubscription, ReportPart, RequestError, Scope, SessionHandle, Target, Watch, WatchFuture,
     },
 };
 
@@ -35,41 +35,18 @@ const MAX_LIST_BYTES: usize = 16 << 20;
 const MAX_PAGES: usize = 1000;
 
 impl Provider for Relay {
-    fn name(&self) -> Cow<'_, str> {
-        self.backend().into()
-    }
-
-    fn capabilities(&self) -> ServerCapabilities {
-        let mut behind = self.inner.upstream.primary().connection.capabilities();
-        self.declare_tasks(&mut behind);
-        if self.options.is_whole_server {
-            return behind;
+    fn info(&self, _: Option<&Scope<'_>>) -> ProviderInfo {
+        let connection = &self.inner.upstream.primary().connection;
+        let is_whole_server = self.options.is_whole_server;
+        ProviderInfo {
+            instructions: connection.instructions().filter(|_| !is_whole_server),
+            hints: lock(&self.inner.hints).clone(),
+            handles_any_method: true,
+            is_whole_server,
+            // The server behind decides by the credentials of the relay.
+            may_require: false,
+            ..ProviderInfo::new(self.backend(), self.offered(connection.capabilities()))
         }
-        let mut capabilities = ServerCapabilities::default();
-        capabilities.tools = behind.tools;
-        capabilities.prompts = behind.prompts;
-        capabilities.resources = behind.resources;
-        capabilities.completions = behind.completions;
-        capabilities.logging = behind.logging;
-        capabilities.experimental = behind.experimental;
-        capabilities.tasks = behind.tasks;
-        capabilities.extensions = behind.extensions;
-        if let Some(extensions) = &mut capabilities.extensions {
-            // That of the relay itself.
-            extensions.remove(question_key::EXTENSION);
-        }
-        capabilities
-    }
-
-    fn instructions(&self) -> Option<String> {
-        if self.options.is_whole_server {
-            return None;
-        }
-        self.inner.upstream.primary().connection.instructions()
-    }
-
-    fn cache_hint(&self, list: ListKind) -> CacheHint {
-        self.inner.hints.get(list)
     }
 
     async fn list(&self, cx: Cx, list: ListKind, page: PageRequest) -> Result<ProviderPage, RequestError> {
@@ -136,33 +113,27 @@ impl Provider for Relay {
         forward::forward(&relay, &cx).await
     }
 
-    fn finds_by_target(&self) -> bool {
-        true
+    fn report(&self, part: ReportPart) -> Vec<String> {
+        match part {
+            ReportPart::Names(list) => {
+                self.inner.known.last(list).map(|list| list.keys()).unwrap_or_default()
+            }
+            _ => Vec::new(),
+        }
     }
 
-    fn handles_any_method(&self) -> bool {
-        true
+    fn watch(&self) -> &dyn Watch {
+        self
+    }
+}
+
+impl Watch for Relay {
+    fn attach(&self, changes: ProviderChanges) {
+        self.inner.upstream.attached().add(changes);
+        self.listen();
     }
 
-    fn is_whole_server(&self) -> bool {
-        self.options.is_whole_server
-    }
-
-    // The server behind decides by the credentials of the relay.
-    fn may_require(&self) -> bool {
-        false
-    }
-
-    fn names(&self, list: ListKind) -> Vec<String> {
-        self.inner.known.last(list).map(|list| list.keys()).unwrap_or_default()
-    }
-
-    fn known_tools(&self) -> Vec<Tool> {
-        let known = self.inner.known.last(ListKind::Tools);
-        known.iter().flat_map(|list| &list.entries).filter_map(|entry| entry.decode().ok()).collect()
-    }
-
-    fn watch(&self, uri: &str) {
+    fn watched(&self, uri: &str) {
         lock(&self.inner.reported).insert(uri.into());
         // Other connections watch what their clients subscribe to, and those of one principal what that one does.
         let upstream = &self.inner.upstream;
@@ -172,56 +143,39 @@ impl Provider for Relay {
         }
     }
 
-    fn unwatch(&self, uri: &str) {
+    fn unwatched(&self, uri: &str) {
         lock(&self.inner.reported).remove(uri);
         self.inner.watched.remove(uri);
         self.send_subscriptions();
     }
 
-    async fn subscribe(&self, cx: Cx, uris: Vec<String>) -> Result<ProviderSubscription, RequestError> {
-        let mut subscription = self.subscribe_for(&cx, uris).await?;
-        self.granted_own_tasks(&cx).into_iter().for_each(|id| subscription.grant_task(id));
-        Ok(subscription)
+    fn subscribe(
+        &self,
+        cx: Cx,
+        uris: Vec<String>,
+    ) -> WatchFuture<'_, Result<ProviderSubscription, RequestError>> {
+        Box::pin(async move {
+            let mut subscription = self.subscribe_for(&cx, uris).await?;
+            self.granted_own_tasks(&cx).into_iter().for_each(|id| subscription.grant_task(id));
+            Ok(subscription)
+        })
     }
 
-    async fn unsubscribe(&self, cx: Cx, uri: String) {
-        self.unsubscribe_for(&cx, &uri);
+    fn unsubscribe(&self, cx: Cx, uri: String) -> WatchFuture<'_, ()> {
+        Box::pin(async move { self.unsubscribe_for(&cx, &uri) })
     }
 
-    async fn notified(
+    fn notified(
         &self,
         notification: Notification,
         peer: Option<Arc<Peer>>,
         session: Option<SessionHandle>,
-    ) {
-        let Notification { method, params, .. } = notification;
-        let notified = match method::find(&method) {
-            Some(_) if method == method::NOTIFICATIONS_ROOTS_LIST_CHANGED => {
-                match session.and_then(|session| self.inner.upstream.session_link(&session)) {
-                    Some(link) => link.connection.notify_roots_changed().await,
-                    None => return,
-                }
+    ) -> WatchFuture<'_, ()> {
+        Box::pin(async move {
+            if let Err(error) = self.pass_on(notification, peer, session).await {
+                tracing::debug!(%error, "the server behind a relay did not get a notification of a client");
             }
-            None if self.options.is_whole_server => {
-                let declared = peer.map(|peer| peer.capabilities.clone()).unwrap_or_default();
-                let capabilities = &self.inner.last_declared.of(&declared).capabilities;
-                let (upstream, sharing) = (&self.inner.upstream, self.options.links.sharing);
-                let link = upstream.lease_for_notification(session.as_ref(), capabilities, sharing).await;
-                match link {
-                    Ok(link) => link.connection.notify(method, params).await,
-                    Err(error) => Err(crate::Error::Rpc(error)),
-                }
-            }
-            _ => return,
-        };
-        if let Err(error) = notified {
-            tracing::debug!(%error, "the server behind a relay did not get a notification of a client");
-        }
-    }
-
-    fn attach(&self, changes: ProviderChanges) {
-        self.inner.upstream.attached().add(changes);
-        self.listen();
+        })
     }
 }
 
@@ -233,6 +187,47 @@ enum PageError {
 }
 
 impl Relay {
+    /// Returns the capabilities that the relay offers of those of the server behind.
+    fn offered(&self, mut behind: ServerCapabilities) -> ServerCapabilities {
+        self.declare_tasks(&mut behind);
+        if self.options.is_whole_server {
+            return behind;
+        }
+        behind.extra.clear();
+        if let Some(extensions) = &mut behind.extensions {
+            // That of the relay itself.
+            extensions.remove(question_key::EXTENSION);
+        }
+        behind
+    }
+
+    /// Passes a notification of a client on to the server behind, if that is for it.
+    async fn pass_on(
+        &self,
+        notification: Notification,
+        peer: Option<Arc<Peer>>,
+        session: Option<SessionHandle>,
+    ) -> crate::Result<()> {
+        let Notification { method, params, .. } = notification;
+        let upstream = &self.inner.upstream;
+        match method::find(&method) {
+            Some(_) if method == method::NOTIFICATIONS_ROOTS_LIST_CHANGED => {
+                match session.and_then(|session| upstream.session_link(&session)) {
+                    Some(link) => link.connection.notify_roots_changed().await,
+                    None => Ok(()),
+                }
+            }
+            None if self.options.is_whole_server => {
+                let declared = peer.map(|peer| peer.capabilities.clone()).unwrap_or_default();
+                let capabilities = &self.inner.last_declared.of(&declared).capabilities;
+                let sharing = self.options.links.sharing;
+                let link = upstream.lease_for_notification(session.as_ref(), capabilities, sharing).await;
+                link.map_err(crate::Error::Rpc)?.connection.notify(method, params).await
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn offers(&self, list: ListKind) -> bool {
         list.is_offered(&self.inner.upstream.primary().connection.capabilities())
     }
@@ -302,7 +297,7 @@ impl Relay {
                 break result?;
             }
         };
-        self.inner.hints.set(list, read_hint(&result));
+        *lock(&self.inner.hints).get_mut(list) = read_hint(&result);
         let entries: Option<Vec<RawObject>> = result.decode_member(list.member()).map_err(unreadable)?;
         let mut page = ProviderPage::new(entries.unwrap_or_default());
         page.cursor = result.decode_member("nextCursor").map_err(unreadable)?;

@@ -32,6 +32,7 @@ use crate::server::{
         self,
         any::AnyProvider,
         entry::ProvidedEntry,
+        info::ReportPart,
         registry::FoundEntry,
         subscribing::{self, AcceptedSubscription},
     },
@@ -108,14 +109,14 @@ fn other_method(cx: &Cx) -> Result<HandlerFuture, Outcome> {
         Some(_) => None,
         None => Some(provider::methods::provider_of(cx, arguments)?),
     };
-    let backend = provider.as_ref().map(|provider| provider.name().into_owned());
+    let backend = provider.as_ref().map(|provider| provider.info.name.clone());
     if custom.is_some() && is_of_tasks(method) {
         cx.note_passed_mounts();
     }
     let required = custom.as_ref().map_or(Required::NOTHING, |custom| custom.required.clone());
     let handler = move |cx: Cx| match (custom, provider) {
         (Some(custom), _) => custom.run(cx),
-        (None, Some(provider)) => provider.handle(cx),
+        (None, Some(known)) => known.provider.handle(cx),
         (None, None) => {
             Box::pin(std::future::ready(Outcome::Failed(RpcError::method_not_found(cx.method()))))
         }
@@ -375,7 +376,7 @@ fn provided(cx: &Cx) -> HandlerFuture {
         };
         let snapshot = cx.snapshot();
         let is_resource = matches!(target, Target::Resource(_)).then(|| target.name());
-        let FoundEntry { number, provider, entry } = match snapshot.find_provided(&cx, &target).await {
+        let FoundEntry { number, provider, info, entry } = match snapshot.find_provided(&cx, &target).await {
             Ok(Some(found)) => found,
             Ok(None) => match own_by_template(&cx, &target) {
                 Some(Ok(handling)) => return handling.await,
@@ -389,7 +390,7 @@ fn provided(cx: &Cx) -> HandlerFuture {
         if snapshot.is_misspelled(&target, &entry) {
             return unprovided(&cx, &target);
         }
-        let admission = match entry.admit(&cx, &provider.name(), &target).await {
+        let admission = match entry.admit(&cx, &info.name, &target).await {
             Ok(admission) => admission,
             Err(refused) => return refused.or_unknown(|| unprovided(&cx, &target)),
         };
@@ -403,26 +404,27 @@ fn provided(cx: &Cx) -> HandlerFuture {
             return refused;
         }
         cx.set_provider(number);
-        let (used, is_asked) = (provider.clone(), admission.asks());
+        let (is_asked, claims_state) = (admission.asks(), info.claims_state);
         let handling = admission.run_here(cx, move |cx| {
-            let run = |cx: Cx, used: Arc<dyn AnyProvider>| match used.claims_state() && cx.call().returned() {
-                true => run_claimed(&cx, move |cx| used.handle(cx)),
-                false => used.handle(cx),
+            let run = move |cx: Cx, provider: Arc<dyn AnyProvider>| match claims_state && cx.call().returned()
+            {
+                true => run_claimed(&cx, move |cx| provider.handle(cx)),
+                false => provider.handle(cx),
             };
             if !is_asked {
-                return run(cx, used);
+                return run(cx, provider);
             }
             Box::pin(async move {
                 if let Some(target) = cx.target()
                     && let Err(refused) =
-                        entry.check_unchanged(used.find(cx.clone(), &target).await, target.name())
+                        entry.check_unchanged(provider.find(cx.clone(), &target).await, target.name())
                 {
                     return refused;
                 }
-                run(cx, used).await
+                run(cx, provider).await
             })
         });
-        provider::tasks::readdressed(cx, number, &provider, handling.await)
+        provider::tasks::readdressed(cx, number, &info, handling.await)
     })
 }
 
@@ -469,7 +471,7 @@ fn near_provided(cx: &Cx, list: ListKind, name: &str) -> Option<String> {
     const MAX_HIDDEN: usize = 8;
     let providers = cx.snapshot().providers.iter().filter(|known| known.offers(list));
     // A name that is hidden takes the steps of one that is not there.
-    let names = providers.flat_map(|known| known.provider.names(list));
+    let names = providers.flat_map(|known| known.provider.report(ReportPart::Names(list)));
     let mut names: Vec<String> = names.filter(|other| other != name).collect();
     for _ in 0..MAX_HIDDEN {
         let near = nearest(name, names.iter().map(String::as_str))?.to_owned();

@@ -109,7 +109,11 @@ pub use provider::entry::ProvidedEntry;
 pub use provider::search::ToolSearch;
 pub use provider::subscription::ProviderSubscription;
 pub use provider::transform::{Transform, edit::EntryEdit, pattern::NamePattern, result_limit::ResultLimit};
-pub use provider::{Provider, changes::ProviderChanges, registry::Declaration};
+pub use provider::{Provider, changes::ProviderChanges};
+pub use provider::{
+    info::{ListHints, ProviderInfo, ReportPart, ServerKey},
+    watch::{Watch, WatchFuture},
+};
 pub use provider::{mount::Mount, page::ProviderPage, prefix::Prefix};
 pub use rate_store::{RateFuture, RateLease, RateRequest, RateStore};
 pub use rules::condition::{Condition, ConditionTests};
@@ -125,7 +129,7 @@ use self::{
     changes::ChangeHub,
     form::FormCache,
     gate::registry::Gates,
-    provider::watches::Watches,
+    provider::watch::Watches,
     sessions::registry::SessionRegistry,
     snapshot::{ServerSettings, Snapshot},
 };
@@ -487,7 +491,7 @@ impl Server {
         // Of two with the same name, the first is used.
         let mut names: HashSet<String> =
             state.catalogue.tools.iter().map(|it| it.tool.name.clone()).collect();
-        let provided = state.providers.iter().flat_map(|known| known.provider.known_tools());
+        let provided = state.providers.iter().flat_map(|known| known.known_tools());
         tools.extend(provided.filter(|tool| names.insert(tool.name.clone()) && query.matches(tool)));
         tools
     }

@@ -1,40 +1,33 @@
 //! Adding providers to a server, and servers as providers of others.
 
 use std::{
-    borrow::Cow,
     fmt,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Weak},
 };
 
 use pintle_proto::{
     Peer,
-    server::{CacheHint, Change, Outcome, WatchObserver},
+    server::{Change, Outcome, WatchObserver},
 };
-use pintle_types::{
-    Notification, RawObject, RpcError, method,
-    schema::{ServerCapabilities, Tool},
-};
+use pintle_types::{Notification, RawObject, RpcError, method, schema::ServerCapabilities};
 
 use crate::{
     Error, Result,
     server::{
-        ConnectionEvent, Cx, Declaration, ListKind, Mount, Notice, Opened, PageRequest, Prefix,
-        ProvidedEntry, Provider, ProviderChanges, ProviderPage, ProviderSubscription, RequestError, Scope,
-        Server, ServerInner, SessionHandle, Target,
+        ConnectionEvent, Cx, ListHints, ListKind, Mount, Notice, Opened, PageRequest, Prefix, ProvidedEntry,
+        Provider, ProviderChanges, ProviderInfo, ProviderPage, ProviderSubscription, ReportPart,
+        RequestError, Scope, Server, ServerInner, ServerKey, SessionHandle, Target, Watch, WatchFuture,
         call::{cx::Mounted, run::Start},
         catalogue::{custom::OnNotification, lint},
         changes::{Audience, ChangeLink},
         provider::{
-            self, ServerKey,
+            self,
             any::AnyProvider,
             registry::{RegisteredProvider, RemovalMark},
             watched_tasks::{self, WatchedTasks},
         },
     },
 };
-
-/// Held while a provider is added, so that no two servers are mounted in each other at the same time.
-static ADDING: Mutex<()> = Mutex::new(());
 
 impl Server {
     /// Adds a provider, whose names are kept. [`mount`](Self::mount) gives them a prefix.
@@ -52,7 +45,10 @@ impl Server {
     ///
     /// It has a name that the server has, the provider reports an error, or a server would contain itself. Then it is not added.
     pub fn add_provider(&self, provider: impl Provider) -> Result<()> {
-        provider.check()?;
+        let faults = provider.report(ReportPart::Faults);
+        if !faults.is_empty() {
+            return Err(Error::misuse(faults.join("\n")));
+        }
         if let Some(conflict) = self.snapshot().offered().conflicts_with(&provider).into_iter().next() {
             return Err(Error::misuse(conflict));
         }
@@ -90,33 +86,41 @@ impl Server {
 
     fn register(&self, provider: impl Provider) -> Result<()> {
         let provider: Arc<dyn AnyProvider> = Arc::new(provider);
-        let (link, tasks);
-        {
-            let _adding = ADDING.lock().unwrap_or_else(PoisonError::into_inner);
-            if provider.contains(self.key()) {
-                return Err(Error::misuse(format!(
-                    "`{}` cannot be mounted in itself; leave one of the mounts out",
-                    self.snapshot().service.info().name
-                )));
-            }
-            let added = RegisteredProvider::new(provider.clone());
-            (link, tasks) = (added.link.clone(), added.watched_tasks.clone());
-            let observer = Arc::new(ServerLink::new(self, RemovalMark::default(), Arc::default()));
-            self.change(|state| {
-                state.providers.push(added.clone());
-                state.service.set_watch_observer(observer);
-            });
-            self.0.watches.report_to(&added);
+        let added = RegisteredProvider::new(provider.clone());
+        self.check_outside(&added.info)?;
+        let observer = Arc::new(ServerLink::new(self, RemovalMark::default(), Arc::default()));
+        self.change(|state| {
+            state.providers.push(added.clone());
+            state.service.set_watch_observer(observer);
+        });
+        // Of two servers that are mounted in each other at the same time, one sees it now.
+        if let Err(error) = self.check_outside(&provider.info(None)) {
+            added.link.remove();
+            self.change(|state| state.providers.remove(&added));
+            return Err(error);
         }
-        provider.attach(ProviderChanges::new(Arc::new(ServerLink::new(self, link, tasks))));
-        self.publish_lists(&provider.capabilities());
+        self.0.watches.report_to(&added);
+        let link = ServerLink::new(self, added.link, added.watched_tasks);
+        provider.watch().attach(ProviderChanges::new(Arc::new(link)));
+        self.publish_lists(&provider.info(None).capabilities);
         Ok(())
+    }
+
+    /// Fails if a provider contains this server.
+    fn check_outside(&self, provider: &ProviderInfo) -> Result<()> {
+        match provider.servers.contains(&self.key()) {
+            false => Ok(()),
+            true => Err(Error::misuse(format!(
+                "`{}` cannot be mounted in itself; leave one of the mounts out",
+                self.snapshot().service.info().name
+            ))),
+        }
     }
 
     /// Removes a provider, or a mounted server, while the server runs, and notifies clients. Calls that run in it go on. Of several of
     /// this name, the first is removed. Returns whether there was one.
     ///
-    /// The name is that of [`Provider::name`]; that of a mount is its namespace.
+    /// The name is that of [`ProviderInfo::name`]; that of a mount is its namespace.
     ///
     /// ```
     /// use pintle::{Server, server::tool};
@@ -129,11 +133,11 @@ impl Server {
     /// ```
     pub fn remove_provider(&self, name: &str) -> bool {
         let snapshot = self.snapshot();
-        let mut named = snapshot.providers.iter().filter(|known| known.provider.name() == name);
+        let mut named = snapshot.providers.iter().filter(|known| known.info.name == name);
         let Some(removed) = named.find(|known| known.link.remove()) else { return false };
         self.change(|state| state.providers.remove(removed));
         self.0.watches.withdraw_from(removed);
-        self.publish_lists(removed.declared());
+        self.publish_lists(&removed.info.capabilities);
         true
     }
 
@@ -152,11 +156,12 @@ impl Server {
     pub fn lint(&self) -> Vec<String> {
         let snapshot = self.snapshot();
         let mut warnings = lint::lint(&snapshot.catalogue);
-        warnings.extend(snapshot.providers.iter().flat_map(|known| known.provider.lint()));
+        warnings
+            .extend(snapshot.providers.iter().flat_map(|known| known.provider.report(ReportPart::Warnings)));
         warnings
     }
 
-    /// Reads again what the providers declare.
+    /// Reads the facts of the providers again.
     pub(crate) fn refresh_providers(&self) {
         let snapshot = self.snapshot();
         for known in snapshot.providers.iter() {
@@ -180,8 +185,8 @@ impl Server {
                         own(notification.clone(), peer.clone(), session.clone()).await;
                     }
                     for known in snapshot.providers.iter() {
-                        let provider = known.provider.clone();
-                        provider.notified(notification.clone(), peer.clone(), session.clone()).await;
+                        let watch = known.provider.watch();
+                        watch.notified(notification.clone(), peer.clone(), session.clone()).await;
                     }
                 })
             },
@@ -286,25 +291,33 @@ impl ChangeLink for ServerLink {
 ///
 /// Its handlers run with its own state, layers, filters, required rights and timeouts, inside the layers of the outer server.
 impl Provider for Server {
-    fn name(&self) -> Cow<'_, str> {
-        self.snapshot().service.info().name.clone().into()
-    }
-
-    fn capabilities(&self) -> ServerCapabilities {
-        self.snapshot().service.capabilities().clone()
-    }
-
-    fn instructions(&self) -> Option<String> {
+    fn info(&self, caller: Option<&Scope<'_>>) -> ProviderInfo {
         let snapshot = self.snapshot();
-        snapshot.providers.instructions(snapshot.settings.instructions.as_deref())
-    }
-
-    fn declared_to(&self, scope: &Scope<'_>) -> Declaration {
-        self.snapshot().declaration(scope)
-    }
-
-    fn cache_hint(&self, list: ListKind) -> CacheHint {
-        self.snapshot().list_hint(list)
+        let providers = &snapshot.providers;
+        let (capabilities, instructions) = match caller {
+            Some(caller) => snapshot.declared_to(caller),
+            None => (
+                snapshot.service.capabilities().clone(),
+                providers.instructions(snapshot.settings.instructions.as_deref()),
+            ),
+        };
+        let mut hints = ListHints::default();
+        ListKind::ALL.into_iter().for_each(|list| *hints.get_mut(list) = snapshot.list_hint(list));
+        let methods = snapshot.custom.keys().map(String::as_str).chain(providers.methods());
+        let servers = providers.iter().flat_map(|known| known.info.servers.iter().copied());
+        ProviderInfo {
+            instructions,
+            hints,
+            methods: methods.map(str::to_owned).collect(),
+            handles_any_method: providers.iter().any(|known| known.info.handles_any_method),
+            // A state is claimed right before the handler of the call runs.
+            claims_state: false,
+            has_unlisted: snapshot.layered.is_some(),
+            is_gated: snapshot.is_gated(),
+            judges_uris: snapshot.judges_uris(),
+            servers: [self.key()].into_iter().chain(servers).collect(),
+            ..ProviderInfo::new(snapshot.service.info().name.clone(), capabilities)
+        }
     }
 
     async fn list(&self, cx: Cx, list: ListKind, page: PageRequest) -> Result<ProviderPage, RequestError> {
@@ -340,8 +353,7 @@ impl Provider for Server {
             false => cx.mounted(Mounted::new(self, snapshot.clone())),
         };
         if let Some(found) = snapshot.find_provided(&cx, target).await? {
-            let backend = found.provider.name();
-            return Ok(Some(snapshot.found(&cx, found.entry, target, Some(&backend))));
+            return Ok(Some(snapshot.found(&cx, found.entry, target, Some(&found.info.name))));
         }
         let own = snapshot.own_entry(&cx.scope(), target);
         Ok(own.map(|own| snapshot.found(&cx, own, target, None)))
@@ -359,59 +371,55 @@ impl Provider for Server {
         run(&cx.handled_by(Mounted::new(self, snapshot))).await
     }
 
-    fn handles_any_method(&self) -> bool {
-        self.snapshot().providers.iter().any(RegisteredProvider::handles_any_method)
+    fn report(&self, part: ReportPart) -> Vec<String> {
+        match part {
+            ReportPart::Names(list) => {
+                let snapshot = self.snapshot();
+                let mut names = snapshot.offered().route_names(list);
+                names.extend(snapshot.providers.iter().flat_map(|known| known.provider.report(part)));
+                names
+            }
+            ReportPart::Faults => self.check().err().map(|error| error.to_string()).into_iter().collect(),
+            ReportPart::Warnings => self.lint(),
+        }
     }
 
-    fn methods(&self) -> Vec<String> {
-        let snapshot = self.snapshot();
-        snapshot
-            .custom
-            .keys()
-            .map(String::as_str)
-            .chain(snapshot.providers.methods())
-            .map(str::to_owned)
-            .collect()
+    fn watch(&self) -> &dyn Watch {
+        self
     }
+}
 
-    /// A state is claimed right before the handler of the call runs.
-    fn claims_state(&self) -> bool {
-        false
-    }
-
-    fn names(&self, list: ListKind) -> Vec<String> {
-        let snapshot = self.snapshot();
-        let mut names = snapshot.offered().route_names(list);
-        names.extend(snapshot.providers.iter().flat_map(|known| known.provider.names(list)));
-        names
-    }
-
-    fn check(&self) -> Result<()> {
-        Self::check(self)
-    }
-
+impl Watch for Server {
     fn attach(&self, changes: ProviderChanges) {
         self.changes().link(Arc::new(changes));
     }
 
-    fn watch(&self, uri: &str) {
+    fn watched(&self, uri: &str) {
         self.0.watches.watch(&self.snapshot().providers, uri);
     }
 
-    fn unwatch(&self, uri: &str) {
+    fn unwatched(&self, uri: &str) {
         self.0.watches.unwatch(&self.snapshot().providers, uri);
     }
 
-    async fn subscribe(&self, cx: Cx, uris: Vec<String>) -> Result<ProviderSubscription, RequestError> {
-        let cx = cx.mounted(Mounted::new(self, self.snapshot()));
-        let mut subscription = provider::subscribing::subscribe(&cx, uris).await;
-        watched_tasks::grant_own(&cx, &mut subscription);
-        Ok(subscription)
+    fn subscribe(
+        &self,
+        cx: Cx,
+        uris: Vec<String>,
+    ) -> WatchFuture<'_, Result<ProviderSubscription, RequestError>> {
+        Box::pin(async move {
+            let cx = cx.mounted(Mounted::new(self, self.snapshot()));
+            let mut subscription = provider::subscribing::subscribe(&cx, uris).await;
+            watched_tasks::grant_own(&cx, &mut subscription);
+            Ok(subscription)
+        })
     }
 
-    async fn unsubscribe(&self, cx: Cx, uri: String) {
-        let cx = cx.mounted(Mounted::new(self, self.snapshot()));
-        provider::subscribing::unsubscribe(&cx, &uri).await;
+    fn unsubscribe(&self, cx: Cx, uri: String) -> WatchFuture<'_, ()> {
+        Box::pin(async move {
+            let cx = cx.mounted(Mounted::new(self, self.snapshot()));
+            provider::subscribing::unsubscribe(&cx, &uri).await;
+        })
     }
 
     fn connection_event(&self, event: ConnectionEvent<'_>) -> Result<(), RpcError> {
@@ -430,40 +438,17 @@ impl Provider for Server {
         snapshot.providers.connection_event(event)
     }
 
-    async fn notified(
+    fn notified(
         &self,
         notification: Notification,
         peer: Option<Arc<Peer>>,
         session: Option<SessionHandle>,
-    ) {
-        if let Some(handler) = self.notification_handler(&notification.method) {
-            handler(notification, peer, session).await;
-        }
-    }
-
-    fn has_unlisted(&self) -> bool {
-        self.snapshot().layered.is_some()
-    }
-
-    fn is_gated(&self) -> bool {
-        self.snapshot().is_gated()
-    }
-
-    fn judges_uris(&self) -> bool {
-        self.snapshot().judges_uris()
-    }
-
-    fn known_tools(&self) -> Vec<Tool> {
-        self.tools_where(|_: &Tool| true)
-    }
-
-    fn lint(&self) -> Vec<String> {
-        Self::lint(self)
-    }
-
-    fn contains(&self, server: ServerKey) -> bool {
-        let snapshot = self.snapshot();
-        self.key() == server || snapshot.providers.iter().any(|known| known.provider.contains(server))
+    ) -> WatchFuture<'_, ()> {
+        Box::pin(async move {
+            if let Some(handler) = self.notification_handler(&notification.method) {
+                handler(notification, peer, session).await;
+            }
+        })
     }
 }
 

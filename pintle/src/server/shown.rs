@@ -3,12 +3,18 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use pintle_proto::server::{Body, Outcome};
-use pintle_types::{JsonObject, schema::CacheScope};
+use pintle_types::{
+    JsonObject,
+    schema::{CacheScope, ServerCapabilities},
+};
 use serde_json::{Value, value::to_raw_value};
 
 use crate::server::{
-    Cx, Declaration, Entry, ListKind, Scope, Target,
-    provider::registry::{Providers, RegisteredProvider},
+    Cx, Entry, ListKind, Scope, Target,
+    provider::{
+        info::{ProviderInfo, ReportPart},
+        registry::{Providers, RegisteredProvider},
+    },
     snapshot::Snapshot,
 };
 
@@ -29,8 +35,8 @@ pub(crate) fn declared(cx: &Cx, outcome: Outcome) -> Outcome {
 }
 
 fn with_shown(cx: &Cx, body: Body) -> Body {
-    let shown = cx.snapshot().declaration(&cx.scope());
-    let shown_capabilities = serde_json::to_value(&shown.capabilities).unwrap_or_default();
+    let (shown_capabilities, instructions) = cx.snapshot().declared_to(&cx.scope());
+    let shown_capabilities = serde_json::to_value(&shown_capabilities).unwrap_or_default();
     let mut capabilities: JsonObject = body.decode_member("capabilities").ok().flatten().unwrap_or_default();
     capabilities.retain(|name, declared| {
         let Some(shown) = shown_capabilities.get(&**name) else { return false };
@@ -53,7 +59,7 @@ fn with_shown(cx: &Cx, body: Body) -> Body {
     });
     let Ok(capabilities) = to_raw_value(&capabilities) else { return body };
     let body = body.with("capabilities", &capabilities);
-    match shown.instructions.and_then(|text| to_raw_value(&text).ok()) {
+    match instructions.and_then(|text| to_raw_value(&text).ok()) {
         Some(text) => body.with("instructions", &text).into(),
         None => body.without(&["instructions"]).into(),
     }
@@ -81,48 +87,42 @@ impl Snapshot {
         self.catalogue.requires.any || self.providers.may_require()
     }
 
-    /// Returns what the server declares to a caller.
-    pub(crate) fn declaration(&self, scope: &Scope<'_>) -> Declaration {
+    /// Returns the capabilities and the instructions that the server declares to a caller.
+    pub(crate) fn declared_to(&self, scope: &Scope<'_>) -> (ServerCapabilities, Option<String>) {
         let shown = match self.hides() {
             true => self.providers.declaring(|known| self.shown_of(scope, known)),
             false => self.providers.clone(),
         };
-        Declaration {
-            capabilities: self.capabilities_with(&shown),
-            instructions: shown.instructions(self.settings.instructions.as_deref()),
-        }
+        let instructions = shown.instructions(self.settings.instructions.as_deref());
+        (self.capabilities_with(&shown), instructions)
     }
 
     /// Returns what a provider declares to a caller; `None` if that is nothing.
-    fn shown_of(&self, scope: &Scope<'_>, known: &RegisteredProvider) -> Option<Declaration> {
+    fn shown_of(&self, scope: &Scope<'_>, known: &RegisteredProvider) -> Option<ProviderInfo> {
         // A provider or gate that panics shows nothing.
         let sight = catch_unwind(AssertUnwindSafe(|| self.sight(scope, known))).unwrap_or(Sight::Nothing);
         match sight {
-            Sight::Something => Some(known.provider.declared_to(scope)),
+            Sight::Something => Some(known.provider.info(Some(scope))),
             Sight::Nothing => None,
             // A client that is not told that there are lists never reads them, and then nothing becomes known.
             Sight::Unknown => {
-                let declared = known.provider.declared_to(scope).capabilities;
-                let mut lists = Declaration::default();
-                lists.capabilities.tools = declared.tools;
-                lists.capabilities.prompts = declared.prompts;
-                lists.capabilities.resources = declared.resources;
-                lists.capabilities.completions = declared.completions;
-                Some(lists)
+                let mut info = known.provider.info(Some(scope));
+                info.declare_lists();
+                Some(info)
             }
         }
     }
 
     /// Looks for an entry of a provider that a caller sees, as far as they are known. The first one ends the search.
     fn sight(&self, scope: &Scope<'_>, known: &RegisteredProvider) -> Sight {
-        let backend = known.provider.name();
+        let backend = &*known.info.name;
         let mut sight = Sight::Unknown;
         for list in ListKind::ALL.into_iter().filter(|list| known.offers(*list)) {
-            for name in known.provider.names(list) {
+            for name in known.provider.report(ReportPart::Names(list)) {
                 sight = Sight::Nothing;
                 let target = list.target(name.into());
                 let found = known.provider.describe(scope, &target);
-                let found = found.map(|entry| self.restrict(scope, entry, &target, Some(&backend)));
+                let found = found.map(|entry| self.restrict(scope, entry, &target, Some(backend)));
                 if found.is_some_and(|entry| !entry.is_hidden() && entry.required.shows(scope.extensions)) {
                     return Sight::Something;
                 }
@@ -133,8 +133,8 @@ impl Snapshot {
         let extensions = known.extensions().filter(|_| !offers_lists);
         // Where there is no gate, only rights hide, and whoever lacks them sees no method either.
         let is_judged = !self.gates.is_empty() || matches!(sight, Sight::Unknown);
-        for method in known.methods().chain(extensions).filter(|_| is_judged) {
-            if self.gates.shows(scope, Entry::Method(method), Some(&backend)) {
+        for method in known.info.methods.iter().map(String::as_str).chain(extensions).filter(|_| is_judged) {
+            if self.gates.shows(scope, Entry::Method(method), Some(backend)) {
                 return Sight::Something;
             }
             sight = Sight::Nothing;
@@ -144,8 +144,8 @@ impl Snapshot {
 }
 
 impl Providers {
-    /// Returns the providers with what `declared` returns for each. Those of which it returns nothing are left out.
-    fn declaring(&self, declared: impl Fn(&RegisteredProvider) -> Option<Declaration>) -> Self {
-        self.iter().filter_map(|known| Some(known.declaring(declared(known)?))).collect()
+    /// Returns the providers with the facts that `shown` returns for each. Those of which it returns nothing are left out.
+    fn declaring(&self, shown: impl Fn(&RegisteredProvider) -> Option<ProviderInfo>) -> Self {
+        self.iter().filter_map(|known| Some(known.with_info(shown(known)?))).collect()
     }
 }

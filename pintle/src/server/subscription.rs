@@ -106,7 +106,7 @@ async fn watching(cx: &Cx, target: &Target<'_>) -> Watching {
     let is_refused = snapshot.refuses_spelling(&Uri::of(uri));
     match snapshot.find_provided(cx, target).await {
         Ok(Some(found)) if snapshot.is_misspelled(target, &found.entry) => return Watching::Unknown,
-        Ok(Some(found)) => return watching_provided(cx, &found.provider.name(), &found.entry, uri),
+        Ok(Some(found)) => return watching_provided(cx, &found.info.name, &found.entry, uri),
         Ok(None) => {}
         Err(failed) if failed.is_hidden(cx, target) => return Watching::Unknown,
         // A subscription to many resources does not depend on one backend.

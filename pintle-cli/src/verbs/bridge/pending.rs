@@ -1,13 +1,10 @@
-use std::{
-    borrow::Cow,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pintle::{
     Server,
     server::{
-        Cx, ListKind, Outcome, PageRequest, ProvidedEntry, Provider, ProviderPage, RequestError, Scope,
-        Target,
+        Cx, ListKind, Outcome, PageRequest, ProvidedEntry, Provider, ProviderInfo, ProviderPage,
+        RequestError, Scope, Target,
     },
     types::{
         RpcError,
@@ -95,11 +92,7 @@ impl PendingTarget {
 }
 
 impl Provider for PendingTarget {
-    fn name(&self) -> Cow<'_, str> {
-        (&*self.0.label).into()
-    }
-
-    fn capabilities(&self) -> ServerCapabilities {
+    fn info(&self, _: Option<&Scope<'_>>) -> ProviderInfo {
         let mut capabilities = ServerCapabilities::default();
         capabilities.tools.insert(ToolsCapability::default()).list_changed = Some(true);
         capabilities.prompts.insert(PromptsCapability::default()).list_changed = Some(true);
@@ -107,7 +100,7 @@ impl Provider for PendingTarget {
         (resources.list_changed, resources.subscribe) = (Some(true), Some(true));
         (capabilities.completions, capabilities.logging) =
             (Some(Default::default()), Some(Default::default()));
-        capabilities
+        ProviderInfo::new(&*self.0.label, capabilities)
     }
 
     async fn list(&self, _: Cx, _: ListKind, _: PageRequest) -> Result<ProviderPage, RequestError> {

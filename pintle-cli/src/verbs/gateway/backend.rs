@@ -1,5 +1,4 @@
 use std::{
-    borrow::Cow,
     collections::BTreeMap,
     sync::{
         Arc, Mutex, OnceLock, PoisonError, RwLock,
@@ -12,9 +11,9 @@ use pintle::{
     proto::Peer,
     relay::Relay,
     server::{
-        CacheHint, ConnectionEvent, Cx, Declaration, ListKind, Mount, Outcome, PageRequest, ProvidedEntry,
-        Provider, ProviderChanges, ProviderPage, ProviderSubscription, RequestError, Scope, SessionHandle,
-        Target, Transform,
+        ConnectionEvent, Cx, ListKind, Mount, Outcome, PageRequest, ProvidedEntry, Provider, ProviderChanges,
+        ProviderInfo, ProviderPage, ProviderSubscription, ReportPart, RequestError, Scope, SessionHandle,
+        Target, Transform, Watch, WatchFuture,
     },
     types::{
         JsonObject, Notification, RpcError,
@@ -108,7 +107,7 @@ impl Backend {
     pub(super) fn connect(&self, number: u64, connected: ConnectedTarget) {
         let connected = Arc::new(connected);
         for changes in self.attached() {
-            connected.attach(changes);
+            connected.watch().attach(changes);
         }
         self.set_if(number, BackendState::Up(connected));
         self.notify();
@@ -218,6 +217,30 @@ impl Backend {
         }
     }
 
+    /// Returns every kind of capability, because what the target offers is known later and may change.
+    fn capabilities(&self, connected: Option<&ProviderInfo>) -> ServerCapabilities {
+        let mut capabilities = ServerCapabilities::default();
+        if self.is_removed() {
+            return capabilities;
+        }
+        capabilities.tools.get_or_insert_with(ToolsCapability::default).list_changed = Some(true);
+        capabilities.prompts.get_or_insert_with(PromptsCapability::default).list_changed = Some(true);
+        let resources = capabilities.resources.get_or_insert_with(ResourcesCapability::default);
+        (resources.list_changed, resources.subscribe) = (Some(true), Some(true));
+        capabilities.completions = Some(JsonObject::new());
+        capabilities.logging = Some(JsonObject::new());
+        if let Some(connected) = connected {
+            let offered = connected.capabilities.clone();
+            capabilities.extensions = offered.extensions.map(|declared| {
+                let is_own = |name: &str| self.chosen.get(name).is_none_or(|target| *target == self.name);
+                declared.into_iter().filter(|(name, _)| is_own(name)).collect()
+            });
+            capabilities.experimental = offered.experimental;
+            capabilities.tasks = offered.tasks;
+        }
+        capabilities
+    }
+
     /// Returns the tool of a caller that has to log in first.
     fn login_tool<'a>(&'a self, callers: &'a CallerTargets, cx: &Cx) -> Option<LoginTool<'a>> {
         Some(LoginTool { target: &self.name, prefix: callers.prefix(), link: callers.link(cx)? })
@@ -254,48 +277,18 @@ fn being_connected(prefix: &str) -> BackendState {
 }
 
 impl Provider for Backend {
-    fn name(&self) -> Cow<'_, str> {
-        self.name.as_str().into()
-    }
-
-    /// Declares every kind, because what the target offers is known later and may change.
-    fn capabilities(&self) -> ServerCapabilities {
-        let mut capabilities = ServerCapabilities::default();
-        if self.is_removed() {
-            return capabilities;
+    fn info(&self, caller: Option<&Scope<'_>>) -> ProviderInfo {
+        let connected = self.connected().map(|connected| connected.info(caller));
+        let mut info = ProviderInfo::new(&self.name, self.capabilities(connected.as_ref()));
+        // Also while it is down: a request for it must not go to another backend.
+        info.handles_any_method = !self.is_removed();
+        // Its entries are those of a relay.
+        info.may_require = false;
+        if let Some(connected) = connected {
+            info.claims_state = connected.claims_state;
+            (info.instructions, info.hints) = (connected.instructions, connected.hints);
         }
-        capabilities.tools.get_or_insert_with(ToolsCapability::default).list_changed = Some(true);
-        capabilities.prompts.get_or_insert_with(PromptsCapability::default).list_changed = Some(true);
-        let resources = capabilities.resources.get_or_insert_with(ResourcesCapability::default);
-        (resources.list_changed, resources.subscribe) = (Some(true), Some(true));
-        capabilities.completions = Some(JsonObject::new());
-        capabilities.logging = Some(JsonObject::new());
-        if let Some(connected) = self.connected() {
-            let offered = connected.capabilities();
-            capabilities.extensions = offered.extensions.map(|declared| {
-                let is_own = |name: &str| self.chosen.get(name).is_none_or(|target| *target == self.name);
-                declared.into_iter().filter(|(name, _)| is_own(name)).collect()
-            });
-            capabilities.experimental = offered.experimental;
-            capabilities.tasks = offered.tasks;
-        }
-        capabilities
-    }
-
-    fn instructions(&self) -> Option<String> {
-        self.connected()?.instructions()
-    }
-
-    fn declared_to(&self, scope: &Scope<'_>) -> Declaration {
-        let connected = self.connected().map(|connected| connected.declared_to(scope));
-        // It declares every kind that it may offer.
-        let mut declared = connected.unwrap_or_default();
-        declared.capabilities = self.capabilities();
-        declared
-    }
-
-    fn cache_hint(&self, list: ListKind) -> CacheHint {
-        self.connected().map_or_else(CacheHint::default, |connected| connected.cache_hint(list))
+        info
     }
 
     async fn list(&self, cx: Cx, list: ListKind, page: PageRequest) -> Result<ProviderPage, RequestError> {
@@ -304,7 +297,7 @@ impl Provider for Backend {
             Some(Err(_)) => return self.login_page(&cx, list),
             None => return Ok(ProviderPage::default()),
         };
-        let offered = connected.capabilities();
+        let offered = connected.info(None).capabilities;
         let is_offered = match list {
             ListKind::Tools => offered.tools.is_some(),
             ListKind::Prompts => offered.prompts.is_some(),
@@ -374,37 +367,23 @@ impl Provider for Backend {
         }
     }
 
-    /// Also while it is down: a request for it must not go to another backend.
-    fn handles_any_method(&self) -> bool {
-        !self.is_removed()
-    }
-
-    fn may_have(&self, target: &Target<'_>) -> bool {
-        match self.state() {
-            BackendState::Up(connected) => connected.may_have(target),
-            BackendState::Down(outage) => may_have(&outage.prefix, target),
-            BackendState::PerCaller(_) => true,
-            BackendState::Removed => false,
+    /// Returns what is known of a target that is the same for all callers.
+    fn report(&self, part: ReportPart) -> Vec<String> {
+        match part {
+            ReportPart::Names(_) => self.connected().map(|it| it.report(part)).unwrap_or_default(),
+            _ => Vec::new(),
         }
     }
 
-    /// Returns what is known of a target that is the same for all callers.
-    fn names(&self, list: ListKind) -> Vec<String> {
-        self.connected().map(|connected| connected.names(list)).unwrap_or_default()
+    fn watch(&self) -> &dyn Watch {
+        self
     }
+}
 
-    // Its entries are those of a relay.
-    fn may_require(&self) -> bool {
-        false
-    }
-
-    fn claims_state(&self) -> bool {
-        self.connected().is_none_or(|connected| connected.claims_state())
-    }
-
+impl Watch for Backend {
     fn attach(&self, changes: ProviderChanges) {
         match self.state() {
-            BackendState::Up(connected) => connected.attach(changes.clone()),
+            BackendState::Up(connected) => connected.watch().attach(changes.clone()),
             BackendState::PerCaller(callers) => callers.attach(&changes),
             BackendState::Down(_) | BackendState::Removed => {}
         }
@@ -413,44 +392,55 @@ impl Provider for Backend {
         attached.push(changes);
     }
 
-    fn watch(&self, uri: &str) {
+    fn watched(&self, uri: &str) {
         for connected in self.all_connected() {
-            connected.watch(uri);
+            connected.watch().watched(uri);
         }
     }
 
-    fn unwatch(&self, uri: &str) {
+    fn unwatched(&self, uri: &str) {
         for connected in self.all_connected() {
-            connected.unwatch(uri);
+            connected.watch().unwatched(uri);
         }
     }
 
-    async fn subscribe(&self, cx: Cx, uris: Vec<String>) -> Result<ProviderSubscription, RequestError> {
-        match self.connected_for(&cx).await {
-            Some(Ok(connected)) => connected.subscribe(cx, uris).await,
-            Some(Err(_)) | None => Ok(ProviderSubscription::new()),
-        }
+    fn subscribe(
+        &self,
+        cx: Cx,
+        uris: Vec<String>,
+    ) -> WatchFuture<'_, Result<ProviderSubscription, RequestError>> {
+        Box::pin(async move {
+            match self.connected_for(&cx).await {
+                Some(Ok(connected)) => connected.watch().subscribe(cx, uris).await,
+                Some(Err(_)) | None => Ok(ProviderSubscription::new()),
+            }
+        })
     }
 
-    async fn unsubscribe(&self, cx: Cx, uri: String) {
-        if let Some(Ok(connected)) = self.connected_for(&cx).await {
-            connected.unsubscribe(cx, uri).await;
-        }
+    fn unsubscribe(&self, cx: Cx, uri: String) -> WatchFuture<'_, ()> {
+        Box::pin(async move {
+            if let Some(Ok(connected)) = self.connected_for(&cx).await {
+                connected.watch().unsubscribe(cx, uri).await;
+            }
+        })
     }
 
     fn connection_event(&self, event: ConnectionEvent<'_>) -> Result<(), RpcError> {
-        self.all_connected().iter().try_for_each(|connected| connected.connection_event(event))
+        self.all_connected().iter().try_for_each(|connected| connected.watch().connection_event(event))
     }
 
-    async fn notified(
+    fn notified(
         &self,
         notification: Notification,
         peer: Option<Arc<Peer>>,
         session: Option<SessionHandle>,
-    ) {
-        for connected in self.all_connected() {
-            connected.notified(notification.clone(), peer.clone(), session.clone()).await;
-        }
+    ) -> WatchFuture<'_, ()> {
+        let connected = self.all_connected();
+        Box::pin(async move {
+            for connected in connected {
+                connected.watch().notified(notification.clone(), peer.clone(), session.clone()).await;
+            }
+        })
     }
 }
 
@@ -477,14 +467,10 @@ mod tests {
     }
 
     impl Provider for Hostile {
-        fn name(&self) -> Cow<'_, str> {
-            "hostile".into()
-        }
-
-        fn capabilities(&self) -> ServerCapabilities {
+        fn info(&self, _: Option<&Scope<'_>>) -> ProviderInfo {
             let mut capabilities = ServerCapabilities::default();
             capabilities.tools = Some(ToolsCapability::default());
-            capabilities
+            ProviderInfo::new("hostile", capabilities)
         }
 
         async fn list(&self, _: Cx, _: ListKind, page: PageRequest) -> Result<ProviderPage, RequestError> {

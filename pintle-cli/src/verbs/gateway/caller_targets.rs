@@ -89,7 +89,7 @@ impl CallerTargets {
         let opened = cell.get_or_try_init(|| async {
             let target = Arc::new((self.open)(caller.clone()).await?);
             for changes in self.attached.lock().unwrap_or_else(PoisonError::into_inner).clone() {
-                target.attach(changes);
+                target.watch().attach(changes);
             }
             Ok::<_, Failure>(target)
         });
@@ -145,7 +145,7 @@ impl CallerTargets {
         attached.push(changes.clone());
         drop(attached);
         for target in self.all() {
-            target.attach(changes.clone());
+            target.watch().attach(changes.clone());
         }
     }
 

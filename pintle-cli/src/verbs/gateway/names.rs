@@ -4,19 +4,18 @@ mod hostile_names;
 use std::{
     borrow::Cow,
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use pintle::{
-    proto::Peer,
     server::{
-        CacheHint, ConnectionEvent, Cx, Declaration, ListKind, Outcome, PageRequest, ProvidedEntry, Provider,
-        ProviderChanges, ProviderPage, ProviderSubscription, RequestError, Scope, SessionHandle, Target,
+        Cx, ListKind, Outcome, PageRequest, ProvidedEntry, Provider, ProviderInfo, ProviderPage, ReportPart,
+        RequestError, Scope, Target, Watch,
     },
     types::{
-        Notification, RawObject, RpcError, method,
-        schema::{Prompt, ServerCapabilities, Tool},
+        RawObject, method,
+        schema::{Prompt, Tool},
     },
 };
 use ring::digest::{SHA256, digest};
@@ -228,24 +227,10 @@ impl ShortenedEntry {
 }
 
 impl<P: Provider> Provider for HostNames<P> {
-    fn name(&self) -> Cow<'_, str> {
-        self.provider.name()
-    }
-
-    fn capabilities(&self) -> ServerCapabilities {
-        self.provider.capabilities()
-    }
-
-    fn instructions(&self) -> Option<String> {
-        self.provider.instructions()
-    }
-
-    fn declared_to(&self, scope: &Scope<'_>) -> Declaration {
-        self.provider.declared_to(scope)
-    }
-
-    fn cache_hint(&self, list: ListKind) -> CacheHint {
-        self.provider.cache_hint(list)
+    fn info(&self, caller: Option<&Scope<'_>>) -> ProviderInfo {
+        let mut info = self.provider.info(caller);
+        info.is_whole_server = false;
+        info
     }
 
     async fn list(&self, cx: Cx, list: ListKind, page: PageRequest) -> Result<ProviderPage, RequestError> {
@@ -289,103 +274,16 @@ impl<P: Provider> Provider for HostNames<P> {
         self.provider.handle(self.inner_call(cx)).await
     }
 
-    fn handles_any_method(&self) -> bool {
-        self.provider.handles_any_method()
-    }
-
-    fn methods(&self) -> Vec<String> {
-        self.provider.methods()
-    }
-
-    fn claims_state(&self) -> bool {
-        self.provider.claims_state()
-    }
-
-    fn names(&self, list: ListKind) -> Vec<String> {
-        let names = self.provider.names(list);
-        match list {
-            ListKind::Tools | ListKind::Prompts => {
-                names.into_iter().map(|name| accepted(&name).into_owned()).collect()
-            }
-            _ => names,
+    fn report(&self, part: ReportPart) -> Vec<String> {
+        let mut report = self.provider.report(part);
+        if let ReportPart::Names(ListKind::Tools | ListKind::Prompts) = part {
+            report.iter_mut().for_each(|name| *name = accepted(name).into_owned());
         }
+        report
     }
 
-    fn check(&self) -> pintle::Result<()> {
-        self.provider.check()
-    }
-
-    fn attach(&self, changes: ProviderChanges) {
-        self.provider.attach(changes);
-    }
-
-    fn watch(&self, uri: &str) {
-        self.provider.watch(uri);
-    }
-
-    fn unwatch(&self, uri: &str) {
-        self.provider.unwatch(uri);
-    }
-
-    fn subscribe(
-        &self,
-        cx: Cx,
-        uris: Vec<String>,
-    ) -> impl Future<Output = Result<ProviderSubscription, RequestError>> + Send {
-        self.provider.subscribe(cx, uris)
-    }
-
-    fn unsubscribe(&self, cx: Cx, uri: String) -> impl Future<Output = ()> + Send {
-        self.provider.unsubscribe(cx, uri)
-    }
-
-    fn connection_event(&self, event: ConnectionEvent<'_>) -> Result<(), RpcError> {
-        self.provider.connection_event(event)
-    }
-
-    fn notified(
-        &self,
-        notification: Notification,
-        peer: Option<Arc<Peer>>,
-        session: Option<SessionHandle>,
-    ) -> impl Future<Output = ()> + Send {
-        self.provider.notified(notification, peer, session)
-    }
-    /// A name that was replaced need not begin as those of the provider do.
-    fn may_have(&self, target: &Target<'_>) -> bool {
-        (list_of(target).is_some() && !is_kept(target.name())) || self.provider.may_have(target)
-    }
-
-    fn finds_by_target(&self) -> bool {
-        self.provider.finds_by_target()
-    }
-
-    fn has_unlisted(&self) -> bool {
-        self.provider.has_unlisted()
-    }
-
-    fn is_gated(&self) -> bool {
-        self.provider.is_gated()
-    }
-
-    fn judges_uris(&self) -> bool {
-        self.provider.judges_uris()
-    }
-
-    fn may_require(&self) -> bool {
-        self.provider.may_require()
-    }
-
-    fn known_tools(&self) -> Vec<Tool> {
-        let mut tools = self.provider.known_tools();
-        for tool in &mut tools {
-            tool.name = accepted(&tool.name).into_owned();
-        }
-        tools
-    }
-
-    fn lint(&self) -> Vec<String> {
-        self.provider.lint()
+    fn watch(&self) -> &dyn Watch {
+        self.provider.watch()
     }
 }
 
@@ -492,48 +390,6 @@ mod tests {
                 assert!(refused.contains(expected), "{name}, {has_listed}: {refused}");
             }
             assert_eq!(client.call_tool("git_plain", ()).await.unwrap().text(), "plain");
-        }
-    }
-
-    /// Returns the names of the functions that stand one level deep in a part of a file.
-    fn functions<'a>(text: &'a str, start: &str) -> Vec<&'a str> {
-        let (_, part) = text.split_once(start).unwrap_or_else(|| panic!("no `{start}`"));
-        let lines = part.lines().take_while(|line| *line != "}");
-        lines
-            .filter_map(|line| line.strip_prefix("    fn ").or_else(|| line.strip_prefix("    async fn ")))
-            .filter_map(|line| line.split(['(', '<']).next())
-            .collect()
-    }
-
-    #[test]
-    fn the_providers_of_a_gateway_pass_every_method_on() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../pintle/src/server/provider/mod.rs");
-        let sdk = std::fs::read_to_string(path).unwrap();
-        let all = functions(&sdk, "pub trait Provider");
-        assert!(all.len() > 15, "{all:?}");
-        // Servers compare keys that nobody else can name, and a part of a gateway is never the whole. A backend has no gates, and nothing
-        // is known of it before it is connected.
-        let of_backend = [
-            "methods",
-            "check",
-            "finds_by_target",
-            "has_unlisted",
-            "is_gated",
-            "judges_uris",
-            "known_tools",
-            "lint",
-        ];
-        for (name, text, without) in [
-            ("HostNames<P>", include_str!("names.rs"), &[][..]),
-            ("VirtualServer", include_str!("virtual_server.rs"), &[]),
-            ("Backend", include_str!("backend.rs"), &of_backend),
-        ] {
-            let passed_on = functions(text, &format!("Provider for {name} {{\n"));
-            let forgotten = all.iter().filter(|method| {
-                let is_of_servers = matches!(**method, "contains" | "is_whole_server");
-                !passed_on.contains(method) && !without.contains(method) && !is_of_servers
-            });
-            assert_eq!(forgotten.collect::<Vec<_>>(), Vec::<&&str>::new(), "`{name}` has their defaults");
         }
     }
 }

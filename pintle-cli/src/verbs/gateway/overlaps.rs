@@ -3,7 +3,7 @@ use std::{
     sync::Arc,
 };
 
-use pintle::server::{ListKind, Provider as _};
+use pintle::server::{ListKind, Provider as _, ReportPart};
 
 use super::{backend::Backend, running::Gateway, target_opening::shown};
 
@@ -53,7 +53,7 @@ impl Gateway {
 
 /// Returns the entries and the extensions of a target, as far as they are known.
 fn offered(backend: &Arc<Backend>) -> Vec<String> {
-    let extensions = backend.capabilities().extensions.into_iter().flatten();
+    let extensions = backend.info(None).capabilities.extensions.into_iter().flatten();
     let mut names: Vec<_> = extensions.map(|(name, _)| format!("{EXTENSION} `{name}`")).collect();
     for (list, kind) in [
         (ListKind::Tools, "tool"),
@@ -61,7 +61,9 @@ fn offered(backend: &Arc<Backend>) -> Vec<String> {
         (ListKind::Resources, "resource"),
         (ListKind::Templates, "template"),
     ] {
-        names.extend(backend.names(list).into_iter().map(|name| format!("the {kind} `{name}`")));
+        names.extend(
+            backend.report(ReportPart::Names(list)).into_iter().map(|name| format!("the {kind} `{name}`")),
+        );
     }
     names.sort_unstable();
     names

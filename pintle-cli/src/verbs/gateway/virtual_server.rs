@@ -1,5 +1,4 @@
 use std::{
-    borrow::Cow,
     collections::BTreeMap,
     sync::{Arc, Mutex, PoisonError, RwLock},
 };
@@ -8,15 +7,12 @@ use pintle::{
     Server,
     proto::Peer,
     server::{
-        Access, AuditRecord, CacheHint, ConnectionEvent, Cx, Decision, Declaration, GateRequest, ListKind,
-        Outcome, PageRequest, ProvidedEntry, Provider, ProviderChanges, ProviderPage, ProviderSubscription,
-        RequestError, ResultLimit, Rule, RuleDecision, RuleSet, Rules, Scope, SessionHandle, Target,
-        Transform,
+        Access, AuditRecord, ConnectionEvent, Cx, Decision, GateRequest, ListKind, Outcome, PageRequest,
+        ProvidedEntry, Provider, ProviderChanges, ProviderInfo, ProviderPage, ProviderSubscription,
+        ReportPart, RequestError, ResultLimit, Rule, RuleDecision, RuleSet, Rules, Scope, SessionHandle,
+        Target, Transform, Watch, WatchFuture,
     },
-    types::{
-        Notification, RpcError,
-        schema::{ServerCapabilities, Tool},
-    },
+    types::{Notification, RpcError},
 };
 #[cfg(test)]
 use schemars::JsonSchema;
@@ -198,7 +194,7 @@ impl VirtualServer {
             attached.clone()
         };
         for changes in &attached {
-            choice.provider.attach(changes.clone());
+            choice.provider.watch().attach(changes.clone());
         }
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = choice;
         for changes in attached {
@@ -224,7 +220,10 @@ impl OfferedChoice {
     ) -> pintle::Result<Self> {
         let server = gates.guard(Server::new(name, env!("CARGO_PKG_VERSION"))).gate(rules.clone());
         let provider = entry.offered(server, backends);
-        provider.check()?;
+        let faults = provider.report(ReportPart::Faults);
+        if !faults.is_empty() {
+            return Err(pintle::Error::Misuse(faults.join("\n")));
+        }
         Ok(Self { entry: entry.clone(), backends: chosen(entry, backends), provider })
     }
 }
@@ -234,24 +233,11 @@ fn chosen(entry: &VirtualServerEntry, backends: &[Arc<Backend>]) -> Vec<Arc<Back
 }
 
 impl Provider for VirtualServer {
-    fn name(&self) -> Cow<'_, str> {
-        self.name.as_str().into()
-    }
-
-    fn capabilities(&self) -> ServerCapabilities {
-        self.current().provider.capabilities()
-    }
-
-    fn instructions(&self) -> Option<String> {
-        self.current().provider.instructions()
-    }
-
-    fn declared_to(&self, scope: &Scope<'_>) -> Declaration {
-        self.current().provider.declared_to(scope)
-    }
-
-    fn cache_hint(&self, list: ListKind) -> CacheHint {
-        self.current().provider.cache_hint(list)
+    fn info(&self, caller: Option<&Scope<'_>>) -> ProviderInfo {
+        let mut info = self.current().provider.info(caller);
+        info.name.clone_from(&self.name);
+        (info.is_whole_server, info.servers) = (false, Vec::new());
+        info
     }
 
     async fn list(&self, cx: Cx, list: ListKind, page: PageRequest) -> Result<ProviderPage, RequestError> {
@@ -270,91 +256,56 @@ impl Provider for VirtualServer {
         self.current().provider.handle(cx).await
     }
 
-    fn handles_any_method(&self) -> bool {
-        self.current().provider.handles_any_method()
+    fn report(&self, part: ReportPart) -> Vec<String> {
+        self.current().provider.report(part)
     }
 
-    fn methods(&self) -> Vec<String> {
-        self.current().provider.methods()
+    fn watch(&self) -> &dyn Watch {
+        self
     }
+}
 
-    fn is_gated(&self) -> bool {
-        self.current().provider.is_gated()
-    }
-
-    fn judges_uris(&self) -> bool {
-        self.current().provider.judges_uris()
-    }
-
-    fn may_require(&self) -> bool {
-        self.current().provider.may_require()
-    }
-
-    fn claims_state(&self) -> bool {
-        self.current().provider.claims_state()
-    }
-
-    fn names(&self, list: ListKind) -> Vec<String> {
-        self.current().provider.names(list)
-    }
-
-    fn check(&self) -> pintle::Result<()> {
-        self.current().provider.check()
-    }
-
-    fn may_have(&self, target: &Target<'_>) -> bool {
-        self.current().provider.may_have(target)
-    }
-
-    fn finds_by_target(&self) -> bool {
-        self.current().provider.finds_by_target()
-    }
-
-    fn has_unlisted(&self) -> bool {
-        self.current().provider.has_unlisted()
-    }
-
-    fn known_tools(&self) -> Vec<Tool> {
-        self.current().provider.known_tools()
-    }
-
-    fn lint(&self) -> Vec<String> {
-        self.current().provider.lint()
-    }
-
+impl Watch for VirtualServer {
     fn attach(&self, changes: ProviderChanges) {
-        self.current().provider.attach(changes.clone());
+        self.current().provider.watch().attach(changes.clone());
         let mut attached = self.attached.lock().unwrap_or_else(PoisonError::into_inner);
         attached.retain(ProviderChanges::is_connected);
         attached.push(changes);
     }
 
-    fn watch(&self, uri: &str) {
-        self.current().provider.watch(uri);
+    fn watched(&self, uri: &str) {
+        self.current().provider.watch().watched(uri);
     }
 
-    fn unwatch(&self, uri: &str) {
-        self.current().provider.unwatch(uri);
+    fn unwatched(&self, uri: &str) {
+        self.current().provider.watch().unwatched(uri);
     }
 
-    async fn subscribe(&self, cx: Cx, uris: Vec<String>) -> Result<ProviderSubscription, RequestError> {
-        self.current().provider.subscribe(cx, uris).await
+    fn subscribe(
+        &self,
+        cx: Cx,
+        uris: Vec<String>,
+    ) -> WatchFuture<'_, Result<ProviderSubscription, RequestError>> {
+        let current = self.current();
+        Box::pin(async move { current.provider.watch().subscribe(cx, uris).await })
     }
 
-    async fn unsubscribe(&self, cx: Cx, uri: String) {
-        self.current().provider.unsubscribe(cx, uri).await;
+    fn unsubscribe(&self, cx: Cx, uri: String) -> WatchFuture<'_, ()> {
+        let current = self.current();
+        Box::pin(async move { current.provider.watch().unsubscribe(cx, uri).await })
     }
 
     fn connection_event(&self, event: ConnectionEvent<'_>) -> Result<(), RpcError> {
-        self.current().provider.connection_event(event)
+        self.current().provider.watch().connection_event(event)
     }
 
-    async fn notified(
+    fn notified(
         &self,
         notification: Notification,
         peer: Option<Arc<Peer>>,
         session: Option<SessionHandle>,
-    ) {
-        self.current().provider.notified(notification, peer, session).await;
+    ) -> WatchFuture<'_, ()> {
+        let current = self.current();
+        Box::pin(async move { current.provider.watch().notified(notification, peer, session).await })
     }
 }

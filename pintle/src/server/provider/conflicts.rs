@@ -2,6 +2,7 @@ use std::collections::HashMap;
 
 use super::{
     Provider,
+    info::ReportPart,
     registry::{Providers, RegisteredProvider},
 };
 use crate::server::{
@@ -25,10 +26,10 @@ impl Offered<'_> {
     /// offers is known while this one runs, and is no fault of it: the first of a name is used.
     pub(crate) fn faults(self) -> Vec<String> {
         let failed = self.providers.iter().filter_map(|known| {
-            let error = known.provider.check().err()?;
-            Some(format!("`{}`: {error}", known.provider.name()))
+            let faults = known.provider.report(ReportPart::Faults);
+            (!faults.is_empty()).then(|| format!("`{}`: {}", known.info.name, faults.join("\n")))
         });
-        failed.chain(self.conflicts_of(|known| !known.handles_any_method())).collect()
+        failed.chain(self.conflicts_of(|known| !known.info.handles_any_method)).collect()
     }
 
     /// Returns the names that two providers, or one of them and the server, have.
@@ -41,8 +42,8 @@ impl Offered<'_> {
         for list in ListKind::ALL {
             let mut owners = self.own_names(list);
             for known in self.providers.iter().filter(|known| is_compared(known)) {
-                let owner = format!("`{}`", known.provider.name());
-                for name in known.provider.names(list) {
+                let owner = format!("`{}`", known.info.name);
+                for name in known.provider.report(ReportPart::Names(list)) {
                     if let Some(first) = owners.get(&name).filter(|first| **first != owner) {
                         conflicts.push(conflict(list, &name, first, &owner));
                     }
@@ -62,11 +63,17 @@ impl Offered<'_> {
         for list in ListKind::ALL {
             let mut owners = self.own_names(list);
             for known in self.providers.iter() {
-                let owner = format!("`{}`", known.provider.name());
-                owners.extend(known.provider.names(list).into_iter().map(|name| (name, owner.clone())));
+                let owner = format!("`{}`", known.info.name);
+                owners.extend(
+                    known
+                        .provider
+                        .report(ReportPart::Names(list))
+                        .into_iter()
+                        .map(|name| (name, owner.clone())),
+                );
             }
-            let names = Provider::names(provider, list);
-            let owner = format!("`{}`", Provider::name(provider));
+            let names = Provider::report(provider, ReportPart::Names(list));
+            let owner = format!("`{}`", Provider::info(provider, None).name);
             let met = names.iter().filter_map(|name| Some(conflict(list, name, owners.get(name)?, &owner)));
             conflicts.extend(met.take(MAX_CONFLICTS));
         }

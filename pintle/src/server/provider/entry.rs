@@ -332,6 +332,14 @@ impl ProvidedEntry {
         self
     }
 
+    /// Returns the definition of a tool, whoever may see it.
+    pub(crate) fn tool(&self) -> Option<Tool> {
+        self.read(|entry| match entry {
+            Entry::Tool(tool) => Some(tool.clone()),
+            _ => None,
+        })?
+    }
+
     /// Returns the input schema of a tool.
     pub(crate) fn input_schema(&self) -> Option<&JsonObject> {
         self.source.input_schema()

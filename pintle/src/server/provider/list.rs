@@ -82,7 +82,7 @@ async fn fill(
         let request = PageRequest { cursor: position.cursor.clone(), limit: page.limit() };
         let found = known.provider.list(cx.clone(), list, request).await?;
         pages += 1;
-        let backend = known.provider.name();
+        let backend = &known.info.name;
         let bytes: usize = found.entries.iter().map(|entry| entry.as_str().len()).sum();
         let first = position.continue_at(found.entries.len(), |at| {
             found.entries.get(at).and_then(|entry| key(list, entry)).unwrap_or_default()

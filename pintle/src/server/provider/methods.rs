@@ -1,11 +1,9 @@
 //! The provider of a method that neither the protocol nor the server defines.
 
-use std::sync::Arc;
-
 use pintle_proto::server::Outcome;
 use pintle_types::{ErrorCode, RawObject, RpcError};
 
-use super::{any::AnyProvider, registry::RegisteredProvider};
+use super::registry::RegisteredProvider;
 use crate::server::{
     Access, Cx, Entry,
     access::required::Required,
@@ -18,35 +16,34 @@ use crate::server::{
 pub(crate) fn provider_of(
     cx: &Cx,
     arguments: impl FnOnce() -> RawObject,
-) -> Result<Arc<dyn AnyProvider>, Outcome> {
+) -> Result<RegisteredProvider, Outcome> {
     let (method, snapshot) = (cx.method(), cx.snapshot());
     let known = || snapshot.providers.iter().filter(|known| !known.link.is_removed());
     // One that the gates hide from the caller is not there.
     let is_shown = |known: &&RegisteredProvider| {
-        let backend = known.provider.name();
-        snapshot.gates.shows(&cx.scope(), Entry::Method(method), Some(&backend))
+        snapshot.gates.shows(&cx.scope(), Entry::Method(method), Some(&known.info.name))
     };
     if let Some(found) = known().filter(|known| known.has_method(method)).find(is_shown) {
-        return Ok(found.provider.clone());
+        return Ok(found.clone());
     }
-    let candidates: Vec<_> = known().filter(|known| known.handles_any_method()).filter(is_shown).collect();
-    let whole = candidates.iter().find(|known| known.provider.is_whole_server());
+    let candidates: Vec<_> = known().filter(|known| known.info.handles_any_method).filter(is_shown).collect();
+    let whole = candidates.iter().find(|known| known.info.is_whole_server);
     if let Some(whole) = whole {
-        return Ok(whole.provider.clone());
+        return Ok(RegisteredProvider::clone(whole));
     }
     let declares = |known: &&&RegisteredProvider| known.extensions().any(|name| is_method_of(name, method));
     let declaring: Vec<_> = candidates.iter().filter(declares).copied().collect();
     match (&*candidates, &*declaring) {
         ([], _) => {
-            let hidden = known().find(|known| known.has_method(method) || known.handles_any_method());
+            let hidden = known().find(|known| known.has_method(method) || known.info.handles_any_method);
             if let Some(hidden) = hidden {
-                let (required, backend, arguments) = (Required::NOTHING, hidden.provider.name(), arguments());
+                let (required, backend, arguments) = (Required::NOTHING, &*hidden.info.name, arguments());
                 let used = Used::own(&required, Entry::Method(method)).arguments(arguments.as_str());
-                report(cx, Access::Call, &Used { backend: Some(&backend), ..used });
+                report(cx, Access::Call, &Used { backend: Some(backend), ..used });
             }
             Err(Outcome::Failed(RpcError::method_not_found(method)))
         }
-        ([only], _) | (_, [only]) => Ok(only.provider.clone()),
+        ([only], _) | (_, [only]) => Ok(RegisteredProvider::clone(only)),
         (several, []) => {
             let reason = "and none of them declares an extension that it is named after";
             Err(Outcome::Failed(ambiguous(method, several, reason)))
@@ -69,7 +66,7 @@ fn is_method_of(extension: &str, method: &str) -> bool {
 
 fn ambiguous(method: &str, candidates: &[&RegisteredProvider], why: &str) -> RpcError {
     let shown: String = method.chars().take(128).collect();
-    let names: Vec<_> = candidates.iter().map(|known| format!("`{}`", known.provider.name())).collect();
+    let names: Vec<_> = candidates.iter().map(|known| format!("`{}`", known.info.name)).collect();
     let reason = format!(
         "`{shown}` may be a method of any of {}, {why}: connect to one of them directly",
         names.join(", ")

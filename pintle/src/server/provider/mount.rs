@@ -1,31 +1,23 @@
-use std::{borrow::Cow, future::Future, sync::Arc};
+use std::{future::ready, sync::Arc};
 
-use pintle_proto::{
-    Peer,
-    http::name_in,
-    server::{CacheHint, Outcome},
-};
-use pintle_types::{
-    Notification, RawObject, RpcError, method,
-    schema::{CacheScope, ServerCapabilities, Tool},
-};
+use pintle_proto::{Peer, http::name_in, server::Outcome};
+use pintle_types::{Notification, RawObject, RpcError, method, schema::CacheScope};
 use serde_json::{Value, value::to_raw_value};
 
 use super::{
-    Provider, ServerKey,
+    Provider,
     changes::ProviderChanges,
     entry::ProvidedEntry,
+    info::{ProviderInfo, ReportPart},
     page::{ProviderPage, key},
     prefix::Prefix,
     subscription::ProviderSubscription,
+    watch::{Watch, WatchFuture},
     watched_tasks,
 };
-use crate::{
-    Error,
-    server::{
-        ConnectionEvent, Cx, Declaration, ListKind, PageRequest, RequestError, Scope, SessionHandle, Target,
-        access::required::Required, gate::admission::permit,
-    },
+use crate::server::{
+    ConnectionEvent, Cx, ListKind, PageRequest, RequestError, Scope, SessionHandle, Target,
+    access::required::Required, gate::admission::permit,
 };
 
 /// A provider whose names have a [`Prefix`], and which may require rights. [`Server::mount`](crate::server::Server::mount) makes one.
@@ -170,34 +162,22 @@ pub(super) fn completed_list(reference: &RawObject) -> Option<(ListKind, &'stati
 }
 
 impl<P: Provider> Provider for Mount<P> {
-    fn name(&self) -> Cow<'_, str> {
-        match self.prefix.namespace() {
-            "" => self.provider.name(),
-            namespace => namespace.into(),
+    fn info(&self, caller: Option<&Scope<'_>>) -> ProviderInfo {
+        let mut info = self.provider.info(caller);
+        if !self.prefix.namespace().is_empty() {
+            info.name = self.prefix.namespace().to_owned();
         }
-    }
-
-    fn capabilities(&self) -> ServerCapabilities {
-        self.provider.capabilities()
-    }
-
-    fn instructions(&self) -> Option<String> {
-        self.provider.instructions()
-    }
-
-    fn declared_to(&self, scope: &Scope<'_>) -> Declaration {
-        match self.required.shows(scope.extensions) {
-            true => self.provider.declared_to(scope),
-            false => Declaration::default(),
+        if caller.is_some_and(|caller| !self.required.shows(caller.extensions)) {
+            info.declare_nothing();
         }
-    }
-
-    fn cache_hint(&self, list: ListKind) -> CacheHint {
-        let mut hint = self.provider.cache_hint(list);
         if self.required.hides() {
-            hint.scope = CacheScope::Private;
+            info.is_gated = true;
+            info.hints.iter_mut().for_each(|hint| hint.scope = CacheScope::Private);
         }
-        hint
+        info.judges_uris |= self.prefix.changes_uris();
+        info.may_require |= !self.required.is_nothing();
+        info.is_whole_server = false;
+        info
     }
 
     async fn list(&self, cx: Cx, list: ListKind, page: PageRequest) -> Result<ProviderPage, RequestError> {
@@ -223,13 +203,12 @@ impl<P: Provider> Provider for Mount<P> {
 
     async fn find(&self, cx: Cx, target: &Target<'_>) -> Result<Option<ProvidedEntry>, RequestError> {
         let Some(target) = self.inner(target) else { return Ok(None) };
-        let cx = if self.provider.finds_by_target() { cx } else { self.inner_call(cx) };
         let mut entry = match self.provider.find(cx.clone(), &target).await {
             // The failure of a hidden provider must not show that it exists.
             Err(_) if !self.required.shows(cx.left()) => None,
             found => found?,
         };
-        if entry.is_none() && self.prefix.marks(&target) && self.provider.has_unlisted() {
+        if entry.is_none() && self.prefix.marks(&target) && self.provider.info(None).has_unlisted {
             entry = Some(ProvidedEntry::unlisted());
         }
         Ok(entry.map(|entry| self.outer(&cx.scope(), entry)))
@@ -252,63 +231,67 @@ impl<P: Provider> Provider for Mount<P> {
         if cx.has_passed_mounts() { outcome } else { self.outer_outcome(outcome) }
     }
 
-    /// Methods have no prefix.
-    fn handles_any_method(&self) -> bool {
-        self.provider.handles_any_method()
+    fn report(&self, part: ReportPart) -> Vec<String> {
+        let mut report = self.provider.report(part);
+        match part {
+            ReportPart::Names(list) => {
+                report.iter_mut().for_each(|name| *name = self.prefix.add(list, name));
+            }
+            ReportPart::Faults => report.extend(self.prefix.fault()),
+            ReportPart::Warnings => {
+                let name = self.info(None).name;
+                report.iter_mut().for_each(|warning| *warning = format!("`{name}`: {warning}"));
+            }
+        }
+        report
     }
 
-    fn methods(&self) -> Vec<String> {
-        self.provider.methods()
+    fn watch(&self) -> &dyn Watch {
+        self
     }
+}
 
-    fn claims_state(&self) -> bool {
-        self.provider.claims_state()
-    }
-
-    fn names(&self, list: ListKind) -> Vec<String> {
-        let names = self.provider.names(list);
-        names.iter().map(|name| self.prefix.add(list, name)).collect()
-    }
-
-    fn check(&self) -> crate::Result<()> {
-        self.prefix.fault().map_or(Ok(()), |fault| Err(Error::misuse(fault)))?;
-        self.provider.check()
-    }
-
+impl<P: Provider> Watch for Mount<P> {
     fn attach(&self, changes: ProviderChanges) {
-        self.provider.attach(changes.within(&self.prefix));
+        self.provider.watch().attach(changes.within(&self.prefix));
     }
 
-    fn watch(&self, uri: &str) {
+    fn watched(&self, uri: &str) {
         if let Some(uri) = self.prefix.strip(ListKind::Resources, uri) {
-            self.provider.watch(&uri);
+            self.provider.watch().watched(&uri);
         }
     }
 
-    fn unwatch(&self, uri: &str) {
+    fn unwatched(&self, uri: &str) {
         if let Some(uri) = self.prefix.strip(ListKind::Resources, uri) {
-            self.provider.unwatch(&uri);
+            self.provider.watch().unwatched(&uri);
         }
     }
 
-    async fn subscribe(&self, cx: Cx, uris: Vec<String>) -> Result<ProviderSubscription, RequestError> {
+    fn subscribe(
+        &self,
+        cx: Cx,
+        uris: Vec<String>,
+    ) -> WatchFuture<'_, Result<ProviderSubscription, RequestError>> {
         let strip = |uri: &String| self.prefix.strip(ListKind::Resources, uri).map(|uri| uri.to_string());
         let inner: Vec<_> = uris.iter().filter_map(strip).collect();
         // Whoever has lost the rights has no tasks here either.
         let cx = if self.required.is_met(cx.left()) { cx } else { watched_tasks::of_provider(cx, &[]) };
-        let subscribed = self.provider.subscribe(cx, inner).await?;
-        Ok(subscribed.renamed(|uri| self.prefix.add(ListKind::Resources, uri)))
+        Box::pin(async move {
+            let subscribed = self.provider.watch().subscribe(cx, inner).await?;
+            Ok(subscribed.renamed(|uri| self.prefix.add(ListKind::Resources, uri)))
+        })
     }
 
-    async fn unsubscribe(&self, cx: Cx, uri: String) {
-        let inner = self.prefix.strip(ListKind::Resources, &uri).map(|uri| uri.to_string());
-        if let Some(inner) = inner {
-            self.provider.unsubscribe(cx, inner).await;
+    fn unsubscribe(&self, cx: Cx, uri: String) -> WatchFuture<'_, ()> {
+        match self.prefix.strip(ListKind::Resources, &uri) {
+            Some(inner) => self.provider.watch().unsubscribe(cx, inner.into_owned()),
+            None => Box::pin(ready(())),
         }
     }
 
     fn connection_event(&self, event: ConnectionEvent<'_>) -> Result<(), RpcError> {
-        self.provider.connection_event(event)
+        self.provider.watch().connection_event(event)
     }
 
     fn notified(
@@ -316,47 +299,7 @@ impl<P: Provider> Provider for Mount<P> {
         notification: Notification,
         peer: Option<Arc<Peer>>,
         session: Option<SessionHandle>,
-    ) -> impl Future<Output = ()> + Send {
-        self.provider.notified(notification, peer, session)
-    }
-
-    fn may_have(&self, target: &Target<'_>) -> bool {
-        matches!(target, Target::Method(_))
-            || ListKind::of(target).is_some_and(|list| self.prefix.strip(list, target.name()).is_some())
-    }
-
-    fn finds_by_target(&self) -> bool {
-        self.provider.finds_by_target()
-    }
-
-    fn has_unlisted(&self) -> bool {
-        self.provider.has_unlisted()
-    }
-
-    fn is_gated(&self) -> bool {
-        self.required.hides() || self.provider.is_gated()
-    }
-
-    fn judges_uris(&self) -> bool {
-        self.prefix.changes_uris() || self.provider.judges_uris()
-    }
-
-    fn may_require(&self) -> bool {
-        !self.required.is_nothing() || self.provider.may_require()
-    }
-
-    fn known_tools(&self) -> Vec<Tool> {
-        let mut tools = self.provider.known_tools();
-        tools.iter_mut().for_each(|tool| tool.name = self.prefix.add(ListKind::Tools, &tool.name));
-        tools
-    }
-
-    fn lint(&self) -> Vec<String> {
-        let name = self.name();
-        self.provider.lint().iter().map(|warning| format!("`{name}`: {warning}")).collect()
-    }
-
-    fn contains(&self, server: ServerKey) -> bool {
-        self.provider.contains(server)
+    ) -> WatchFuture<'_, ()> {
+        self.provider.watch().notified(notification, peer, session)
     }
 }

@@ -1,5 +1,4 @@
 use std::{
-    borrow::Cow,
     fmt,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
@@ -8,10 +7,14 @@ use std::{
     },
 };
 
-use pintle_proto::server::{CacheHint, Outcome};
+use http::Extensions;
+use pintle_proto::{
+    Peer, Revision,
+    server::{CacheHint, Outcome},
+};
 use pintle_types::{
     JsonObject, RawObject, RpcError,
-    schema::{CacheScope, ServerCapabilities},
+    schema::{CacheScope, ServerCapabilities, Tool},
 };
 
 use super::{
@@ -19,6 +22,7 @@ use super::{
     any::AnyProvider,
     definitions::DefinitionCache,
     entry::{Definition, EntryRank, ProvidedEntry},
+    info::{ProviderInfo, ReportPart},
     page::ProviderPage,
     watched_tasks::WatchedTasks,
 };
@@ -30,11 +34,11 @@ use crate::server::{
 #[derive(Clone, Default)]
 pub(crate) struct Providers(Vec<RegisteredProvider>);
 
-/// A provider, and what it declared.
+/// A provider with its facts, which are read outside of the lock of the server, because its code is that of others.
 #[derive(Clone)]
 pub(crate) struct RegisteredProvider {
     pub(crate) provider: Arc<dyn AnyProvider>,
-    declared: Arc<DeclaredFacts>,
+    pub(crate) info: Arc<ProviderInfo>,
     definitions: Arc<DefinitionCache>,
     /// Whether it is still a provider of the server.
     pub(crate) link: RemovalMark,
@@ -61,12 +65,8 @@ impl RemovalMark {
 struct RemovedProvider;
 
 impl Provider for RemovedProvider {
-    fn name(&self) -> Cow<'_, str> {
-        "".into()
-    }
-
-    fn capabilities(&self) -> ServerCapabilities {
-        ServerCapabilities::default()
+    fn info(&self, _: Option<&Scope<'_>>) -> ProviderInfo {
+        ProviderInfo { may_require: false, ..ProviderInfo::new("", ServerCapabilities::default()) }
     }
 
     async fn list(&self, _: Cx, _: ListKind, _: PageRequest) -> Result<ProviderPage, RequestError> {
@@ -88,59 +88,9 @@ impl FromIterator<RegisteredProvider> for Providers {
     }
 }
 
-/// A declaration of a provider to a caller.
-#[doc(hidden)]
-#[non_exhaustive]
-#[derive(Clone, Debug, Default)]
-pub struct Declaration {
-    /// The capabilities.
-    pub capabilities: ServerCapabilities,
-    /// The instructions.
-    pub instructions: Option<String>,
-}
-
-/// The facts that a provider declares. They are read outside of the lock of the server, because its code is that of others.
-#[derive(Clone, PartialEq)]
-struct DeclaredFacts {
-    capabilities: ServerCapabilities,
-    instructions: Option<String>,
-    handles_any_method: bool,
-    methods: Vec<String>,
-    is_whole_server: bool,
-    is_gated: bool,
-    judges_uris: bool,
-    may_require: bool,
-}
-
-/// Returns instructions of a provider under a heading with its name.
-fn headed(name: &str, instructions: Option<String>) -> Option<String> {
-    let instructions = instructions.filter(|text| !text.trim().is_empty());
-    instructions.map(|text| format!("## {name}\n\n{text}"))
-}
-
-impl DeclaredFacts {
-    fn of(provider: &dyn AnyProvider) -> Self {
-        Self {
-            capabilities: provider.capabilities(),
-            instructions: headed(&provider.name(), provider.instructions()),
-            handles_any_method: provider.handles_any_method(),
-            methods: provider.methods(),
-            is_whole_server: provider.is_whole_server(),
-            is_gated: provider.is_gated(),
-            judges_uris: provider.judges_uris(),
-            may_require: provider.may_require(),
-        }
-    }
-}
-
-impl DeclaredFacts {
-    /// Returns whether the provider answers methods that the protocol does not define.
-    fn has_methods(&self) -> bool {
-        self.handles_any_method || !self.methods.is_empty()
-    }
-
+impl ProviderInfo {
     /// Adds the capabilities that depend on methods which the protocol does not define. Those of the server come first.
-    fn declare_rest(&self, capabilities: &mut ServerCapabilities) {
+    fn declare_extensions(&self, capabilities: &mut ServerCapabilities) {
         fn unite(all: &mut Option<JsonObject>, more: Option<&JsonObject>) {
             for (name, settings) in more.into_iter().flatten() {
                 all.get_or_insert_default().entry(name).or_insert_with(|| settings.clone());
@@ -162,15 +112,21 @@ impl DeclaredFacts {
             capabilities.extra.entry(name).or_insert_with(|| settings.clone());
         }
     }
+
+    /// Returns the instructions under a heading with the name.
+    fn headed_instructions(&self) -> Option<String> {
+        let text = self.instructions.as_deref().filter(|text| !text.trim().is_empty())?;
+        Some(format!("## {}\n\n{text}", self.name))
+    }
 }
 
 impl RegisteredProvider {
-    /// Reads what a provider declares.
+    /// Reads the facts of a provider.
     pub(crate) fn new(provider: Arc<dyn AnyProvider>) -> Self {
-        let declared = Arc::new(DeclaredFacts::of(&*provider));
+        let info = Arc::new(provider.info(None));
         Self {
             provider,
-            declared,
+            info,
             definitions: Arc::default(),
             link: RemovalMark::default(),
             watched_tasks: Arc::default(),
@@ -183,52 +139,38 @@ impl RegisteredProvider {
         removed
     }
 
-    /// Returns what it has declared.
-    pub(crate) fn declared(&self) -> &ServerCapabilities {
-        &self.declared.capabilities
-    }
-
-    /// Returns it as one that declares something else.
-    pub(crate) fn declaring(&self, declared: Declaration) -> Self {
-        let Declaration { capabilities, instructions } = declared;
-        let instructions = headed(&self.provider.name(), instructions);
-        let declared = DeclaredFacts { capabilities, instructions, ..DeclaredFacts::clone(&self.declared) };
-        Self { declared: Arc::new(declared), ..self.clone() }
-    }
-
-    /// Returns the methods that the provider has handlers of.
-    pub(crate) fn methods(&self) -> impl Iterator<Item = &str> {
-        self.declared.methods.iter().map(String::as_str)
+    /// Returns the provider with other facts.
+    pub(crate) fn with_info(&self, info: ProviderInfo) -> Self {
+        Self { info: Arc::new(info), ..self.clone() }
     }
 
     /// Returns whether the provider has a handler of a method.
     pub(crate) fn has_method(&self, method: &str) -> bool {
-        self.declared.methods.iter().any(|own| own == method)
-    }
-
-    /// Returns whether the provider answers any method.
-    pub(crate) fn handles_any_method(&self) -> bool {
-        self.declared.handles_any_method
+        self.info.methods.iter().any(|own| own == method)
     }
 
     /// Returns the names of the extensions that it has declared.
     pub(crate) fn extensions(&self) -> impl Iterator<Item = &str> {
-        self.declared.capabilities.extensions.iter().flat_map(|declared| declared.keys().map(String::as_str))
+        self.info.capabilities.extensions.iter().flat_map(|declared| declared.keys().map(String::as_str))
     }
 
-    /// Reads again what the provider declares. Returns it if that is something else now.
+    /// Reads the facts of the provider again. Returns it with them if they have changed.
     pub(crate) fn refreshed(&self) -> Option<Self> {
-        let refreshed = Self {
-            definitions: self.definitions.clone(),
-            link: self.link.clone(),
-            watched_tasks: self.watched_tasks.clone(),
-            ..Self::new(self.provider.clone())
-        };
-        (refreshed.declared != self.declared).then_some(refreshed)
+        let info = self.provider.info(None);
+        (info != *self.info).then(|| self.with_info(info))
+    }
+
+    /// Returns the tools that are known without I/O, whoever may see them.
+    pub(crate) fn known_tools(&self) -> Vec<Tool> {
+        let (peer, extensions) = (Peer::new(Revision::LATEST), Extensions::default());
+        let nobody = Scope { peer: &peer, principal: None, extensions: &extensions };
+        let names = self.provider.report(ReportPart::Names(ListKind::Tools));
+        let entry = |name: String| self.provider.describe(&nobody, &Target::Tool(name.into()));
+        names.into_iter().filter_map(|name| entry(name)?.tool()).collect()
     }
 
     pub(crate) fn offers(&self, list: ListKind) -> bool {
-        list.is_offered(&self.declared.capabilities)
+        list.is_offered(&self.info.capabilities)
     }
 
     /// Returns the definition of an entry that the provider has listed.
@@ -237,11 +179,10 @@ impl RegisteredProvider {
     }
 
     fn may_have(&self, target: &Target<'_>) -> bool {
-        let is_offered = match target {
+        match target {
             Target::Method(name) => self.has_method(name),
             _ => ListKind::of(target).is_some_and(|list| self.offers(list)),
-        };
-        is_offered && self.provider.may_have(target)
+        }
     }
 }
 
@@ -250,6 +191,7 @@ pub(crate) struct FoundEntry {
     /// The number of the provider.
     pub(crate) number: usize,
     pub(crate) provider: Arc<dyn AnyProvider>,
+    pub(crate) info: Arc<ProviderInfo>,
     pub(crate) entry: ProvidedEntry,
 }
 
@@ -302,15 +244,15 @@ impl Providers {
 
     /// Logs the extensions of a provider that another one has declared with different settings.
     fn log_settings(&self, provider: &RegisteredProvider) {
-        let declared = provider.declared.capabilities.extensions.iter().flatten();
-        for (name, settings) in declared.filter(|_| provider.declared.has_methods()) {
+        let declared = provider.info.capabilities.extensions.iter().flatten();
+        for (name, settings) in declared.filter(|_| provider.info.has_methods()) {
             let others = self.0.iter().filter(|known| !Arc::ptr_eq(&known.provider, &provider.provider));
             let of_other = |known: &RegisteredProvider| {
-                let extensions = known.declared.capabilities.extensions.as_ref()?;
+                let extensions = known.info.capabilities.extensions.as_ref()?;
                 extensions.get(name).filter(|other| *other != settings).map(drop)
             };
             if let Some(other) = others.into_iter().find(|known| of_other(known).is_some()) {
-                let (one, other) = (provider.provider.name(), other.provider.name());
+                let (one, other) = (&provider.info.name, &other.info.name);
                 tracing::warn!(
                     "`{one}` and `{other}` declare the extension `{name}` with different settings; those of the first are used"
                 );
@@ -348,7 +290,12 @@ impl Providers {
             match known.provider.find(cx.clone(), target).await {
                 Ok(Some(entry)) => {
                     let rank = entry.rank(target);
-                    let found = FoundEntry { number, provider: known.provider.clone(), entry };
+                    let found = FoundEntry {
+                        number,
+                        provider: known.provider.clone(),
+                        info: known.info.clone(),
+                        entry,
+                    };
                     if rank == EntryRank::Exact {
                         return Ok(Some(found));
                     }
@@ -359,8 +306,7 @@ impl Providers {
                 }
                 Ok(None) => {}
                 Err(error) => {
-                    let backend = || known.provider.name().into_owned();
-                    failed = failed.or_else(|| Some(FindError { backend: backend(), error }));
+                    failed = failed.or_else(|| Some(FindError { backend: known.info.name.clone(), error }));
                 }
             }
         }
@@ -392,57 +338,59 @@ impl Providers {
                 break;
             }
         }
-        best.map(|(_, known, entry)| (known.provider.name().into_owned(), entry))
+        best.map(|(_, known, entry)| (known.info.name.clone(), entry))
     }
 
     /// Has every provider handle an event of a connection, until one refuses it.
     pub(crate) fn connection_event(&self, event: ConnectionEvent<'_>) -> Result<(), RpcError> {
         self.0.iter().try_for_each(|known| {
             // A provider that panics harms nobody else.
-            catch_unwind(AssertUnwindSafe(|| known.provider.connection_event(event))).unwrap_or_else(|_| {
-                tracing::error!("a provider panicked");
-                Err(RpcError::internal("the server cannot open the connection: see its log"))
-            })
+            catch_unwind(AssertUnwindSafe(|| known.provider.watch().connection_event(event))).unwrap_or_else(
+                |_| {
+                    tracing::error!("a provider panicked");
+                    Err(RpcError::internal("the server cannot open the connection: see its log"))
+                },
+            )
         })
     }
 
     /// Returns whether a provider answers methods that neither the protocol nor the server defines.
     pub(crate) fn has_methods(&self) -> bool {
-        self.0.iter().any(|known| known.declared.has_methods())
+        self.0.iter().any(|known| known.info.has_methods())
     }
 
     /// Returns whether the server is that of one provider, as far as clients see.
     pub(crate) fn is_whole_server(&self) -> bool {
-        self.0.iter().any(|known| known.declared.is_whole_server)
+        self.0.iter().any(|known| known.info.is_whole_server)
     }
 
     /// Returns the methods that providers have handlers of.
     pub(crate) fn methods(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().flat_map(RegisteredProvider::methods)
+        self.0.iter().flat_map(|known| &known.info.methods).map(String::as_str)
     }
 
     /// Returns whether a provider has gates of its own.
     pub(crate) fn is_gated(&self) -> bool {
-        self.0.iter().any(|known| known.declared.is_gated)
+        self.0.iter().any(|known| known.info.is_gated)
     }
 
     /// Returns whether a provider decides by URIs.
     pub(crate) fn judges_uris(&self) -> bool {
-        self.0.iter().any(|known| known.declared.judges_uris)
+        self.0.iter().any(|known| known.info.judges_uris)
     }
 
     /// Returns whether an entry of a provider may require rights.
     pub(crate) fn may_require(&self) -> bool {
-        self.0.iter().any(|known| known.declared.may_require)
+        self.0.iter().any(|known| known.info.may_require)
     }
 
     /// Adds the capabilities of the providers.
     pub(crate) fn declare(&self, capabilities: &mut ServerCapabilities) {
-        for known in self.0.iter().filter(|known| known.declared.has_methods()) {
-            known.declared.declare_rest(capabilities);
+        for known in self.0.iter().filter(|known| known.info.has_methods()) {
+            known.info.declare_extensions(capabilities);
         }
         let is_true = |flag: Option<bool>| flag == Some(true);
-        for declared in self.0.iter().map(|known| &known.declared.capabilities) {
+        for declared in self.0.iter().map(|known| &known.info.capabilities) {
             if let Some(tools) = &declared.tools {
                 let all = capabilities.tools.get_or_insert_default();
                 all.list_changed = all.list_changed.filter(|set| *set).or(tools.list_changed);
@@ -469,18 +417,19 @@ impl Providers {
 
     /// Returns the instructions of the server with those of the providers.
     pub(crate) fn instructions(&self, own: Option<&str>) -> Option<String> {
-        let provided = self.0.iter().filter_map(|known| known.declared.instructions.as_deref());
-        let texts: Vec<_> = own.into_iter().chain(provided).collect();
+        let provided = self.0.iter().filter_map(|known| known.info.headed_instructions());
+        let texts: Vec<_> = own.map(str::to_owned).into_iter().chain(provided).collect();
         (!texts.is_empty()).then(|| texts.join("\n\n"))
     }
 
     /// Makes a cache hint as strict as those of the providers.
     pub(crate) fn restrict(&self, list: ListKind, hint: &mut CacheHint) {
         for known in self.0.iter().filter(|known| known.offers(list)) {
-            let provided = known.provider.cache_hint(list);
+            let info = known.provider.info(None);
+            let provided = info.hints.get(list);
             hint.ttl_ms = hint.ttl_ms.min(provided.ttl_ms);
             if provided.scope != CacheScope::Public {
-                hint.scope = provided.scope;
+                hint.scope = provided.scope.clone();
             }
         }
     }
@@ -488,6 +437,6 @@ impl Providers {
 
 impl fmt::Debug for Providers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.0.iter().map(|known| known.provider.name())).finish()
+        f.debug_list().entries(self.0.iter().map(|known| &known.info.name)).finish()
     }
 }

@@ -1,29 +1,25 @@
 //! Search in place of a long list of tools.
 
-use std::{borrow::Cow, future::Future, sync::Arc};
+use std::sync::Arc;
 
-use pintle_proto::{
-    Peer,
-    server::{CacheHint, Outcome},
-};
+use pintle_proto::server::Outcome;
 use pintle_types::{
-    Notification, RawObject, RpcError, method,
-    schema::{CallToolResult, ServerCapabilities, Tool},
+    RawObject, RpcError, method,
+    schema::{CallToolResult, Tool},
 };
 use serde::Deserialize;
 use serde_json::{Value, json, value::to_raw_value};
 
 use super::{
-    Provider, ServerKey,
-    changes::ProviderChanges,
+    Provider,
     definitions::DefinitionCache,
     entry::{Definition, ProvidedEntry},
+    info::{ProviderInfo, ReportPart},
     page::ProviderPage,
-    subscription::ProviderSubscription,
+    watch::Watch,
 };
 use crate::server::{
-    ConnectionEvent, Cx, Declaration, ListKind, PageRequest, RequestError, Scope, SessionHandle, Target,
-    call::run::HandlerFuture, catalogue::lists,
+    Cx, ListKind, PageRequest, RequestError, Scope, Target, call::run::HandlerFuture, catalogue::lists,
 };
 
 /// The name of the tool that searches.
@@ -91,6 +87,7 @@ impl<P: Provider> ToolSearch<P> {
         let words = words(&query);
         let mut found: Vec<(usize, Arc<Definition>)> = Vec::new();
         let mut page = PageRequest { cursor: None, limit: usize::MAX };
+        let backend = self.provider.info(None).name;
         let mut seen = 0;
         for _ in 0..MAX_PAGES {
             let listing = cx.clone().with_params(RawObject::empty());
@@ -98,7 +95,7 @@ impl<P: Provider> ToolSearch<P> {
             seen += tools.entries.len();
             for entry in &tools.entries {
                 let Some(definition) = self.definitions.decode(ListKind::Tools, entry) else { continue };
-                if !lists::is_shown(cx, definition.entry(), Some(&self.provider.name())) {
+                if !lists::is_shown(cx, definition.entry(), Some(&backend)) {
                     continue;
                 }
                 if let Definition::Tool(tool) = &*definition
@@ -150,7 +147,7 @@ impl<P: Provider> ToolSearch<P> {
             Err(_) if !inner.snapshot().gates.is_empty() => return unknown(),
             Err(error) => return error.outcome(cx.method(), None),
         };
-        match entry.admit(&inner, &self.provider.name(), &target).await {
+        match entry.admit(&inner, &self.provider.info(None).name, &target).await {
             Ok(grant) => {
                 let (provider, is_asked) = (self.provider.clone(), grant.asks());
                 let run = move |cx: Cx| -> HandlerFuture {
@@ -240,24 +237,8 @@ fn own(target: &Target<'_>) -> Option<ProvidedEntry> {
 }
 
 impl<P: Provider> Provider for ToolSearch<P> {
-    fn name(&self) -> Cow<'_, str> {
-        self.provider.name()
-    }
-
-    fn capabilities(&self) -> ServerCapabilities {
-        self.provider.capabilities()
-    }
-
-    fn instructions(&self) -> Option<String> {
-        self.provider.instructions()
-    }
-
-    fn declared_to(&self, scope: &Scope<'_>) -> Declaration {
-        self.provider.declared_to(scope)
-    }
-
-    fn cache_hint(&self, list: ListKind) -> CacheHint {
-        self.provider.cache_hint(list)
+    fn info(&self, caller: Option<&Scope<'_>>) -> ProviderInfo {
+        ProviderInfo { is_whole_server: false, ..self.provider.info(caller) }
     }
 
     async fn list(&self, cx: Cx, list: ListKind, page: PageRequest) -> Result<ProviderPage, RequestError> {
@@ -295,99 +276,14 @@ impl<P: Provider> Provider for ToolSearch<P> {
         }
     }
 
-    fn handles_any_method(&self) -> bool {
-        self.provider.handles_any_method()
-    }
-
-    fn methods(&self) -> Vec<String> {
-        self.provider.methods()
-    }
-
-    fn claims_state(&self) -> bool {
-        self.provider.claims_state()
-    }
-
-    fn names(&self, list: ListKind) -> Vec<String> {
-        match list {
-            ListKind::Tools => tools().into_iter().map(|tool| tool.name).collect(),
-            _ => self.provider.names(list),
+    fn report(&self, part: ReportPart) -> Vec<String> {
+        match part {
+            ReportPart::Names(ListKind::Tools) => tools().into_iter().map(|tool| tool.name).collect(),
+            part => self.provider.report(part),
         }
     }
 
-    fn check(&self) -> crate::Result<()> {
-        self.provider.check()
-    }
-
-    fn attach(&self, changes: ProviderChanges) {
-        self.provider.attach(changes);
-    }
-
-    fn watch(&self, uri: &str) {
-        self.provider.watch(uri);
-    }
-
-    fn unwatch(&self, uri: &str) {
-        self.provider.unwatch(uri);
-    }
-
-    fn subscribe(
-        &self,
-        cx: Cx,
-        uris: Vec<String>,
-    ) -> impl Future<Output = Result<ProviderSubscription, RequestError>> + Send {
-        self.provider.subscribe(cx, uris)
-    }
-
-    fn unsubscribe(&self, cx: Cx, uri: String) -> impl Future<Output = ()> + Send {
-        self.provider.unsubscribe(cx, uri)
-    }
-
-    fn connection_event(&self, event: ConnectionEvent<'_>) -> Result<(), RpcError> {
-        self.provider.connection_event(event)
-    }
-
-    fn notified(
-        &self,
-        notification: Notification,
-        peer: Option<Arc<Peer>>,
-        session: Option<SessionHandle>,
-    ) -> impl Future<Output = ()> + Send {
-        self.provider.notified(notification, peer, session)
-    }
-
-    fn may_have(&self, target: &Target<'_>) -> bool {
-        matches!(target, Target::Tool(_)) || self.provider.may_have(target)
-    }
-
-    fn finds_by_target(&self) -> bool {
-        self.provider.finds_by_target()
-    }
-
-    fn has_unlisted(&self) -> bool {
-        self.provider.has_unlisted()
-    }
-
-    fn is_gated(&self) -> bool {
-        self.provider.is_gated()
-    }
-
-    fn judges_uris(&self) -> bool {
-        self.provider.judges_uris()
-    }
-
-    fn may_require(&self) -> bool {
-        self.provider.may_require()
-    }
-
-    fn known_tools(&self) -> Vec<Tool> {
-        tools().into()
-    }
-
-    fn lint(&self) -> Vec<String> {
-        self.provider.lint()
-    }
-
-    fn contains(&self, server: ServerKey) -> bool {
-        self.provider.contains(server)
+    fn watch(&self) -> &dyn Watch {
+        self.provider.watch()
     }
 }

@@ -104,7 +104,7 @@ pub(crate) async fn subscribe(cx: &Cx, uris: Vec<String>) -> ProviderSubscriptio
         let tasks: Vec<_> = wanted.iter().filter(|task| task.provider == number).collect();
         let cx = watched_tasks::of_provider(cx.clone(), &tasks);
         joined.spawn(async move {
-            let subscribed = provider.subscribe(cx, uris.clone()).await;
+            let subscribed = provider.watch().subscribe(cx, uris.clone()).await;
             (number, subscribed.unwrap_or_else(|error| refuse_all(&uris, error)))
         });
     }
@@ -141,6 +141,6 @@ fn refuse_all(uris: &[String], error: RequestError) -> ProviderSubscription {
 /// Ends a subscription of a session in the providers of a server.
 pub(crate) async fn unsubscribe(cx: &Cx, uri: &str) {
     for known in cx.snapshot().providers.iter().filter(|known| known.offers(ListKind::Resources)) {
-        known.provider.clone().unsubscribe(cx.clone(), uri.to_owned()).await;
+        known.provider.watch().unsubscribe(cx.clone(), uri.to_owned()).await;
     }
 }

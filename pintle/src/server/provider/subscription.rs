@@ -3,7 +3,7 @@ use std::{any::Any, fmt};
 use pintle_types::RpcError;
 
 /// The subscription of a client, as far as a [`Provider`](crate::server::Provider) takes part in it: see
-/// [`Provider::subscribe`](crate::server::Provider::subscribe).
+/// [`Watch::subscribe`](crate::server::Watch::subscribe).
 #[derive(Default)]
 pub struct ProviderSubscription {
     held: Vec<Box<dyn Any + Send>>,
@@ -18,7 +18,7 @@ impl ProviderSubscription {
     }
 
     /// Keeps a value until the subscription of a client without a session ends. In a session it is dropped when the subscription
-    /// was acknowledged: [`Provider::unsubscribe`](crate::server::Provider::unsubscribe) ends it.
+    /// was acknowledged: [`Watch::unsubscribe`](crate::server::Watch::unsubscribe) ends it.
     pub fn hold(&mut self, value: impl Any + Send) {
         self.held.push(Box::new(value));
     }

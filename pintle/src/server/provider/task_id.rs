@@ -66,7 +66,7 @@ impl TaskAddress {
     /// Returns the provider, if the server still has it.
     pub(crate) fn provider<'a>(&self, providers: &'a Providers) -> Option<&'a RegisteredProvider> {
         let known = providers.get(self.provider)?;
-        (!known.link.is_removed() && known.provider.name() == self.backend).then_some(known)
+        (!known.link.is_removed() && known.info.name == self.backend).then_some(known)
     }
 }
 

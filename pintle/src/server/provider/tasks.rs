@@ -10,7 +10,7 @@ use pintle_types::{
 use serde_json::{json, value::to_raw_value};
 
 use super::{
-    any::AnyProvider,
+    info::ProviderInfo,
     registry::RegisteredProvider,
     task_id::{StartedTasks, TaskAddress, TaskCaller},
     watched_tasks::WantedTask,
@@ -40,18 +40,13 @@ fn may_be_task(cx: &Cx) -> bool {
 }
 
 /// Returns the outcome of a call of a tool of a provider, with the id that the task has here if it became one.
-pub(crate) fn readdressed(
-    cx: &Cx,
-    number: usize,
-    provider: &Arc<dyn AnyProvider>,
-    outcome: Outcome,
-) -> Outcome {
+pub(crate) fn readdressed(cx: &Cx, number: usize, info: &ProviderInfo, outcome: Outcome) -> Outcome {
     let Outcome::Complete(body) = outcome else { return outcome };
     if !may_be_task(cx) {
         return Outcome::Complete(body);
     }
     let caller = TaskCaller::of(cx);
-    if provider.is_whole_server() {
+    if info.is_whole_server {
         // Clients get the ids that it has.
         if let Some(id) = nested_task_id(&body) {
             StartedTasks::note(&caller, &id);
@@ -59,7 +54,7 @@ pub(crate) fn readdressed(
         return Outcome::Complete(body);
     }
     let inner = nested_task_id(&body);
-    let outcome = outer(&caller, number, &provider.name(), body);
+    let outcome = outer(&caller, number, &info.name, body);
     if let (Some(inner), Outcome::Complete(body)) = (inner, &outcome)
         && let Some(outer) = nested_task_id(body)
         && let Some(known) = cx.snapshot().providers.get(number)
@@ -78,8 +73,8 @@ pub(crate) fn outer_task(cx: &Cx, holder: TaskHolder) -> OuterTask {
     let of_provider = of_provider.map(|number| (number, &**cx.snapshot()));
     // Clients know the tasks of a server that is another one by the ids that they have there.
     let hops = of_provider.into_iter().chain(cx.mounts()).filter_map(|(number, outer)| {
-        let provider = &outer.providers.get(number)?.provider;
-        (!provider.is_whole_server()).then(|| (number, provider.name().into_owned()))
+        let info = &outer.providers.get(number)?.info;
+        (!info.is_whole_server).then(|| (number, info.name.clone()))
     });
     let hops: Arc<[(usize, String)]> = hops.collect();
     let (known, way) = (caller.clone(), hops.clone());
@@ -163,7 +158,7 @@ pub(crate) fn handler(cx: &Cx, own: Option<&CustomMethod>) -> Option<HandlerFutu
         return None;
     }
     let is_whole = snapshot.providers.is_whole_server();
-    let may_have = |known: &RegisteredProvider| known.handles_any_method() || known.has_method(method);
+    let may_have = |known: &RegisteredProvider| known.info.handles_any_method || known.has_method(method);
     if method == method::TASKS_LIST {
         // The only user of a process may see all that a server behind it lists. Of others, that server may know one client only.
         let is_only_user = is_whole && matches!(cx.identity(), Principal::Local);
@@ -247,7 +242,7 @@ fn with_requested_id(result: Body, outer: &str) -> Body {
 }
 
 fn lists_tasks(known: &RegisteredProvider) -> bool {
-    known.declared().tasks.as_ref().is_some_and(|tasks| tasks.list.is_some())
+    known.info.capabilities.tasks.as_ref().is_some_and(|tasks| tasks.list.is_some())
 }
 
 /// Lists the tasks of the server, and those of its providers that the session has started.
@@ -323,7 +318,7 @@ async fn page(
         None => params,
         Some(cursor) => params.with("cursor", &to_raw_value(&cursor).ok()?),
     };
-    let backend = known.provider.name();
+    let backend = &known.info.name;
     let Outcome::Complete(body) = known.provider.clone().handle(cx.clone().with_params(params)).await else {
         tracing::debug!(%backend, "a provider did not list its tasks");
         return None;
@@ -332,8 +327,8 @@ async fn page(
     let listed: Vec<RawObject> = body.decode_member("tasks").ok().flatten().unwrap_or_default();
     for task in listed {
         let Ok(Some(id)) = task.decode_member::<String>("taskId") else { continue };
-        let address = TaskAddress { provider: number, backend: backend.to_string(), id };
-        let id = match known.provider.is_whole_server() {
+        let address = TaskAddress { provider: number, backend: backend.clone(), id };
+        let id = match known.info.is_whole_server {
             true => Ok(address.id),
             false => address.seal(&caller),
         };

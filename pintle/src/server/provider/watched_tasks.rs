@@ -109,7 +109,7 @@ pub(crate) fn wanted(cx: &Cx) -> Vec<WantedTask> {
     let is_whole = snapshot.providers.is_whole_server();
     let of_provider = |outer: String| {
         if is_whole {
-            let provider = snapshot.providers.iter().position(|known| known.provider.is_whole_server())?;
+            let provider = snapshot.providers.iter().position(|known| known.info.is_whole_server)?;
             return Some(WantedTask { provider, inner: outer.clone(), outer });
         }
         let address = TaskAddress::open(cx, &outer)?;

@@ -1,15 +1,13 @@
 //! Rules about arguments: what is judged is what the server behind gets, and has one reading.
 
-use std::{
-    borrow::Cow,
-    sync::{Arc, Mutex},
-};
+use std::sync::{Arc, Mutex};
 
 use pintle::{
     Server,
     server::{
         Cx, Decision, EntryEdit, Gate, GateRequest, ListKind, Mount, Outcome, PageRequest, Prefix,
-        ProvidedEntry, Provider, ProviderPage, RequestError, Rules, Scope, Target, ToolSearch, Transform,
+        ProvidedEntry, Provider, ProviderInfo, ProviderPage, RequestError, Rules, Scope, Target, ToolSearch,
+        Transform,
     },
     types::schema::{CallToolResult, ServerCapabilities, Tool, ToolsCapability},
 };
@@ -31,14 +29,10 @@ impl Behind {
 }
 
 impl Provider for Behind {
-    fn name(&self) -> Cow<'_, str> {
-        "git".into()
-    }
-
-    fn capabilities(&self) -> ServerCapabilities {
+    fn info(&self, _: Option<&Scope<'_>>) -> ProviderInfo {
         let mut capabilities = ServerCapabilities::default();
         capabilities.tools = Some(ToolsCapability::default());
-        capabilities
+        ProviderInfo::new("git", capabilities)
     }
 
     async fn list(&self, _: Cx, _: ListKind, _: PageRequest) -> Result<ProviderPage, RequestError> {
@@ -281,12 +275,8 @@ impl Reloaded {
 }
 
 impl Provider for Reloaded {
-    fn name(&self) -> Cow<'_, str> {
-        "git".into()
-    }
-
-    fn capabilities(&self) -> ServerCapabilities {
-        self.current().capabilities()
+    fn info(&self, _: Option<&Scope<'_>>) -> ProviderInfo {
+        ProviderInfo::new("git", self.current().info(None).capabilities)
     }
 
     async fn list(&self, cx: Cx, list: ListKind, page: PageRequest) -> Result<ProviderPage, RequestError> {

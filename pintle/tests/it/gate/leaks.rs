@@ -1,7 +1,6 @@
 //! For each decision, each use, each place of the gate and each era: what is hidden is nowhere, and what is denied does not run.
 
 use std::{
-    borrow::Cow,
     sync::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
@@ -14,15 +13,14 @@ use pintle::{
     relay::Relay,
     server::{
         CacheHint, Caller, Cx, Decision, Gate, GateRequest, ListKind, Outcome, PageRequest, Prefix,
-        Principal, ProvidedEntry, Provider, ProviderPage, RequestError, ResultLimit, Rules, Scope, Target,
-        ToolSearch, Transform, prompt, resource, template, tool,
+        Principal, ProvidedEntry, Provider, ProviderInfo, ProviderPage, ReportPart, RequestError,
+        ResultLimit, Rules, Scope, Target, ToolSearch, Transform, prompt, resource, template, tool,
     },
     tasks::Tasks,
     types::{
         JsonObject,
         schema::{
-            CacheScope, ContentBlock, LoggingLevel, Prompt, PromptMessage, Resource, ResourceTemplate,
-            ServerCapabilities, Tool,
+            CacheScope, ContentBlock, LoggingLevel, Prompt, PromptMessage, Resource, ResourceTemplate, Tool,
         },
     },
 };
@@ -449,13 +447,11 @@ async fn the_audit_log_names_what_was_asked_for() {
 struct Counted(Arc<AtomicUsize>);
 
 impl Provider for Counted {
-    fn name(&self) -> Cow<'_, str> {
-        "counted".into()
-    }
-
-    fn capabilities(&self) -> ServerCapabilities {
-        serde_json::from_value(json!({"tools": {}, "prompts": {}, "resources": {}, "completions": {}}))
-            .unwrap()
+    fn info(&self, _: Option<&Scope<'_>>) -> ProviderInfo {
+        let capabilities =
+            serde_json::from_value(json!({"tools": {}, "prompts": {}, "resources": {}, "completions": {}}))
+                .unwrap();
+        ProviderInfo::new("counted", capabilities)
     }
 
     async fn list(&self, _: Cx, _: ListKind, _: PageRequest) -> Result<ProviderPage, RequestError> {
@@ -476,8 +472,11 @@ impl Provider for Counted {
         })
     }
 
-    fn names(&self, _: ListKind) -> Vec<String> {
-        vec!["open".to_owned(), "secret".to_owned()]
+    fn report(&self, part: ReportPart) -> Vec<String> {
+        match part {
+            ReportPart::Names(_) => vec!["open".to_owned(), "secret".to_owned()],
+            _ => Vec::new(),
+        }
     }
 
     async fn handle(&self, _: Cx) -> Outcome {

@@ -1,7 +1,7 @@
 //! URIs that cost more to look up than to send: how many look-ups there are, and that they do not begin before the limits.
 
 use std::{
-    borrow::Cow,
+    future::ready,
     sync::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
@@ -12,7 +12,7 @@ use pintle::{
     Server,
     server::{
         Cx, Decision, GateRequest, ListKind, Outcome, PageRequest, ProvidedEntry, Provider, ProviderChanges,
-        ProviderPage, ProviderSubscription, RequestError, Scope, Target,
+        ProviderInfo, ProviderPage, ProviderSubscription, RequestError, Scope, Target, Watch, WatchFuture,
     },
     types::{
         RpcError,
@@ -41,15 +41,11 @@ impl Counting {
 }
 
 impl Provider for Counting {
-    fn name(&self) -> Cow<'_, str> {
-        "counting".into()
-    }
-
-    fn capabilities(&self) -> ServerCapabilities {
+    fn info(&self, _: Option<&Scope<'_>>) -> ProviderInfo {
         let mut capabilities = ServerCapabilities::default();
         capabilities.completions = Some(Default::default());
         capabilities.resources.insert(ResourcesCapability::default()).subscribe = Some(true);
-        capabilities
+        ProviderInfo::new("counting", capabilities)
     }
 
     async fn list(&self, _: Cx, _: ListKind, _: PageRequest) -> Result<ProviderPage, RequestError> {
@@ -65,16 +61,26 @@ impl Provider for Counting {
         Outcome::Failed(RpcError::internal("nothing is read"))
     }
 
+    fn watch(&self) -> &dyn Watch {
+        self
+    }
+}
+
+impl Watch for Counting {
     fn attach(&self, changes: ProviderChanges) {
         *self.changes.lock().unwrap() = Some(changes);
     }
 
-    async fn subscribe(&self, _: Cx, uris: Vec<String>) -> Result<ProviderSubscription, RequestError> {
+    fn subscribe(
+        &self,
+        _: Cx,
+        uris: Vec<String>,
+    ) -> WatchFuture<'_, Result<ProviderSubscription, RequestError>> {
         let mut subscription = ProviderSubscription::new();
         for uri in uris.into_iter().filter(|uri| uri.contains("refused")) {
             subscription.refuse(uri, RpcError::internal("it cannot be watched"));
         }
-        Ok(subscription)
+        Box::pin(ready(Ok(subscription)))
     }
 }
 

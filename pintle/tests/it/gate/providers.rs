@@ -1,7 +1,7 @@
 //! Providers behind gates that fail, know nothing of their entries, or list without an end.
 
 use std::{
-    borrow::Cow,
+    future::ready,
     sync::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
@@ -11,8 +11,9 @@ use std::{
 use pintle::{
     Server,
     server::{
-        Cx, Decision, GateRequest, ListKind, Outcome, PageRequest, ProvidedEntry, Provider, ProviderPage,
-        ProviderSubscription, RequestError, Rules, Scope, Target, ToolSearch, Transform, resource,
+        Cx, Decision, GateRequest, ListKind, Outcome, PageRequest, ProvidedEntry, Provider, ProviderInfo,
+        ProviderPage, ProviderSubscription, RequestError, Rules, Scope, Target, ToolSearch, Transform, Watch,
+        WatchFuture, resource,
     },
     types::{
         RpcError,
@@ -49,16 +50,12 @@ impl Odd {
 }
 
 impl Provider for Odd {
-    fn name(&self) -> Cow<'_, str> {
-        "odd".into()
-    }
-
-    fn capabilities(&self) -> ServerCapabilities {
+    fn info(&self, _: Option<&Scope<'_>>) -> ProviderInfo {
         let mut capabilities = ServerCapabilities::default();
         capabilities.tools = Some(ToolsCapability::default());
         let resources = capabilities.resources.insert(ResourcesCapability::default());
         resources.subscribe = Some(true);
-        capabilities
+        ProviderInfo::new("odd", capabilities)
     }
 
     async fn list(&self, _: Cx, list: ListKind, _: PageRequest) -> Result<ProviderPage, RequestError> {
@@ -85,13 +82,23 @@ impl Provider for Odd {
         Outcome::Failed(RpcError::internal("it was called"))
     }
 
-    fn watch(&self, uri: &str) {
+    fn watch(&self) -> &dyn Watch {
+        self
+    }
+}
+
+impl Watch for Odd {
+    fn watched(&self, uri: &str) {
         self.watched.lock().unwrap().push(format!("watch {uri}"));
     }
 
-    async fn subscribe(&self, _: Cx, uris: Vec<String>) -> Result<ProviderSubscription, RequestError> {
+    fn subscribe(
+        &self,
+        _: Cx,
+        uris: Vec<String>,
+    ) -> WatchFuture<'_, Result<ProviderSubscription, RequestError>> {
         self.watched.lock().unwrap().extend(uris.iter().map(|uri| format!("subscribe {uri}")));
-        Ok(ProviderSubscription::new())
+        Box::pin(ready(Ok(ProviderSubscription::new())))
     }
 }
 

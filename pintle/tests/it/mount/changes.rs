@@ -1,15 +1,12 @@
 //! A mount is live: what changes in the mounted server changes in the outer one.
 
-use std::{
-    borrow::Cow,
-    sync::{Arc, Mutex},
-};
+use std::sync::{Arc, Mutex};
 
 use pintle::{
     Server,
     server::{
-        Cx, ListKind, Outcome, PageRequest, Prefix, ProvidedEntry, Provider, ProviderPage, RequestError,
-        Scope, Target, prompt, resource, tool,
+        Cx, ListKind, Outcome, PageRequest, Prefix, ProvidedEntry, Provider, ProviderInfo, ProviderPage,
+        RequestError, Scope, Target, Watch, prompt, resource, tool,
     },
     types::{
         RpcError,
@@ -168,16 +165,12 @@ async fn capabilities_and_instructions_follow_the_mounted_server() {
 struct Noting(Arc<Mutex<Vec<String>>>);
 
 impl Provider for Noting {
-    fn name(&self) -> Cow<'_, str> {
-        "noting".into()
-    }
-
-    fn capabilities(&self) -> ServerCapabilities {
+    fn info(&self, _: Option<&Scope<'_>>) -> ProviderInfo {
         let mut resources = ResourcesCapability::default();
         resources.subscribe = Some(true);
         let mut capabilities = ServerCapabilities::default();
         capabilities.resources = Some(resources);
-        capabilities
+        ProviderInfo::new("noting", capabilities)
     }
 
     async fn list(&self, _: Cx, _: ListKind, _: PageRequest) -> Result<ProviderPage, RequestError> {
@@ -192,11 +185,17 @@ impl Provider for Noting {
         Outcome::Failed(RpcError::internal("nothing is here"))
     }
 
-    fn watch(&self, uri: &str) {
+    fn watch(&self) -> &dyn Watch {
+        self
+    }
+}
+
+impl Watch for Noting {
+    fn watched(&self, uri: &str) {
         self.0.lock().unwrap().push(format!("+{uri}"));
     }
 
-    fn unwatch(&self, uri: &str) {
+    fn unwatched(&self, uri: &str) {
         self.0.lock().unwrap().push(format!("-{uri}"));
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{
 
 use pintle::{
     Server,
-    server::{Authenticated, Caller, Cx, Entry, Next, Outcome, Question, around, prompt, tool},
+    server::{Authenticated, Caller, Cx, Entry, Next, Outcome, ProviderInfo, Question, around, prompt, tool},
     types::schema::{ElicitFormParams, ElicitParams, ElicitSchema},
 };
 use serde_json::{Value, json};
@@ -132,12 +132,9 @@ async fn a_state_is_claimed_before_the_provider_runs() {
     struct Asking(Arc<AtomicUsize>);
 
     impl pintle::server::Provider for Asking {
-        fn name(&self) -> std::borrow::Cow<'_, str> {
-            "asking".into()
-        }
-
-        fn capabilities(&self) -> pintle::types::schema::ServerCapabilities {
-            pintle::server::Provider::capabilities(&Shelf::of_tools("x", &["ask"]))
+        fn info(&self, caller: Option<&pintle::server::Scope<'_>>) -> ProviderInfo {
+            let shelf = Shelf::of_tools("x", &["ask"]);
+            ProviderInfo::new("asking", pintle::server::Provider::info(&shelf, caller).capabilities)
         }
 
         async fn list(

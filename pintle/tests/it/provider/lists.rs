@@ -1,12 +1,12 @@
 //! Lists over several providers.
 
-use std::{borrow::Cow, sync::Arc};
+use std::sync::Arc;
 
 use pintle::{
     Server,
     server::{
-        CacheHint, Cx, Entry, ListKind, Outcome, PageRequest, ProvidedEntry, Provider, ProviderPage,
-        RequestError, Scope, Target, resource, tool,
+        CacheHint, Cx, Entry, ListKind, Outcome, PageRequest, ProvidedEntry, Provider, ProviderInfo,
+        ProviderPage, RequestError, Scope, Target, resource, tool,
     },
     types::{
         RpcError,
@@ -215,14 +215,10 @@ enum EndlessKind {
 }
 
 impl Provider for Endless {
-    fn name(&self) -> Cow<'_, str> {
-        "endless".into()
-    }
-
-    fn capabilities(&self) -> ServerCapabilities {
+    fn info(&self, _: Option<&Scope<'_>>) -> ProviderInfo {
         let mut capabilities = ServerCapabilities::default();
         capabilities.tools = Some(ToolsCapability::default());
-        capabilities
+        ProviderInfo::new("endless", capabilities)
     }
 
     async fn list(&self, _: Cx, _: ListKind, page: PageRequest) -> Result<ProviderPage, RequestError> {

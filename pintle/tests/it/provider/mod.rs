@@ -8,19 +8,16 @@ mod result_limit;
 mod transform;
 
 #[cfg(feature = "server")]
-use std::{
-    borrow::Cow,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicUsize, Ordering},
-    },
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicUsize, Ordering},
 };
 
 #[cfg(feature = "server")]
 use pintle::{
     server::{
         CacheHint, Cx, ListKind, Outcome, PageRequest, ProvidedEntry, Provider, ProviderChanges,
-        ProviderPage, RequestError, Scope, Target,
+        ProviderInfo, ProviderPage, ReportPart, RequestError, Scope, Target, Watch,
     },
     types::{
         RawObject,
@@ -76,11 +73,7 @@ impl Shelf {
 
 #[cfg(feature = "server")]
 impl Provider for Shelf {
-    fn name(&self) -> Cow<'_, str> {
-        self.name.into()
-    }
-
-    fn capabilities(&self) -> ServerCapabilities {
+    fn info(&self, _: Option<&Scope<'_>>) -> ProviderInfo {
         let mut capabilities = ServerCapabilities::default();
         let mut tools = ToolsCapability::default();
         tools.list_changed = Some(true);
@@ -91,11 +84,9 @@ impl Provider for Shelf {
         let has_resources = !self.resources.is_empty() || !self.templates.is_empty();
         capabilities.resources = has_resources.then_some(resources);
         capabilities.completions = (!self.prompts.is_empty()).then(Default::default);
-        capabilities
-    }
-
-    fn cache_hint(&self, _: ListKind) -> CacheHint {
-        self.hint.clone()
+        let mut info = ProviderInfo::new(self.name, capabilities);
+        info.hints.iter_mut().for_each(|hint| hint.clone_from(&self.hint));
+        info
     }
 
     async fn list(&self, _: Cx, list: ListKind, page: PageRequest) -> Result<ProviderPage, RequestError> {
@@ -138,7 +129,8 @@ impl Provider for Shelf {
         Outcome::Complete(RawObject::from_serialize(&result).unwrap().into())
     }
 
-    fn names(&self, list: ListKind) -> Vec<String> {
+    fn report(&self, part: ReportPart) -> Vec<String> {
+        let ReportPart::Names(list) = part else { return Vec::new() };
         let key = match list {
             ListKind::Tools | ListKind::Prompts => "name",
             ListKind::Resources => "uri",
@@ -147,6 +139,13 @@ impl Provider for Shelf {
         self.entries(list).iter().map(|entry| entry[key].as_str().unwrap().to_owned()).collect()
     }
 
+    fn watch(&self) -> &dyn Watch {
+        self
+    }
+}
+
+#[cfg(feature = "server")]
+impl Watch for Shelf {
     fn attach(&self, changes: ProviderChanges) {
         *self.changes.lock().unwrap() = Some(changes);
     }

@@ -3,8 +3,8 @@
 use pintle::{
     Server,
     server::{
-        Args, Cx, EntryEdit, ListKind, Next, Outcome, Provider as _, Target, Transform, around, prompt,
-        resource, template, tool,
+        Args, Cx, EntryEdit, ListKind, Next, Outcome, Provider as _, ReportPart, Target, Transform, around,
+        prompt, resource, template, tool,
     },
     types::schema::CallToolResult,
 };
@@ -120,9 +120,10 @@ fn tools_that_are_known_beforehand_have_their_new_names() {
     let git = Transform::new(git())
         .tool("push", EntryEdit::new().rename("publish"))
         .hide(ListKind::Tools, "delete_*");
-    let known: Vec<_> = git.known_tools().into_iter().map(|tool| tool.name).collect();
+    assert_eq!(git.report(ReportPart::Names(ListKind::Tools)), ["publish", "gc"]);
+    let known = Server::new("desk", "1").provider(git).tools_where(|_: &_| true);
+    let known: Vec<_> = known.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(known, ["publish", "gc"]);
-    assert_eq!(git.names(ListKind::Tools), ["publish", "gc"]);
 }
 
 #[tokio::test]

@@ -1,9 +1,9 @@
-use std::borrow::Cow;
+use std::future::ready;
 
 use pintle::{
     server::{
-        Cx, ListKind, Notice, Outcome, PageRequest, ProvidedEntry, Provider, ProviderChanges, ProviderPage,
-        ProviderSubscription, RequestError, Scope, Target,
+        Cx, ListKind, Notice, Outcome, PageRequest, ProvidedEntry, Provider, ProviderChanges, ProviderInfo,
+        ProviderPage, ProviderSubscription, RequestError, Scope, Target, Watch, WatchFuture,
     },
     types::{
         JsonObject, RawObject,
@@ -39,17 +39,15 @@ impl TaskProvider {
 }
 
 impl Provider for TaskProvider {
-    fn name(&self) -> Cow<'_, str> {
-        self.name.into()
-    }
-
-    fn capabilities(&self) -> ServerCapabilities {
+    fn info(&self, _: Option<&Scope<'_>>) -> ProviderInfo {
         let mut capabilities = ServerCapabilities::default();
         capabilities.tools = Some(ToolsCapability::default());
         // It does not say that it lists them.
         capabilities.tasks = Some(ServerTasksCapability::new());
         capabilities.extensions = json!({"io.modelcontextprotocol/tasks": {}}).as_object().cloned();
-        capabilities
+        let mut info = ProviderInfo::new(self.name, capabilities);
+        info.handles_any_method = true;
+        info
     }
 
     async fn list(&self, _: Cx, _: ListKind, _: PageRequest) -> Result<ProviderPage, RequestError> {
@@ -66,10 +64,12 @@ impl Provider for TaskProvider {
         Outcome::Complete(result.to_string().parse::<RawObject>().unwrap().into())
     }
 
-    fn handles_any_method(&self) -> bool {
-        true
+    fn watch(&self) -> &dyn Watch {
+        self
     }
+}
 
+impl Watch for TaskProvider {
     fn attach(&self, changes: ProviderChanges) {
         let Some(mut told) = self.told.clone() else { return };
         tokio::spawn(async move {
@@ -81,7 +81,11 @@ impl Provider for TaskProvider {
         });
     }
 
-    async fn subscribe(&self, cx: Cx, _: Vec<String>) -> Result<ProviderSubscription, RequestError> {
+    fn subscribe(
+        &self,
+        cx: Cx,
+        _: Vec<String>,
+    ) -> WatchFuture<'_, Result<ProviderSubscription, RequestError>> {
         let mut subscription = ProviderSubscription::new();
         if self.told.is_some() {
             let params: Value = cx.params().decode().unwrap_or_default();
@@ -89,6 +93,6 @@ impl Provider for TaskProvider {
             // Those that it was asked for, and one of another server.
             ids.filter_map(Value::as_str).chain(["t-1"]).for_each(|id| subscription.grant_task(id));
         }
-        Ok(subscription)
+        Box::pin(ready(Ok(subscription)))
     }
 }

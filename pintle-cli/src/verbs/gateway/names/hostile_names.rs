@@ -1,7 +1,6 @@
 //! Names of a backend that collide, disappear, or are looked for in lists without an end.
 
 use std::{
-    borrow::Cow,
     future::pending,
     sync::{
         Arc, Mutex,
@@ -13,8 +12,8 @@ use std::{
 use pintle::{
     Client, Connection, Server,
     server::{
-        Cx, ListKind, Mount, Outcome, PageRequest, Partial, ProvidedEntry, Provider, ProviderPage,
-        RequestError, Scope, Target, prompt, tool,
+        Cx, ListKind, Mount, Outcome, PageRequest, Partial, ProvidedEntry, Provider, ProviderInfo,
+        ProviderPage, ReportPart, RequestError, Scope, Target, prompt, tool,
     },
     types::{
         JsonObject, RawObject,
@@ -62,14 +61,10 @@ fn tool_of(name: &str) -> Tool {
 }
 
 impl Provider for CountedLists {
-    fn name(&self) -> Cow<'_, str> {
-        "counted".into()
-    }
-
-    fn capabilities(&self) -> ServerCapabilities {
+    fn info(&self, _: Option<&Scope<'_>>) -> ProviderInfo {
         let mut capabilities = ServerCapabilities::default();
         capabilities.tools = Some(ToolsCapability::default());
-        capabilities
+        ProviderInfo::new("counted", capabilities)
     }
 
     async fn list(&self, _: Cx, _: ListKind, _: PageRequest) -> Result<ProviderPage, RequestError> {
@@ -200,6 +195,5 @@ async fn a_ref_of_a_call_names_nothing() {
 fn names_that_are_known_are_those_that_are_offered() {
     let files = Server::new("files", "0").tool(tool("fs.read", || async { "" }));
     let names = HostNames::new(Mount::new("git", files), |_, _| {});
-    assert_eq!(names.names(ListKind::Tools), ["git_fs_read_5f4847e4"]);
-    assert_eq!(names.known_tools()[0].name, "git_fs_read_5f4847e4");
+    assert_eq!(names.report(ReportPart::Names(ListKind::Tools)), ["git_fs_read_5f4847e4"]);
 }

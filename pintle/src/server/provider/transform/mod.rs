@@ -6,7 +6,7 @@ pub(crate) mod pattern;
 pub(crate) mod result_limit;
 mod selection;
 
-use std::{borrow::Cow, collections::HashMap, future::Future, sync::Arc};
+use std::{borrow::Cow, collections::HashMap, sync::Arc};
 
 use pintle_proto::{
     Peer,
@@ -14,25 +14,23 @@ use pintle_proto::{
 };
 use pintle_types::{
     Notification, RawObject, RawValue, RpcError, method,
-    schema::{CacheScope, Resource, ServerCapabilities, Tool},
+    schema::{CacheScope, Resource},
 };
 use serde_json::value::to_raw_value;
 
 use self::{edit::EntryEdit, pattern::NamePattern, result_limit::ResultLimit, selection::Selection};
 use super::{
-    Provider, ServerKey,
+    Provider,
     changes::ProviderChanges,
     entry::{Definition, ProvidedEntry},
+    info::{ProviderInfo, ReportPart},
     mount::completed_list,
     page::{ProviderPage, key},
     subscription::ProviderSubscription,
+    watch::{Watch, WatchFuture},
 };
 use crate::{
-    Error,
-    server::{
-        ConnectionEvent, Cx, Declaration, Entry, ListKind, PageRequest, RequestError, Scope, SessionHandle,
-        Target,
-    },
+    server::{ConnectionEvent, Cx, Entry, ListKind, PageRequest, RequestError, Scope, SessionHandle, Target},
     uri::{Uri, UriFault},
 };
 
@@ -172,6 +170,12 @@ impl<P: Provider> Transform<P> {
             (Target::Resource(uri), Some(limit)) => limit.get(scope, uri),
             _ => None,
         }
+    }
+
+    /// Returns whether the provider has nothing of a list, which is offered for the results that were cut.
+    fn offers_only_results(&self, list: Option<ListKind>) -> bool {
+        let is_added = matches!(list, Some(ListKind::Resources | ListKind::Templates));
+        is_added && self.result_limit.is_some() && self.provider.info(None).capabilities.resources.is_none()
     }
 
     fn edit(mut self, list: ListKind, name: String, edit: EntryEdit) -> Self {
@@ -382,36 +386,18 @@ fn without_suggestion(mut error: RpcError) -> RpcError {
 }
 
 impl<P: Provider> Provider for Transform<P> {
-    fn name(&self) -> Cow<'_, str> {
-        self.provider.name()
-    }
-
-    fn capabilities(&self) -> ServerCapabilities {
-        let mut capabilities = self.provider.capabilities();
+    fn info(&self, caller: Option<&Scope<'_>>) -> ProviderInfo {
+        let mut info = self.provider.info(caller);
         if self.result_limit.is_some() {
-            capabilities.resources.get_or_insert_default();
+            info.capabilities.resources.get_or_insert_default();
         }
-        capabilities
-    }
-
-    fn instructions(&self) -> Option<String> {
-        self.provider.instructions()
-    }
-
-    fn declared_to(&self, scope: &Scope<'_>) -> Declaration {
-        let mut declared = self.provider.declared_to(scope);
-        if self.result_limit.is_some() {
-            declared.capabilities.resources.get_or_insert_default();
-        }
-        declared
-    }
-
-    fn cache_hint(&self, list: ListKind) -> CacheHint {
-        self.provider.cache_hint(list)
+        info.judges_uris |= self.judges(ListKind::Resources) || self.judges(ListKind::Templates);
+        info.is_whole_server = false;
+        info
     }
 
     async fn list(&self, cx: Cx, list: ListKind, page: PageRequest) -> Result<ProviderPage, RequestError> {
-        if self.result_limit.is_some() && !list.is_offered(&self.provider.capabilities()) {
+        if self.offers_only_results(Some(list)) {
             return Ok(ProviderPage::default());
         }
         let mut page = self.provider.list(cx, list, page).await?;
@@ -445,13 +431,10 @@ impl<P: Provider> Provider for Transform<P> {
         if self.kept(&cx.scope(), target).is_some() {
             return Ok(self.describe(&cx.scope(), target));
         }
-        if self.result_limit.is_some()
-            && !ListKind::of(target).is_some_and(|list| list.is_offered(&self.provider.capabilities()))
-        {
+        if self.offers_only_results(ListKind::of(target)) {
             return Ok(None);
         }
         let Some(inner) = self.inner_target(target) else { return Ok(None) };
-        let cx = if self.provider.finds_by_target() { cx } else { self.inner_call(cx) };
         let found = self.provider.find(cx, &inner).await?;
         Ok(found.and_then(|entry| self.outer_entry(target, entry)))
     }
@@ -490,57 +473,54 @@ impl<P: Provider> Provider for Transform<P> {
         }
     }
 
-    fn handles_any_method(&self) -> bool {
-        self.provider.handles_any_method()
-    }
-
-    fn methods(&self) -> Vec<String> {
-        self.provider.methods()
-    }
-
-    fn claims_state(&self) -> bool {
-        self.provider.claims_state()
-    }
-
-    fn names(&self, list: ListKind) -> Vec<String> {
-        let names = self.provider.names(list);
-        names.iter().filter_map(|name| self.outer_name(list, name)).map(str::to_owned).collect()
-    }
-
-    fn check(&self) -> crate::Result<()> {
-        match self.faults.is_empty() {
-            true => self.provider.check(),
-            false => Err(Error::misuse(self.faults.join("\n"))),
+    fn report(&self, part: ReportPart) -> Vec<String> {
+        let report = self.provider.report(part);
+        match part {
+            ReportPart::Names(list) => {
+                report.iter().filter_map(|name| self.outer_name(list, name)).map(str::to_owned).collect()
+            }
+            ReportPart::Faults => self.faults.iter().cloned().chain(report).collect(),
+            ReportPart::Warnings => report,
         }
     }
 
+    fn watch(&self) -> &dyn Watch {
+        self
+    }
+}
+
+impl<P: Provider> Watch for Transform<P> {
     fn attach(&self, changes: ProviderChanges) {
-        self.provider.attach(changes);
+        self.provider.watch().attach(changes);
     }
 
-    fn watch(&self, uri: &str) {
+    fn watched(&self, uri: &str) {
         if !self.is_removed(ListKind::Resources, uri) {
-            self.provider.watch(uri);
+            self.provider.watch().watched(uri);
         }
     }
 
-    fn unwatch(&self, uri: &str) {
+    fn unwatched(&self, uri: &str) {
         if !self.is_removed(ListKind::Resources, uri) {
-            self.provider.unwatch(uri);
+            self.provider.watch().unwatched(uri);
         }
     }
 
-    async fn subscribe(&self, cx: Cx, mut uris: Vec<String>) -> Result<ProviderSubscription, RequestError> {
+    fn subscribe(
+        &self,
+        cx: Cx,
+        mut uris: Vec<String>,
+    ) -> WatchFuture<'_, Result<ProviderSubscription, RequestError>> {
         uris.retain(|uri| !self.is_removed(ListKind::Resources, uri));
-        self.provider.subscribe(cx, uris).await
+        self.provider.watch().subscribe(cx, uris)
     }
 
-    fn unsubscribe(&self, cx: Cx, uri: String) -> impl Future<Output = ()> + Send {
-        self.provider.unsubscribe(cx, uri)
+    fn unsubscribe(&self, cx: Cx, uri: String) -> WatchFuture<'_, ()> {
+        self.provider.watch().unsubscribe(cx, uri)
     }
 
     fn connection_event(&self, event: ConnectionEvent<'_>) -> Result<(), RpcError> {
-        self.provider.connection_event(event)
+        self.provider.watch().connection_event(event)
     }
 
     fn notified(
@@ -548,53 +528,7 @@ impl<P: Provider> Provider for Transform<P> {
         notification: Notification,
         peer: Option<Arc<Peer>>,
         session: Option<SessionHandle>,
-    ) -> impl Future<Output = ()> + Send {
-        self.provider.notified(notification, peer, session)
-    }
-
-    fn may_have(&self, target: &Target<'_>) -> bool {
-        // A result that was cut has a URI of its own.
-        matches!((target, &self.result_limit), (Target::Resource(_), Some(_)))
-            || self.inner_target(target).is_some_and(|inner| self.provider.may_have(&inner))
-    }
-
-    fn finds_by_target(&self) -> bool {
-        self.provider.finds_by_target()
-    }
-
-    fn has_unlisted(&self) -> bool {
-        self.provider.has_unlisted()
-    }
-
-    fn is_gated(&self) -> bool {
-        self.provider.is_gated()
-    }
-
-    fn judges_uris(&self) -> bool {
-        self.judges(ListKind::Resources) || self.judges(ListKind::Templates) || self.provider.judges_uris()
-    }
-
-    fn may_require(&self) -> bool {
-        self.provider.may_require()
-    }
-
-    fn known_tools(&self) -> Vec<Tool> {
-        let mut tools = self.provider.known_tools();
-        tools.retain_mut(|tool| match self.outer_name(ListKind::Tools, &tool.name) {
-            Some(name) => {
-                tool.name = name.to_owned();
-                true
-            }
-            None => false,
-        });
-        tools
-    }
-
-    fn lint(&self) -> Vec<String> {
-        self.provider.lint()
-    }
-
-    fn contains(&self, server: ServerKey) -> bool {
-        self.provider.contains(server)
+    ) -> WatchFuture<'_, ()> {
+        self.provider.watch().notified(notification, peer, session)
     }
 }
