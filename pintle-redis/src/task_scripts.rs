@@ -112,18 +112,30 @@ if not next[2] then return '' end
 return string.format('%.0f', tonumber(next[2]))"
 );
 
-/// Returns the `name:id` of tasks whose process has no lease. Processes are visited one after the other, and not their tasks.
+/// Returns the `name:id` of tasks whose process has no lease, from any of them on: those that nobody can open hide no others. Processes
+/// are visited one after the other, and not their tasks.
 pub(crate) const ORPHANS: &str = r"
-local found, from, limit = {}, '-', tonumber(ARGV[2])
-while #found < limit do
-  local first = redis.call('ZRANGEBYLEX', KEYS[1], from, '+', 'LIMIT', 0, 1)[1]
-  if not first then break end
-  local holder = string.match(first, '^[^:]*')
-  local lease = redis.call('ZSCORE', KEYS[2], holder)
-  if not lease or tonumber(lease) <= tonumber(ARGV[1]) then
-    local held = redis.call('ZRANGEBYLEX', KEYS[1], '[' .. holder .. ':', '(' .. holder .. ';', 'LIMIT', 0, limit - #found)
-    for _, name in ipairs(held) do found[#found + 1] = name end
+local found, limit = {}, tonumber(ARGV[2])
+local total = redis.call('ZCARD', KEYS[1])
+if total == 0 then return found end
+local at = tonumber(string.sub(ARGV[3], 1, 8), 16) % total
+local start = redis.call('ZRANGE', KEYS[1], at, at)[1]
+local function visit(from, to)
+  while #found < limit do
+    local first = redis.call('ZRANGEBYLEX', KEYS[1], from, to, 'LIMIT', 0, 1)[1]
+    if not first then return end
+    local holder = string.match(first, '^[^:]*')
+    local past = '(' .. holder .. ';'
+    local lease = redis.call('ZSCORE', KEYS[2], holder)
+    if not lease or tonumber(lease) <= tonumber(ARGV[1]) then
+      local last = past
+      if to ~= '+' and string.match(start, '^[^:]*') == holder then last = to end
+      local held = redis.call('ZRANGEBYLEX', KEYS[1], '[' .. first, last, 'LIMIT', 0, limit - #found)
+      for _, name in ipairs(held) do found[#found + 1] = name end
+    end
+    from = past
   end
-  from = '(' .. holder .. ';'
 end
+visit('[' .. start, '+')
+visit('-', '(' .. start)
 return found";

@@ -225,7 +225,9 @@ impl TaskStore for RedisTaskStore {
         Box::pin(async move {
             let mut commands = redis::pipe();
             commands.cmd("EVAL").arg(ORPHANS).arg(2).arg(self.key("held")).arg(self.key("lease"));
-            commands.arg(now).arg(limit);
+            let start =
+                NodeId::random().ok_or_else(|| io::Error::other("the system has no random numbers"))?;
+            commands.arg(now).arg(limit).arg(start.to_string());
             let names: Vec<String> = self.one(&commands).await?;
             let held: Vec<_> = names.iter().filter_map(|name| name.split_once(':')).collect();
             let found = self.read(held.iter().map(|(_, id)| (*id).to_owned()).collect()).await?;

@@ -1,5 +1,9 @@
 //! Tasks of two processes that share a Redis.
 
+use std::collections::BTreeSet;
+
+use pintle::tasks::{StoredTask, TaskQuota, TaskStore as _};
+use pintle_redis::Redis;
 use serde_json::json;
 
 use crate::{redis_server::RedisServer, task_process::TaskProcess};
@@ -66,4 +70,32 @@ async fn a_store_of_tasks_that_is_down_is_not_an_unknown_task() {
     let reason = down["error"]["message"].as_str().unwrap_or_default();
     assert!(reason.contains("cannot be reached now"), "{down}");
     assert!(down["error"]["data"]["retryAfterMs"].is_u64(), "{down}");
+}
+
+/// Whoever reads a few of them at a time meets all: those of another key, which it cannot open, hide no others.
+#[tokio::test]
+async fn every_orphan_is_found_however_few_are_read_at_a_time() {
+    let Some(redis) = RedisServer::start().await else { return };
+    let store = Redis::connect(&redis.url()).await.unwrap().tasks();
+    let mut created = BTreeSet::new();
+    for (number, holder) in ["one", "one", "one", "two", "three", "alive"].into_iter().enumerate() {
+        let mut task = StoredTask::new(format!("t{number}"), "ann", u64::MAX >> 12, b"body".to_vec());
+        task.holder = Some(holder.to_owned());
+        store.create(&task, &TaskQuota::default()).await.unwrap();
+        created.extend((holder != "alive").then_some(task.id));
+    }
+    store.renew("alive", u64::MAX >> 12).await.unwrap();
+    for limit in [1, 2, 4] {
+        let mut found = BTreeSet::new();
+        for _ in 0..500 {
+            let orphans = store.orphans(1_000, limit).await.unwrap();
+            assert_eq!(orphans.len(), limit);
+            let ids: BTreeSet<_> = orphans.into_iter().map(|task| task.id).collect();
+            assert_eq!(ids.len(), limit, "none is returned twice: {ids:?}");
+            found.extend(ids);
+        }
+        assert_eq!(found, created);
+    }
+    let all: BTreeSet<_> = store.orphans(1_000, 64).await.unwrap().into_iter().map(|task| task.id).collect();
+    assert_eq!(all, created);
 }

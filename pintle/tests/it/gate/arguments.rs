@@ -6,8 +6,8 @@ use pintle::{
     Server,
     server::{
         Cx, Decision, EntryEdit, Gate, GateRequest, ListKind, Mount, Outcome, PageRequest, Prefix,
-        ProvidedEntry, Provider, ProviderInfo, ProviderPage, RequestError, Rules, Scope, Target, ToolSearch,
-        Transform,
+        PromptArguments, ProvidedEntry, Provider, ProviderInfo, ProviderPage, RequestError, Rules, Scope,
+        Target, ToolSearch, Transform, prompt,
     },
     types::schema::{CallToolResult, ServerCapabilities, Tool, ToolsCapability},
 };
@@ -341,6 +341,23 @@ async fn a_call_that_has_changed_while_the_user_was_asked_is_refused() {
             let sent = text.replace("100.0", "1e2");
             assert!(sent.contains(expected), "{at} {after:?}: {text}");
         }
+    }
+}
+
+#[tokio::test]
+async fn what_a_transform_defaults_for_a_prompt_is_judged() {
+    let tone = |arguments: PromptArguments| async move { arguments.get("tone").cloned().unwrap_or_default() };
+    let greet = prompt("greet", tone).optional("tone", "How.");
+    let polite = EntryEdit::new().default_value("tone", "rude");
+    let server = Server::new("o", "0")
+        .provider(Transform::new(Server::new("i", "0").prompt(greet)).prompt("greet", polite))
+        .gate(denying(json!({"tone": "rude"})));
+    for revision in [R4, R5] {
+        let mut client = Client::open(&server, revision, json!({})).await;
+        let denied = client.call("prompts/get", json!({"name": "greet"})).await;
+        assert!(denied["error"]["message"].as_str().is_some_and(|why| why.contains("not this")), "{denied}");
+        let kind = client.call("prompts/get", json!({"name": "greet", "arguments": {"tone": "kind"}})).await;
+        assert_eq!(kind["result"]["messages"][0]["content"]["text"], "kind", "{kind}");
     }
 }
 
