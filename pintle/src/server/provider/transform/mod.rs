@@ -286,7 +286,7 @@ impl<P: Provider> Transform<P> {
         let mut edited = entry.edited(|definition| {
             let (list, inner) = definition.key();
             let Some(edit) = self.edits.get(&edit_key(list, inner)) else { return definition };
-            arguments = (list == ListKind::Tools).then_some(&edit.arguments);
+            arguments = matches!(list, ListKind::Tools | ListKind::Prompts).then_some(&edit.arguments);
             edit_definition(edit, definition)
         });
         if let Some(arguments) = arguments {
