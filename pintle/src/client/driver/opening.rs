@@ -422,7 +422,10 @@ impl Driver {
         seen.extend(others.map(|refusal| format!("it {refusal}")));
         if let Some(line) = &self.first_noise {
             let lines = self.shared.noise.load(Ordering::Relaxed);
-            seen.push(format!("it printed {lines} lines that are no messages, the first of them `{line}`"));
+            seen.push(match lines {
+                1 => format!("it printed a line that is no message, `{line}`"),
+                _ => format!("it printed {lines} lines that are no messages, the first of them `{line}`"),
+            });
         }
         if let Some(id) = &self.stray {
             seen.push(format!("it answered request {id}, which was never sent"));
