@@ -4,6 +4,7 @@
 
 mod change;
 pub mod client;
+mod facts;
 pub mod http;
 pub mod inputs;
 pub mod ledger;
@@ -18,6 +19,7 @@ mod text;
 mod violation;
 
 pub use change::Change;
+pub use facts::{Facts, TaskKind};
 pub use limits::{Limits, RETRY_AFTER_MS};
 pub use peer::Peer;
 pub use revision::{Part, Revision, UnknownRevision, Unsayable};

@@ -2,7 +2,9 @@
 //!
 //! The engine itself, without a runtime, is the crate `pintle-proto`.
 
-pub use pintle_proto::{Limits, Peer, Revision, UnknownRevision, Violation, server::SessionRecord};
+pub use pintle_proto::{
+    Facts, Limits, Peer, Revision, TaskKind, UnknownRevision, Violation, server::SessionRecord,
+};
 
 /// The rules of HTTP: which hosts and origins are allowed, and how a request is refused.
 pub mod http {

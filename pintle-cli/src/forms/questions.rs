@@ -34,7 +34,7 @@ use crate::{
 /// The questions of a server during one verb, and their answers.
 pub(crate) struct Questions {
     answerer: Arc<Answerer>,
-    has_session: Arc<AtomicBool>,
+    asks_by_request: Arc<AtomicBool>,
     /// The name of the server, once it is known.
     server: String,
     halts: (mpsc::Sender<Halt>, mpsc::Receiver<Halt>),
@@ -65,7 +65,7 @@ impl Questions {
         // The first one ends the verb; others wait in vain.
         let halts = mpsc::channel(1);
         let answerer = Arc::new(answerer);
-        Ok(Self { answerer, has_session: Arc::default(), server: name_of(None), halts, guard: None })
+        Ok(Self { answerer, asks_by_request: Arc::default(), server: name_of(None), halts, guard: None })
     }
 
     /// Sets whether the page of a call that is resumed is accepted.
@@ -126,11 +126,11 @@ impl Questions {
         }
     }
 
-    /// Notes whether the connection has a session: a call with one cannot be resumed.
+    /// Notes how the server asks: a call whose questions are requests cannot be resumed.
     pub(crate) fn connected(&mut self, connection: &VerbConnection) {
         self.guard = connection.questions().map(|slot| slot.fill(Arc::new(self.handler())));
         self.server = name_of(connection.server_info().as_deref());
-        self.has_session.store(!connection.revision().is_stateless(), Ordering::Relaxed);
+        self.asks_by_request.store(connection.facts().asks_by_request, Ordering::Relaxed);
     }
 
     /// Runs a call until it is done, or the server asks what nobody answers.
@@ -248,8 +248,8 @@ impl Questions {
     }
 
     fn handler(&self) -> Handler {
-        let (answerer, has_session) = (self.answerer.clone(), self.has_session.clone());
-        Handler { answerer, has_session, halt: self.halts.0.clone() }
+        let (answerer, asks_by_request) = (self.answerer.clone(), self.asks_by_request.clone());
+        Handler { answerer, asks_by_request, halt: self.halts.0.clone() }
     }
 }
 
@@ -271,7 +271,7 @@ impl From<Unanswered> for NoAnswers {
 #[derive(Clone)]
 struct Handler {
     answerer: Arc<Answerer>,
-    has_session: Arc<AtomicBool>,
+    asks_by_request: Arc<AtomicBool>,
     halt: mpsc::Sender<Halt>,
 }
 
@@ -298,7 +298,7 @@ impl Answers for Handler {
 }
 
 impl Handler {
-    /// Returns an answer. Without one, a call without a session is suspended, and a verb with a session ends.
+    /// Returns an answer. Without one, the call is suspended, or the verb ends if the call cannot be resumed.
     async fn reply(
         self,
         answer: Result<Answer, Unanswered>,
@@ -310,7 +310,7 @@ impl Handler {
             Ok(answer) => return Ok(answer),
             Err(unanswered) => unanswered,
         };
-        if !self.has_session.load(Ordering::Relaxed) {
+        if !self.asks_by_request.load(Ordering::Relaxed) {
             return Err(unanswered.into_error());
         }
         let asked = Asked::elicitation(server, key, to_value(params));

@@ -286,6 +286,6 @@ fn notice(text: Text) -> Text {
 /// Formats the era of a connection: `2025-11-25, with a session`.
 fn era(connection: &Connection) -> Text {
     let revision = connection.revision();
-    let era = if revision.is_stateless() { "without a session" } else { "with a session" };
+    let era = if connection.facts().keeps_session { "with a session" } else { "without a session" };
     Text::from(format_args!("{}, {era}", revision.as_str()))
 }

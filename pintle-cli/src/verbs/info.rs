@@ -67,7 +67,7 @@ fn to_text(connection: &Connection, text: &mut Text) {
         text.end();
     }
     let revision = connection.revision();
-    let era = if revision.is_stateless() { "without a session" } else { "with a session" };
+    let era = if connection.facts().keeps_session { "with a session" } else { "without a session" };
     text.tone(Tone::Faint, "revision      ").line(format_args!("{}, {era}", revision.as_str()));
     let capabilities = serde_json::to_value(connection.capabilities()).unwrap_or_default();
     let names: Vec<_> = capabilities.as_object().into_iter().flatten().map(capability).collect();

@@ -233,11 +233,6 @@ impl Inputs {
         }
     }
 
-    /// Returns whether the call belongs to a session.
-    pub(crate) fn is_live(&self) -> bool {
-        self.live
-    }
-
     /// Sets whether the call goes on after its response. Its questions are sent then, in either era, and its response does not
     /// close it.
     pub(crate) fn set_detached(&self, detached: bool) {

@@ -3,6 +3,7 @@ use pintle_types::{ErrorCode, method};
 #[cfg(any(test, feature = "next-revision"))]
 use super::v2099_01_01;
 use super::{edits::Step, v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28};
+use crate::{Facts, TaskKind};
 
 /// One revision: a row of the table of what differs within an era.
 ///
@@ -13,6 +14,8 @@ pub(crate) struct Dialect {
     pub(crate) name: &'static str,
     /// The era. Its consequences are code, not columns.
     pub(crate) era: Era,
+    /// The facts that code above this crate knows of it.
+    pub(crate) facts: Facts,
 
     /// Requests from client to server (§1.1).
     pub(crate) requests: &'static [&'static str],
@@ -58,7 +61,7 @@ pub(crate) struct Dialect {
 
 impl Dialect {
     /// Returns the methods of this kind that a client may send.
-    pub(super) fn methods(&self, kind: MessageKind) -> &'static [&'static str] {
+    pub(crate) fn methods(&self, kind: MessageKind) -> &'static [&'static str] {
         match kind {
             MessageKind::Request => self.requests,
             MessageKind::Notification => self.notifications,
@@ -134,6 +137,7 @@ pub(super) static DIALECTS: &[Dialect] = &[
     Dialect {
         name: "2025-11-25",
         era: Era::Session,
+        facts: Facts { tasks: TaskKind::Protocol, ..Facts::SESSION },
         requests: &[
             method::TOOLS_CALL,
             method::TOOLS_LIST,
@@ -179,6 +183,7 @@ pub(super) static DIALECTS: &[Dialect] = &[
     Dialect {
         name: "2025-06-18",
         era: Era::Session,
+        facts: Facts::SESSION,
         requests: FIRST_REQUESTS,
         notifications: FIRST_NOTIFICATIONS,
         extensions: &[],
@@ -200,6 +205,7 @@ pub(super) static DIALECTS: &[Dialect] = &[
     Dialect {
         name: "2025-03-26",
         era: Era::Session,
+        facts: Facts::SESSION,
         requests: FIRST_REQUESTS,
         notifications: FIRST_NOTIFICATIONS,
         extensions: &[],
@@ -221,6 +227,7 @@ pub(super) static DIALECTS: &[Dialect] = &[
     Dialect {
         name: "2024-11-05",
         era: Era::Session,
+        facts: Facts::SESSION,
         requests: FIRST_REQUESTS,
         notifications: FIRST_NOTIFICATIONS,
         extensions: &[],
@@ -245,6 +252,7 @@ pub(super) static DIALECTS: &[Dialect] = &[
 const V2026_07_28: Dialect = Dialect {
     name: "2026-07-28",
     era: Era::Stateless,
+    facts: Facts::STATELESS,
     requests: &[
         method::TOOLS_CALL,
         method::TOOLS_LIST,

@@ -32,7 +32,7 @@ pub(crate) use self::dialect::{BadArguments, Dialect, Knows, MessageKind};
 pub(crate) use self::payload::ReshapeError;
 pub use self::{part::Part, unsayable::Unsayable};
 
-use crate::shown::shown;
+use crate::{Facts, shown::shown};
 
 /// A revision of the protocol that this build supports.
 ///
@@ -160,8 +160,13 @@ impl Revision {
 
 impl Revision {
     /// Returns whether the revision is stateless: every request is self-contained, and there is no handshake.
-    pub fn is_stateless(self) -> bool {
+    pub(crate) fn is_stateless(self) -> bool {
         matches!(self.dialect().era, Era::Stateless)
+    }
+
+    /// Returns the facts of the revision, for code above this crate.
+    pub fn facts(self) -> Facts {
+        self.dialect().facts
     }
 
     /// Returns the row of the dialect table.

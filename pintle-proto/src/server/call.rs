@@ -196,11 +196,6 @@ impl Call {
         true
     }
 
-    /// Returns whether the call belongs to a session, rather than being stateless.
-    pub fn is_in_session(&self) -> bool {
-        self.0.inputs.is_live()
-    }
-
     /// Forgets the answer to a question of a session, so that it is asked again: it may have changed, as roots do. Without a session
     /// it stays, because it belongs to the call.
     pub fn forget_answer(&self, key: &str) {

@@ -14,7 +14,7 @@ use super::{
     session::{self, NewSession},
     stateless,
 };
-use crate::{Peer, inputs::Inputs, ledger::Charge};
+use crate::{Facts, Peer, inputs::Inputs, ledger::Charge};
 
 /// The effect of [`Engine::perform`].
 #[expect(clippy::exhaustive_enums, reason = "a driver must handle each")]
@@ -118,6 +118,20 @@ impl Call {
     /// Returns the peer, unless this is a notification that was received before the handshake.
     pub fn known_peer(&self) -> Option<&Arc<Peer>> {
         (self.inner().origin != Origin::Notification { known: false }).then(|| self.peer())
+    }
+
+    /// Returns the facts of the client's revision, as far as they hold for this message: a notification cannot ask, and before a
+    /// handshake it belongs to no session.
+    pub fn facts(&self) -> Facts {
+        let facts = self.peer().revision.facts();
+        match self.is_notification() {
+            true => Facts {
+                asks_by_request: false,
+                keeps_session: facts.keeps_session && self.known_peer().is_some(),
+                ..facts
+            },
+            false => facts,
+        }
     }
 
     /// Returns whether the engine carries out the request, after a driver has seen it: see

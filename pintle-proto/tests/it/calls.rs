@@ -61,7 +61,7 @@ fn stateless(service: &Service, more: &Value) -> Call {
 fn in_a_session_an_answer_can_be_asked_for_again() {
     let service = service();
     let call = in_session(&service, "2025-11-25", &json!({"name": "t"}));
-    assert!(call.is_in_session() && call.can_ask(&Question::Roots));
+    assert!(call.facts().asks_by_request && call.can_ask(&Question::Roots));
     let roots: RawObject = r#"{"roots":[]}"#.parse().unwrap();
     let ask = || call.ask(&service, "roots", &Question::Roots).unwrap();
     assert!(matches!(ask(), Ask::Send(_)));
@@ -75,7 +75,7 @@ fn in_a_session_an_answer_can_be_asked_for_again() {
 fn without_a_session_an_answer_stays_with_its_call() {
     let service = service();
     let call = stateless(&service, &json!({"inputResponses": {"roots": {"roots": []}}}));
-    assert!(!call.is_in_session());
+    assert!(!call.facts().asks_by_request);
     let ask = || call.ask(&service, "roots", &Question::Roots).unwrap();
     assert!(matches!(ask(), Ask::Answered(_)));
     call.forget_answer("roots");

@@ -77,15 +77,15 @@ pub(super) async fn forward(relay: &Relay, cx: &Cx) -> Outcome {
 async fn attempt_forward(relay: &Relay, cx: &Cx) -> Result<Outcome, Failure> {
     let behind = relay.inner.upstream.primary();
     let sharing = relay.options.links.sharing;
-    match (cx.call().is_in_session(), relay.inner.upstream.is_stateless_for(cx, sharing)) {
-        (true, true) => {
+    match (cx.facts().keeps_session, relay.inner.upstream.has_session_for(cx, sharing)) {
+        (true, false) => {
             let task = RequestedTask::of(cx, &behind);
             drop(behind);
             repeat(relay, cx, task).await
         }
-        (true, false) => ask_in_session(relay, cx).await,
-        (false, true) => pass(relay, cx).await,
-        (false, false) => {
+        (true, true) => ask_in_session(relay, cx).await,
+        (false, false) => pass(relay, cx).await,
+        (false, true) => {
             let follows = relay.follows_tasks(cx, &behind);
             drop(behind);
             // Boxed, because its future is the largest: there would be room for it in that of every call.
@@ -285,14 +285,14 @@ const OF_CONNECTION: [&str; 5] =
 
 /// Returns the outcome of a call that was completed.
 pub(super) fn complete(relay: &Relay, cx: &Cx, result: RawObject) -> Outcome {
-    let foreign: &[&str] = match relay.inner.upstream.is_stateless_for(cx, relay.options.links.sharing) {
+    let foreign: &[&str] = match relay.inner.upstream.has_session_for(cx, relay.options.links.sharing) {
         // Lowering the result would do the same, and decode all of it.
-        true if cx.call().is_in_session() && result.get("resultType") == Some("\"complete\"") => {
+        false if !cx.facts().result_types && result.get("resultType") == Some("\"complete\"") => {
             &["resultType"]
         }
-        true => &[],
+        false => &[],
         // Members that mean something to clients without a session, and nothing to a server that has one.
-        false => &["resultType", "ttlMs", "cacheScope"],
+        true => &["resultType", "ttlMs", "cacheScope"],
     };
     // This server adds its own name.
     Outcome::Complete(relay.inner.last_meta.without_server(result, foreign).into())

@@ -285,7 +285,7 @@ impl RelayLink {
     /// Has the server of a session send log messages of this level, for a call. Lower levels that others want are kept.
     pub(super) async fn want_logs(&self, level: Option<LoggingLevel>) -> Option<LevelGuard> {
         let level = level?;
-        if self.connection.revision().is_stateless() || self.connection.capabilities().logging.is_none() {
+        if self.connection.facts().level_by_call || self.connection.capabilities().logging.is_none() {
             return None;
         }
         let (guard, changed) = self.log_levels.enter(level);
@@ -300,7 +300,7 @@ impl RelayLink {
     /// Records that a call was cancelled. Over a pipe, the server may ask something for it until it has read the cancellation:
     /// calls wait for that. The connection is used for it in the background.
     pub(super) fn cancelled(self: &Arc<Self>) {
-        if self.connection.has_streams() || self.connection.revision().is_stateless() || self.is_closed() {
+        if self.connection.has_streams() || !self.connection.facts().asks_by_request || self.is_closed() {
             return;
         }
         let Ok(runtime) = Handle::try_current() else { return };

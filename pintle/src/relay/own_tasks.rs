@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use pintle_proto::server::Outcome;
+use pintle_proto::{TaskKind, server::Outcome};
 use pintle_types::{
     JsonObject, RawObject, method,
     method::tasks_extension,
@@ -122,12 +122,13 @@ impl Relay {
         self.inner.tasks.get().map(|own| own.granted(cx)).unwrap_or_default()
     }
 
-    /// Whether a client has tasks of one era, and the server behind of the other.
+    /// Whether a client has tasks of one kind, and the server behind of the other.
     fn has_foreign_tasks(&self, cx: &Cx) -> bool {
         let behind = self.inner.upstream.primary();
-        match cx.call().is_in_session() {
-            true => behind.has_task_extension() && cx.peer().revision.has_method(method::TASKS_RESULT),
-            false => behind.has_session_tasks(),
+        match cx.facts().tasks {
+            TaskKind::Protocol => behind.has_task_extension(),
+            TaskKind::Extension => behind.has_session_tasks(),
+            TaskKind::None => false,
         }
     }
 
@@ -171,7 +172,7 @@ impl Relay {
     /// Lists tools as ones that may run as tasks, for a client of a session whose calls may become tasks of the relay.
     pub(super) fn offer_tasks(&self, cx: &Cx, list: ListKind, entries: &mut [RawObject]) {
         if list == ListKind::Tools
-            && cx.call().is_in_session()
+            && cx.facts().tasks == TaskKind::Protocol
             && self.has_foreign_tasks(cx)
             && let Ok(execution) = to_raw_value(&json!({ "taskSupport": TaskSupport::Optional }))
         {

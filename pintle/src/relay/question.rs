@@ -44,8 +44,7 @@ impl RunningQuestions {
         let asking = Box::pin(async move {
             let OpenQuestion { question, mut answer } = question;
             let mut params = with_task(&cx, without_key(&cx, &question.params));
-            if !cx.call().is_in_session() {
-                // In the stateless era a page has no id.
+            if !cx.call().has_elicitation_ids() {
                 params = params.without(&["elicitationId"]);
             }
             let answered = {

@@ -10,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use pintle_proto::TaskKind;
 use pintle_types::{RawObject, RpcError, method, schema::ClientCapabilities};
 use tokio::{
     runtime::Handle,
@@ -111,7 +112,7 @@ impl Relay {
         Ok(subscription)
     }
 
-    /// Has the server behind report the tasks that a subscription names. It has no sessions: tasks of a session are reported to that.
+    /// Has the server behind report the tasks that a subscription names. Those of the protocol are reported to their session.
     async fn watch_tasks(&self, cx: &Cx, subscription: &mut ProviderSubscription) {
         let filter: Option<RawObject> = cx.params().decode_member("notifications").ok().flatten();
         let ids = filter.and_then(|filter| filter.decode_member::<Vec<String>>(MEMBER).ok().flatten());
@@ -120,7 +121,7 @@ impl Relay {
             return;
         };
         let Ok(link) = self.inner.upstream.live_primary().await else { return };
-        if !link.connection.revision().is_stateless() {
+        if link.connection.facts().tasks != TaskKind::Extension {
             return;
         }
         let watch = RelayedTaskWatch::new(self, OwnedPrincipal::from(cx.identity()), ids);

@@ -188,27 +188,28 @@ impl Upstream {
 
     /// Whether all clients without a session share the first connection.
     pub(super) fn is_shared(&self, sharing: LinkSharing) -> bool {
-        self.own.is_none() || sharing == LinkSharing::Everybody || self.is_stateless()
+        self.own.is_none() || sharing == LinkSharing::Everybody || !self.has_session()
     }
 
     /// Whether the client of a call shares the first connection.
     pub(super) fn is_shared_by(&self, cx: &Cx, sharing: LinkSharing) -> bool {
-        self.is_shared(sharing) && !(self.pairs(sharing) && has_session(cx))
+        self.is_shared(sharing) && !(self.pairs(sharing) && cx.session().is_some())
     }
 
-    /// Whether the connection for a call is of the stateless era.
-    pub(super) fn is_stateless_for(&self, cx: &Cx, sharing: LinkSharing) -> bool {
-        self.is_stateless() && !(self.pairs(sharing) && has_session(cx))
+    /// Whether the connection for a call has a session.
+    pub(super) fn has_session_for(&self, cx: &Cx, sharing: LinkSharing) -> bool {
+        self.has_session() || self.pairs(sharing) && cx.session().is_some()
     }
 
     /// Whether clients with a session have one of the server too, and others share the first connection, which has none.
     pub(super) fn pairs(&self, sharing: LinkSharing) -> bool {
         let has_both = self.own.as_ref().is_some_and(|own| own.has_both);
-        has_both && sharing != LinkSharing::Everybody && self.is_stateless()
+        has_both && sharing != LinkSharing::Everybody && !self.has_session()
     }
 
-    fn is_stateless(&self) -> bool {
-        self.primary().connection.revision().is_stateless()
+    /// Whether the first connection has a session.
+    fn has_session(&self) -> bool {
+        self.primary().connection.facts().keeps_session
     }
 
     /// Whether the first connection is opened again when it has ended. One that nobody depends on is opened when it is needed.
@@ -244,7 +245,7 @@ impl Upstream {
 
     /// Closes the very first connection, from which the facts of the server are known, if nobody uses it: clients have their own.
     fn retire_first(&self) {
-        let is_used = self.is_stateless() || self.primary_listeners.load(Ordering::Acquire) > 0;
+        let is_used = !self.has_session() || self.primary_listeners.load(Ordering::Acquire) > 0;
         if !is_used && !self.first.is_closed() {
             self.first.retire();
         }
@@ -375,10 +376,10 @@ impl Upstream {
         sharing: LinkSharing,
     ) -> Result<Lease, RpcError> {
         match (&self.own, session) {
-            (Some(own), Some(session)) if !self.is_stateless() || self.pairs(sharing) => {
+            (Some(own), Some(session)) if self.has_session() || self.pairs(sharing) => {
                 self.of_session(own, session, capabilities).await
             }
-            (Some(_), None) if !self.is_stateless() => {
+            (Some(_), None) if self.has_session() => {
                 Err(RpcError::invalid_request("the client has no session: send the notification in one"))
             }
             _ => Ok(Lease::shared(self.live_primary().await?)),
@@ -539,11 +540,6 @@ impl Upstream {
             }
         }
     }
-}
-
-/// Whether the client of a call has a session, and the call is one of it.
-fn has_session(cx: &Cx) -> bool {
-    cx.call().is_in_session() && cx.session().is_some()
 }
 
 /// Returns the principal that a call without a session shares connections with; `None` if it shares none.

@@ -113,7 +113,7 @@ pub(super) enum CallProgress {
 impl UpstreamCall {
     /// Sends a call.
     pub(super) fn start(link: Lease, request: UpstreamRequest<'_>) -> Self {
-        let has_questions = !link.connection.revision().is_stateless();
+        let has_questions = link.connection.facts().asks_by_request;
         let (ask, questions) = has_questions.then(|| mpsc::channel(QUESTIONS)).unzip();
         let notifications = Notifications::default();
         let UpstreamRequest { method, params, capabilities, logs, tasks, creates_task, cx } = request;

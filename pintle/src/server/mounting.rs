@@ -6,7 +6,7 @@ use std::{
 };
 
 use pintle_proto::{
-    Peer,
+    Peer, TaskKind,
     server::{Change, Outcome, WatchObserver},
 };
 use pintle_types::{Notification, RawObject, RpcError, method, schema::ServerCapabilities};
@@ -361,9 +361,9 @@ impl Provider for Server {
 
     async fn handle(&self, cx: Cx) -> Outcome {
         let snapshot = self.snapshot();
-        // The server of the connection does not know the extensions of this one. In a session, methods of tasks are those of the protocol.
+        // The server of the connection does not know the extensions of this one. Methods of tasks may be those of the protocol.
         if snapshot.custom.contains_key(cx.method())
-            && (cx.peer().revision.is_stateless() || method::find(cx.method()).is_none())
+            && (cx.facts().tasks != TaskKind::Protocol || method::find(cx.method()).is_none())
             && let Err(error) = snapshot.service.check_extension(cx.method(), cx.peer())
         {
             return Outcome::Failed(error);

@@ -12,7 +12,7 @@ use crate::server::ordered_map::OrderedMap;
 pub(crate) struct PrintedLists {
     pub(crate) tools: PrintedList,
     /// The tools as sessions see them, if they differ.
-    pub(crate) session_tools: PrintedList,
+    pub(crate) task_tools: PrintedList,
     pub(crate) prompts: PrintedList,
     pub(crate) resources: PrintedList,
     pub(crate) templates: PrintedList,

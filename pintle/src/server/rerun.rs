@@ -18,7 +18,7 @@ use super::{
     call::{
         context::RequestContext,
         detached::DetachedEvents,
-        run::{CallScope, HandlerRun, Start},
+        run::{HandlerRun, Start},
         sink::CallSink,
     },
     unix_millis,
@@ -50,7 +50,6 @@ impl DetachedCall {
         let Some((_, events)) = cx.adoption(false) else {
             return Err(RpcError::internal("the call cannot be detached"));
         };
-        let _scope = CallScope::of(&cx).enter();
         let handler = match (snapshot.dispatch)(&cx) {
             Start::Run(handler) => handler,
             Start::Done(outcome) => Box::pin(ready(outcome)),

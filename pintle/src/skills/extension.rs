@@ -160,7 +160,7 @@ impl Skills {
 
     /// Returns the cache hints of a result, for revisions that have them.
     fn hint(&self, cx: &Cx) -> Option<&CacheHint> {
-        cx.peer().revision.is_stateless().then_some(&self.cache)
+        cx.facts().cache_hints.then_some(&self.cache)
     }
 
     fn list(&self, cx: &Cx, params: ListParams) -> Result<Value, RpcError> {

@@ -1,6 +1,6 @@
 use std::{sync::Arc, time::Duration};
 
-use pintle_proto::server::Outcome;
+use pintle_proto::{TaskKind, server::Outcome};
 use pintle_types::{
     JsonObject, RawObject, RpcError, method,
     method::tasks_extension,
@@ -160,9 +160,9 @@ impl ProtocolExtension for Tasks {
             .capabilities(|can| can.tasks = Some(Self::session_capability()))
             .intercept_tools(move |cx, tool| decide(&deciding, cx, tool))
             .takes_detached(move |cx| {
-                let ttl = match cx.peer().revision.is_stateless() {
-                    true => cx.extension(EXTENSION).map(|_| None)?,
-                    false => requested_ttl(&requested(cx)?),
+                let ttl = match cx.facts().tasks {
+                    TaskKind::Extension => cx.extension(EXTENSION).map(|_| None)?,
+                    _ => requested_ttl(&requested(cx)?),
                 };
                 Some(detach(&detaching, ttl))
             })
@@ -181,7 +181,7 @@ const UNOPENABLE: &str = "the tasks are kept in a store that outlives the proces
 /// Returns what the client of a session requests of a call that is to be a task; `None` if it is not to be one.
 pub(crate) fn requested(cx: &Cx) -> Option<TaskMetadata> {
     let task = cx.params().decode_member("task").ok()??;
-    cx.peer().revision.has_method(method::TASKS_RESULT).then_some(task)
+    (cx.facts().tasks == TaskKind::Protocol).then_some(task)
 }
 
 /// Returns the lifetime that the client of a session requests for a task.
@@ -199,7 +199,7 @@ fn detach(host: &Arc<TaskHost>, ttl: Option<Duration>) -> ToolStart {
 fn decide(host: &Arc<TaskHost>, cx: &Cx, tool: &Tool) -> ToolStart {
     let support = tool.execution.as_ref().and_then(|execution| execution.task_support.as_ref());
     let is_required = matches!(support, Some(TaskSupport::Required));
-    if !cx.peer().revision.is_stateless() {
+    if cx.facts().tasks != TaskKind::Extension {
         // Most calls have no such member.
         let is_plain = !is_required && cx.params().get("task").is_none();
         return if is_plain { ToolStart::Run } else { decide_in_session(host, cx, tool) };

@@ -11,6 +11,7 @@ use std::{
     time::Duration,
 };
 
+use pintle_proto::TaskKind;
 use pintle_types::{
     JsonObject, RawObject, RawValue, RpcError, method,
     method::tasks_extension,
@@ -138,12 +139,12 @@ impl TaskHandle {
     pub(super) fn new(call: Unresolved, intervals: Intervals) -> Result<Self> {
         let undecodable =
             |error: serde_json::Error| Error::Decode(format!("the task of `{}`: {error}", call.method()));
-        let (id, first) = match call.connection().revision().is_stateless() {
-            true => {
+        let (id, first) = match call.connection().facts().tasks {
+            TaskKind::Extension => {
                 let task: DetailedTask = call.result().decode().map_err(undecodable)?;
                 (task.task_id.clone(), TaskState::of(task))
             }
-            false => {
+            _ => {
                 let created: CreateTaskResult = call.result().decode().map_err(undecodable)?;
                 (created.task.task_id.clone(), TaskState::of_session(created.task))
             }
@@ -172,9 +173,11 @@ impl TaskHandle {
     /// The task has expired, or the server did not answer.
     pub async fn state(&self) -> Result<TaskState> {
         let connection = self.call.connection();
-        match connection.revision().is_stateless() {
-            true => connection.request(method::TASKS_GET, self.params()).await.map(TaskState::of),
-            false => connection.request(method::TASKS_GET, self.params()).await.map(TaskState::of_session),
+        match connection.facts().tasks {
+            TaskKind::Extension => {
+                connection.request(method::TASKS_GET, self.params()).await.map(TaskState::of)
+            }
+            _ => connection.request(method::TASKS_GET, self.params()).await.map(TaskState::of_session),
         }
     }
 
@@ -201,9 +204,9 @@ impl TaskHandle {
     }
 
     pub(super) async fn raw_result(&self) -> Result<RawObject> {
-        match self.call.connection().revision().is_stateless() {
-            true => self.poll_result().await,
-            false => self.session_result().await,
+        match self.call.connection().facts().tasks {
+            TaskKind::Extension => self.poll_result().await,
+            _ => self.session_result().await,
         }
     }
 

@@ -191,8 +191,7 @@ impl TaskHost {
         let cx = call.cx().clone();
         match self.create(&cx, ttl).await {
             Ok(record) => {
-                let session = cx.session().filter(|_| !cx.peer().revision.is_stateless());
-                let session = session.map(|session| (session, call.task_id_for_client(&record.id)));
+                let session = cx.session().map(|session| (session, call.task_id_for_client(&record.id)));
                 let outcome = wire::created(&cx, &record, self.poll);
                 self.start(record, session, call);
                 self.keep(cx.server());

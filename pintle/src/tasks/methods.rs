@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, collections::HashSet, io, sync::Arc};
 
-use pintle_proto::{inputs::AskError, server::Outcome};
+use pintle_proto::{TaskKind, inputs::AskError, server::Outcome};
 use pintle_types::{
     ErrorCode, JsonObject, RawObject, RawValue, RpcError, plain_error,
     schema::{InputRequest, ListParams, ListTasksResult, TaskParams, UpdateTaskParams},
@@ -22,7 +22,7 @@ use crate::server::Cx;
 
 /// Prints a task in the shapes of the caller.
 fn shown(host: &TaskHost, cx: &Cx, record: &TaskRecord) -> Result<RawObject, RpcError> {
-    wire::printed(record, cx.peer().revision.is_stateless(), host.poll)
+    wire::printed(record, cx.facts().tasks, host.poll)
 }
 
 /// Returns the state of a task. Most polls are of a task that this process runs.
@@ -119,10 +119,10 @@ pub(super) async fn update(
 pub(super) async fn cancel(host: Arc<TaskHost>, cx: Cx, params: TaskParams) -> Result<RawObject, RpcError> {
     let task = place(&host, &cx, &params.task_id).await?;
     let (record, is_cancelled) = host.cancel(cx.server(), task).await?;
-    match cx.peer().revision.is_stateless() {
-        true => Ok(RawObject::empty()),
-        false if is_cancelled => shown(&host, &cx, &record),
-        false => Err(RpcError::invalid_params("the task has ended: it cannot be cancelled")),
+    match cx.facts().tasks {
+        TaskKind::Extension => Ok(RawObject::empty()),
+        _ if is_cancelled => shown(&host, &cx, &record),
+        _ => Err(RpcError::invalid_params("the task has ended: it cannot be cancelled")),
     }
 }
 

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use pintle_proto::{Revision, server::Body};
+use pintle_proto::{Revision, TaskKind, server::Body};
 use pintle_types::{RawObject, RpcError};
 
 use super::{record::TaskRecord, wire};
@@ -26,24 +26,23 @@ pub(super) struct PrintedRecord {
 
 #[derive(Debug)]
 struct PrintedTask {
-    /// Whether it has the shape of the extension.
-    is_stateless: bool,
+    kind: TaskKind,
     text: Arc<RawObject>,
 }
 
 impl PrintedRecord {
     /// Returns the task in the shapes of a revision.
     pub(super) fn printed(&mut self, revision: Revision, poll: Duration) -> Result<Body, RpcError> {
-        let is_stateless = revision.is_stateless();
-        let kept = self.printed.as_ref().filter(|printed| printed.is_stateless == is_stateless);
+        let kind = revision.facts().tasks;
+        let kept = self.printed.as_ref().filter(|printed| printed.kind == kind);
         let text = match kept {
             Some(printed) => &printed.text,
             None => {
-                let text = wire::printed(&self.record, is_stateless, poll)?;
+                let text = wire::printed(&self.record, kind, poll)?;
                 if text.as_str().len() > MAX_KEPT {
                     return Ok(text.into());
                 }
-                &self.printed.insert(PrintedTask { is_stateless, text: Arc::new(text) }).text
+                &self.printed.insert(PrintedTask { kind, text: Arc::new(text) }).text
             }
         };
         // What is shared is kept in the shapes of other revisions too, in a cache that has no room for every task.
@@ -89,7 +88,7 @@ mod tests {
 
     /// The latest revision, and the one with tasks of its own.
     fn revisions() -> [Revision; 2] {
-        let session = Revision::all().find(|revision| !revision.is_stateless()).unwrap();
+        let session = Revision::all().find(|revision| revision.facts().keeps_session).unwrap();
         [Revision::LATEST, session]
     }
 

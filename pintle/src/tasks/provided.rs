@@ -1,6 +1,6 @@
 use std::{sync::Arc, time::Duration};
 
-use pintle_proto::server::Outcome;
+use pintle_proto::{TaskKind, server::Outcome};
 use pintle_types::{
     RawObject, RpcError,
     method::{self, tasks_extension},
@@ -40,7 +40,7 @@ impl ProvidedTasks {
 
     /// Answers a request for a task, or for the list of tasks.
     pub(crate) async fn handle(&self, cx: Cx) -> Outcome {
-        if cx.peer().revision.is_stateless()
+        if cx.facts().tasks == TaskKind::Extension
             && let Err(error) = cx.require_extension(EXTENSION)
         {
             return Outcome::Failed(error);

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, UNIX_EPOCH},
 };
 
-use pintle_proto::{Part, server::Outcome};
+use pintle_proto::{Part, TaskKind, server::Outcome};
 use pintle_types::{
     RawObject, RpcError, keys, method,
     schema::{CreateTaskResult, InputRequest, RelatedTask, Task, TaskStatus},
@@ -92,21 +92,17 @@ pub(super) fn session_task(record: &TaskRecord, poll: Duration) -> Task {
 }
 
 /// Prints a task: in the shape of the extension, or in that of the revision that has tasks of its own.
-pub(super) fn printed(
-    record: &TaskRecord,
-    is_stateless: bool,
-    poll: Duration,
-) -> Result<RawObject, RpcError> {
-    let printed = match is_stateless {
-        true => RawObject::from_serialize(&DetailedView::of(record, poll)),
-        false => RawObject::from_serialize(&session_task(record, poll)),
+pub(super) fn printed(record: &TaskRecord, kind: TaskKind, poll: Duration) -> Result<RawObject, RpcError> {
+    let printed = match kind {
+        TaskKind::Extension => RawObject::from_serialize(&DetailedView::of(record, poll)),
+        _ => RawObject::from_serialize(&session_task(record, poll)),
     };
     printed.map_err(|error| RpcError::internal(error.to_string()))
 }
 
 /// Returns the outcome of a request that became a task.
 pub(super) fn created(cx: &Cx, record: &TaskRecord, poll: Duration) -> Outcome {
-    let result = if cx.peer().revision.is_stateless() {
+    let result = if cx.facts().tasks == TaskKind::Extension {
         let view = DetailedView { result_type: Some(RESULT_TYPE), ..DetailedView::created(record, poll) };
         RawObject::from_serialize(&view)
     } else {

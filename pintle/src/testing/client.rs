@@ -219,7 +219,7 @@ impl TestClient {
         async move {
             for stateless in [false, true] {
                 let of_era: Vec<_> =
-                    Revision::all().filter(|revision| revision.is_stateless() == stateless).collect();
+                    Revision::all().filter(|revision| revision.facts().keeps_session != stateless).collect();
                 let client = self.open(driven(transport().await), &of_era).await;
                 test(&client).await;
                 client.finish_at(at).await;
@@ -264,8 +264,9 @@ impl TestClient {
                 let server = server.make_server();
                 let snapshot = server.snapshot();
                 let spoken = snapshot.service.revisions();
-                let newest = Revision::all()
-                    .find(|revision| revision.is_stateless() == stateless && spoken.contains(revision));
+                let newest = Revision::all().find(|revision| {
+                    revision.facts().keeps_session != stateless && spoken.contains(revision)
+                });
                 let Some(revision) = newest else {
                     let era = if stateless { "without a session" } else { "with a session" };
                     panic!("{at}: the server speaks no revision {era}: use `every_revision`");

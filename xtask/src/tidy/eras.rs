@@ -1,4 +1,4 @@
-//! Twins that never import each other: the two eras in `pintle-proto`, the two roles in `pintle`.
+//! Twins that never import each other: the two eras in `pintle-proto`, the two roles in `pintle`. Above the engine there are no eras.
 
 use super::Fault;
 use super::paths::paths;
@@ -64,10 +64,40 @@ fn names_module(path: &[&str], module: &str) -> bool {
     }
 }
 
+/// Names that ask for an era. They are refused above the engine, also for functions and fields of other types.
+const ASKING: &[&str] = &["is_stateless", "is_in_session"];
+
+/// The only crate that knows eras.
+const ENGINE: &str = "pintle-proto";
+
+pub(super) fn check_asked(tree: &Tree) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for source in tree.published().filter(|source| source.krate != ENGINE) {
+        for word in ASKING {
+            for at in source.words(word).filter(|at| !source.is_test(*at)) {
+                let what = format!(
+                    "`{word}` outside `{ENGINE}`; ask for one of `pintle_proto::Facts`, or add what is asked there"
+                );
+                faults.push(Fault::new(&source.path, source.line(at), what));
+            }
+        }
+    }
+    faults
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::testing::places;
     use super::*;
+
+    #[test]
+    fn an_era_is_asked_for_in_the_engine_only() {
+        let file = "// is_stateless\nfn f(cx: &Cx) -> bool { cx.peer().revision.is_stateless() }\nstruct A { is_in_session: bool }\n\
+                    fn is_stateless_for() {}\n#[cfg(test)]\nmod tests { fn f() { is_stateless() } }\n";
+        let files = ["pintle/src/lib.rs", "pintle/tests/it/main.rs", "pintle-proto/src/lib.rs"];
+        let found = places(check_asked, &files.map(|path| (path, file)));
+        assert_eq!(found, ["pintle/src/lib.rs:2", "pintle/src/lib.rs:3"]);
+    }
 
     #[test]
     fn eras_do_not_see_each_other() {

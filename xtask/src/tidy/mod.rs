@@ -39,6 +39,7 @@ type Rule = fn(&Tree) -> Vec<Fault>;
 const RULES: &[(&str, Rule)] = &[
     ("crate imports follow the arrows", layers::check),
     ("eras and roles do not import each other", eras::check),
+    ("eras stay in the engine", eras::check_asked),
     ("no date of a revision outside its folder", dates::check),
     ("no name of a method outside its table", methods::check),
     ("`Revision` is opaque and unordered", revision::check),

@@ -44,7 +44,7 @@ enum Checked {
     Skipped(String),
     Works {
         revision: &'static str,
-        stateless: bool,
+        has_session: bool,
         tools: usize,
     },
     Failed(Failure),
@@ -132,10 +132,10 @@ async fn check_one(listed: ListedServer, timeout: Duration, output: &Output) -> 
             Some(_) => connection.tools().await.map_err(|error| endpoint.explain(&error))?,
             None => Vec::new(),
         };
-        let revision = connection.revision();
+        let (revision, facts) = (connection.revision(), connection.facts());
         connection.close().await;
         let tools = tools.iter().filter(|tool| endpoint.allows_tool(&tool.name)).count();
-        Ok(Checked::Works { revision: revision.as_str(), stateless: revision.is_stateless(), tools })
+        Ok(Checked::Works { revision: revision.as_str(), has_session: facts.keeps_session, tools })
     };
     match tokio::time::timeout(timeout, work).await {
         Ok(Ok(checked)) => checked,
@@ -168,8 +168,8 @@ fn to_json(listed: &ListedServer, checked: Option<&Checked>) -> Value {
     match checked {
         None => {}
         Some(Checked::Skipped(reason)) => row["check"] = json!({ "status": "skipped", "reason": reason }),
-        Some(Checked::Works { revision, stateless, tools }) => {
-            let era = if *stateless { "stateless" } else { "session" };
+        Some(Checked::Works { revision, has_session, tools }) => {
+            let era = if *has_session { "session" } else { "stateless" };
             row["check"] = json!({ "status": "ok", "revision": revision, "era": era, "tools": tools });
         }
         Some(Checked::Failed(failure)) => {
@@ -213,8 +213,8 @@ fn to_text(servers: &[ListedServer], checked: &[Checked], text: &mut Text) {
         let indent = " ".repeat(column + 4);
         match checked.get(at) {
             None | Some(Checked::Skipped(_)) => {}
-            Some(Checked::Works { revision, stateless, tools }) => {
-                let era = if *stateless { "without a session" } else { "with a session" };
+            Some(Checked::Works { revision, has_session, tools }) => {
+                let era = if *has_session { "with a session" } else { "without a session" };
                 let tools = if *tools == 1 { "1 tool".to_owned() } else { format!("{tools} tools") };
                 text.add(&indent).tone(Tone::Out, "✓ ").line(format_args!("{tools}, {revision} {era}"));
             }

@@ -13,7 +13,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use pintle_proto::{Part, Revision};
+use pintle_proto::{Part, Revision, TaskKind};
 use pintle_types::{
     RawObject, RpcError, keys, method,
     schema::{
@@ -139,8 +139,7 @@ pub(in crate::client) struct SessionTasks {
 impl SessionTasks {
     /// Returns the tasks, if the revision has them.
     pub(in crate::client) fn new(table: &Arc<TaskTable>, revision: Revision) -> Option<Self> {
-        let has_tasks = !revision.is_stateless() && revision.has_method(method::TASKS_RESULT);
-        has_tasks.then(|| Self { table: table.clone(), revision })
+        (revision.facts().tasks == TaskKind::Protocol).then(|| Self { table: table.clone(), revision })
     }
 
     /// Returns whether a method is one of tasks.

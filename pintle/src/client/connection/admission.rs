@@ -108,7 +108,7 @@ impl Connection {
             return fresh;
         }
         let version = shared.tools_version();
-        if shared.facts().capabilities.as_ref().is_some_and(|can| can.tools.is_none()) {
+        if shared.server_facts().capabilities.as_ref().is_some_and(|can| can.tools.is_none()) {
             return (None, version);
         }
         shared.with_cache(|cache, _| cache.forget(&Change::Tools));

@@ -61,7 +61,7 @@ impl<'a> Batch<'a> {
     /// [layers](crate::Client::layer), each passes them and is sent as a message of its own.
     pub async fn send(self) -> Vec<Result<RawObject>> {
         let shared = self.connection.shared();
-        if shared.facts().batches && shared.settings.layers.is_none() {
+        if shared.server_facts().batches && shared.settings.layers.is_none() {
             self.together().await
         } else {
             self.side_by_side().await

@@ -173,7 +173,7 @@ impl Connection {
             Some(Ok(ticket)) => Some(ticket),
             None => None,
         };
-        let prepared = match self.arms.is_empty() || options.forwarded || self.revision().is_stateless() {
+        let prepared = match self.arms.is_empty() || options.forwarded || self.facts().result_types {
             true => None,
             false => Box::pin(self.prepared(&method, &params)).await,
         };
@@ -186,7 +186,7 @@ impl Connection {
         // What is sent instead of the params.
         let mut next: Option<RawObject> = None;
         let (mut pages_shown, mut asked_user) = (false, false);
-        let mut refreshed = !self.shared().facts().mirrors || method != method::TOOLS_CALL;
+        let mut refreshed = !self.shared().server_facts().mirrors || method != method::TOOLS_CALL;
         loop {
             let sent = next.as_ref().unwrap_or(&params);
             if asked_user && admission.is_some() {

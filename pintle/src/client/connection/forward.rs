@@ -67,7 +67,7 @@ impl Connection {
 
     /// Whether arguments are repeated in headers.
     pub(crate) fn mirrors(&self) -> bool {
-        self.shared().facts().mirrors
+        self.shared().server_facts().mirrors
     }
 
     /// Whether messages of the server arrive on the stream of the request that they belong to.
@@ -78,7 +78,7 @@ impl Connection {
     /// Returns the number of the current period without a gap in which the server's changes arrive; `None` if they do not, as over
     /// HTTP without a stream of the session. Without a session they are those of a subscription, which reports its gaps itself.
     pub(crate) fn change_period(&self) -> Option<u64> {
-        if self.revision().is_stateless() { Some(0) } else { self.shared().push_period() }
+        if self.facts().pushes_changes { self.shared().push_period() } else { Some(0) }
     }
 }
 

@@ -22,7 +22,7 @@ mod watch;
 
 use std::{borrow::Cow, fmt, sync::Arc, sync::atomic::Ordering};
 
-use pintle_proto::{Revision, client::Verdict};
+use pintle_proto::{Facts, Revision, client::Verdict};
 use pintle_types::{
     Meta, RawObject, method,
     schema::{
@@ -142,17 +142,17 @@ impl Connection {
 
     /// Returns the server's name and version, if it reports them. For display and logs, never for decisions.
     pub fn server_info(&self) -> Option<Arc<Implementation>> {
-        self.shared.facts().info.clone()
+        self.shared.server_facts().info.clone()
     }
 
     /// Returns the server's capabilities. Empty if it reports none.
     pub fn capabilities(&self) -> ServerCapabilities {
-        self.shared.facts().capabilities.clone().unwrap_or_default()
+        self.shared.server_facts().capabilities.clone().unwrap_or_default()
     }
 
     /// Returns the server's instructions for the model.
     pub fn instructions(&self) -> Option<String> {
-        self.shared.facts().instructions.as_deref().map(Into::into)
+        self.shared.server_facts().instructions.as_deref().map(Into::into)
     }
 
     /// Returns the negotiated revision.
@@ -160,10 +160,15 @@ impl Connection {
         self.verdict().revision()
     }
 
+    /// Returns what the protocol of the server can do, in place of its revision or era.
+    pub fn facts(&self) -> Facts {
+        self.revision().facts()
+    }
+
     /// Whether the server has sessions too, although this connection is of the stateless era.
     #[cfg(feature = "server")]
     pub(crate) fn has_sessions(&self) -> bool {
-        self.shared.facts().has_sessions
+        self.shared.server_facts().has_sessions
     }
 
     /// Returns the result of the negotiation. [`Client::remember`](super::Client::remember) uses it to open faster next time.
@@ -172,7 +177,7 @@ impl Connection {
     ///
     /// Never: a `Connection` exists only after the negotiation.
     pub fn verdict(&self) -> Verdict {
-        self.shared.facts().verdict.expect("an open connection knows its revision")
+        self.shared.server_facts().verdict.expect("an open connection knows its revision")
     }
 
     /// Returns how many lines of the server were not messages, for example because it prints to standard output.

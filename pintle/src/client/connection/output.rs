@@ -54,7 +54,7 @@ impl Connection {
     /// Lists the tools, unless that was done since they last changed. Concurrent calls wait for the same list.
     async fn look_up_once(&self, wait: Duration) {
         let state = self.shared();
-        if state.facts().capabilities.as_ref().is_some_and(|can| can.tools.is_none()) {
+        if state.server_facts().capabilities.as_ref().is_some_and(|can| can.tools.is_none()) {
             return;
         }
         let lookup: Arc<_> = state.output_lookup();

@@ -22,7 +22,7 @@ impl Connection {
         answers: impl IntoIterator<Item = (K, A)>,
     ) -> Result<RequestBuilder<'_, RawObject>> {
         let revision = self.revision();
-        if !revision.is_stateless() {
+        if revision.facts().asks_by_request {
             return Err(Error::misuse(format!(
                 "a suspended call cannot be resumed with a session ({}): connect with `Mode::Modern`",
                 revision.as_str()

@@ -18,7 +18,7 @@ impl Connection {
         if !telemetry::is_enabled() {
             return Span::none();
         }
-        let verdict = self.shared().facts().verdict;
+        let verdict = self.shared().server_facts().verdict;
         telemetry::span(
             SpanKind::Client,
             &RequestFacts {

@@ -20,7 +20,7 @@ use tracing::Span;
 use super::{BUDGET, Driver, STEADY, layered::OpeningPass, spans};
 use crate::{
     Ended, Error, Result,
-    client::state::Facts,
+    client::state::ServerFacts,
     telemetry,
     timeouts::after,
     transport::{Failed, Incoming, Oversized, Skipped},
@@ -158,7 +158,7 @@ impl Driver {
                 OpeningStep::Ready(opened) => {
                     late_probe.iter().for_each(|id| drop(self.engine.abandon(id)));
                     self.engine.settle(&opened);
-                    self.shared.set_facts(Facts::new(
+                    self.shared.set_server_facts(ServerFacts::new(
                         *opened,
                         self.engine.takes_batches(),
                         self.shared.has_headers,
@@ -282,7 +282,7 @@ impl Driver {
                     self.layers_entered().await;
                     self.written().await
                 }
-                None => self.open(self.shared.facts().verdict).await,
+                None => self.open(self.shared.server_facts().verdict).await,
             };
             match opened {
                 Ok(()) => {
@@ -314,7 +314,7 @@ impl Driver {
         self.since = now;
         self.misses = 0;
         self.keepalive = self.shared.settings.timeouts.keepalive.map(|every| after(now, every));
-        let logs = self.shared.facts().capabilities.as_ref().is_some_and(|can| can.logging.is_some());
+        let logs = self.shared.server_facts().capabilities.as_ref().is_some_and(|can| can.logging.is_some());
         if let (true, Some(level)) = (logs, self.shared.log_level()) {
             // Where levels go with each request there is no such method, and none is needed.
             if let Ok(params) = RawObject::from_serialize(&SetLevelParams::new(level)) {

@@ -256,7 +256,7 @@ impl Driver {
         if !telemetry::is_enabled() {
             return Span::none();
         }
-        let verdict = self.shared.facts().verdict;
+        let verdict = self.shared.server_facts().verdict;
         telemetry::span(
             SpanKind::Server,
             &RequestFacts {

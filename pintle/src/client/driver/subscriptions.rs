@@ -294,7 +294,7 @@ impl Driver {
 
     /// Sends one request for all subscriptions, unless they did not change.
     fn listen(&mut self) -> Result<ListenChange, SendError> {
-        let facts = self.shared.facts();
+        let facts = self.shared.server_facts();
         let filter = self.watching.filter(facts.capabilities.as_ref());
         if filter == SubscriptionFilter::new() {
             return Ok(ListenChange::Nothing);

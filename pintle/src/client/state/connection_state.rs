@@ -49,7 +49,7 @@ pub(in crate::client) struct ConnectionState {
     /// Number of lines that were not messages.
     pub(in crate::client) noise: AtomicU64,
     pub(in crate::client) ended: watch::Sender<Option<Ended>>,
-    facts: Mutex<Arc<Facts>>,
+    facts: Mutex<Arc<ServerFacts>>,
     log_level: Mutex<Option<LoggingLevel>>,
     tools: Mutex<ToolRegistry>,
     /// The list of tools for output checks, and the generation of tools that it belongs to.
@@ -76,7 +76,7 @@ pub(in crate::client) struct PageExtent {
 
 /// The facts that the opening established about the server.
 #[derive(Debug, Default)]
-pub(in crate::client) struct Facts {
+pub(in crate::client) struct ServerFacts {
     /// The result of the negotiation; `None` until the connection is open.
     pub(in crate::client) verdict: Option<Verdict>,
     pub(in crate::client) info: Option<Arc<Implementation>>,
@@ -91,7 +91,7 @@ pub(in crate::client) struct Facts {
     pub(in crate::client) has_sessions: bool,
 }
 
-impl Facts {
+impl ServerFacts {
     pub(in crate::client) fn new(opened: Opened, batches: bool, has_headers: bool) -> Self {
         Self {
             mirrors: has_headers && Streams::of(opened.revision).mirrored,
@@ -147,7 +147,7 @@ impl ConnectionState {
     pub(in crate::client) fn asker(&self) -> Asker {
         Asker {
             connection: self.name.clone(),
-            server: self.facts().info.clone(),
+            server: self.server_facts().info.clone(),
             key: None,
             extensions: Extensions::new(),
             reports: None,
@@ -155,11 +155,11 @@ impl ConnectionState {
         }
     }
 
-    pub(in crate::client) fn facts(&self) -> Arc<Facts> {
+    pub(in crate::client) fn server_facts(&self) -> Arc<ServerFacts> {
         lock(&self.facts).clone()
     }
 
-    pub(in crate::client) fn set_facts(&self, facts: Facts) {
+    pub(in crate::client) fn set_server_facts(&self, facts: ServerFacts) {
         *lock(&self.facts) = Arc::new(facts);
     }
 
@@ -231,12 +231,12 @@ impl ConnectionState {
     /// The current period without a gap in which the connection itself reports changes, if it does. A session does. So does a pipe
     /// to a stateless server whose list never changes, because a restart is noticed.
     fn reporting_period(&self) -> Option<u64> {
-        let facts = self.facts();
+        let facts = self.server_facts();
         let changes = |can: &ServerCapabilities| {
             can.tools.as_ref().is_some_and(|tools| tools.list_changed == Some(true))
         };
         let reports = match facts.verdict {
-            Some(verdict) if verdict.revision().is_stateless() => {
+            Some(verdict) if !verdict.revision().facts().pushes_changes => {
                 !self.has_headers && facts.capabilities.as_ref().is_some_and(|can| !changes(can))
             }
             verdict => verdict.is_some(),
@@ -252,7 +252,7 @@ impl ConnectionState {
         extent: PageExtent,
         asked: Option<ToolsVersion>,
     ) {
-        let mirrors = self.facts().mirrors;
+        let mirrors = self.server_facts().mirrors;
         let mut tools = Vec::with_capacity(page.tools.len());
         page.tools.retain(|tool| {
             let headers = match mirrors.then(|| header_params(tool)) {
@@ -291,7 +291,7 @@ impl ConnectionState {
         params: &RawObject,
         foreign: Option<&HeaderMap>,
     ) -> Result<HeaderMap, BadArgument> {
-        if !self.facts().mirrors {
+        if !self.server_facts().mirrors {
             return Ok(HeaderMap::new());
         }
         if method != method::TOOLS_CALL {

@@ -22,7 +22,7 @@ use crate::{
 impl ConnectionState {
     /// Returns the connection of a message, for layers.
     pub(in crate::client) fn cx_origin(&self) -> CxOrigin {
-        let facts = self.facts();
+        let facts = self.server_facts();
         CxOrigin {
             connection: self.name.clone(),
             server: facts.info.clone(),

@@ -11,7 +11,7 @@ mod signals;
 pub use hub::Event;
 
 pub(super) use callbacks::CallbackEvent;
-pub(super) use connection_state::{ConnectionState, Facts, PageExtent};
+pub(super) use connection_state::{ConnectionState, PageExtent, ServerFacts};
 pub(super) use hub::EventQueue;
 pub(super) use mailbox::{CallFailure, CallHandlers, CallReceiver, CallSender, CallUpdate, mailbox};
 pub(super) use settings::ClientSettings;

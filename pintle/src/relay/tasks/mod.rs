@@ -14,6 +14,7 @@ pub(super) mod session;
 
 use std::time::Duration;
 
+use pintle_proto::TaskKind;
 use pintle_types::method::tasks_extension;
 
 use crate::Connection;
@@ -32,7 +33,7 @@ const MAX_STATUS: usize = 2048;
 /// Returns whether a server has tasks of the extension.
 pub(super) fn has_extension(connection: &Connection) -> bool {
     let extensions = connection.capabilities().extensions;
-    connection.revision().is_stateless()
+    connection.facts().tasks == TaskKind::Extension
         && extensions.is_some_and(|names| names.contains_key(tasks_extension::NAME))
 }
 

@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use pintle_proto::TaskKind;
 use pintle_types::{ErrorCode, RawObject, RpcError, keys, method, schema::TaskSupport};
 use serde::Deserialize;
 use serde_json::{json, value::to_raw_value};
@@ -22,11 +23,11 @@ use crate::{
     server::Cx,
 };
 
-/// Returns whether a server has tasks of the session era.
+/// Returns whether a server has tasks of the protocol.
 pub(in crate::relay) fn has_tasks(connection: &Connection) -> bool {
     let tasks = connection.capabilities().tasks;
     let tools = tasks.and_then(|tasks| tasks.requests).and_then(|requests| requests.tools);
-    !connection.revision().is_stateless() && tools.is_some_and(|tools| tools.call.is_some())
+    connection.facts().tasks == TaskKind::Protocol && tools.is_some_and(|tools| tools.call.is_some())
 }
 
 /// When a call is made as a task of the server behind.

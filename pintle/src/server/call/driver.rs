@@ -31,7 +31,7 @@ use super::registry::RegisteredCall;
 use super::{
     context::RequestContext,
     cx::{Cx, span},
-    run::{CallScope, HandlerRun, Start},
+    run::{HandlerRun, Start},
     sink::{CallEvent, CallSink},
 };
 use crate::{
@@ -92,7 +92,6 @@ impl CallDriver {
         if cx.call().charge().bytes() > 0 && cx.own_sink().is_some() {
             cx.give_way(cx.call().charge());
         }
-        let scope = CallScope::of(&cx).enter();
         let span = call_span(&cx);
         let started = {
             let _entered = span.enter();
@@ -111,7 +110,6 @@ impl CallDriver {
                 HandlerState::Done { outcome: Some(outcome), last: Vec::new() }
             }
         };
-        drop(scope);
         Self {
             cx,
             handler,

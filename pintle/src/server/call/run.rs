@@ -1,6 +1,5 @@
 use std::{
     any::Any,
-    cell::Cell,
     future::Future,
     panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
@@ -23,46 +22,6 @@ use super::{
     replay::{Acquired, StateClaim},
 };
 use crate::server::{Cx, clock::sealed_at};
-
-thread_local! {
-    /// Whether code of a call without a session runs on this thread.
-    static STATELESS: Cell<bool> = const { Cell::new(false) };
-}
-
-/// The kind of the call whose code runs on a thread.
-#[derive(Clone, Copy)]
-pub(crate) struct CallScope {
-    stateless: bool,
-}
-
-impl CallScope {
-    pub(crate) fn of(cx: &Cx) -> Self {
-        Self { stateless: !cx.call().is_in_session() }
-    }
-
-    /// Marks this thread, until the guard is dropped.
-    #[inline]
-    pub(crate) fn enter(self) -> CallScopeGuard {
-        CallScopeGuard { before: STATELESS.replace(self.stateless) }
-    }
-
-    /// Returns whether code of a call without a session runs on this thread.
-    pub(crate) fn is_stateless() -> bool {
-        STATELESS.get()
-    }
-}
-
-/// Restores the mark of a thread on drop.
-pub(crate) struct CallScopeGuard {
-    before: bool,
-}
-
-impl Drop for CallScopeGuard {
-    #[inline]
-    fn drop(&mut self) {
-        STATELESS.set(self.before);
-    }
-}
 
 /// The boxed future of a handler.
 pub(crate) type HandlerFuture = Pin<Box<dyn Future<Output = Outcome> + Send>>;
@@ -175,7 +134,6 @@ impl Future for HandlerRun {
         let _here = super::current::Here::new(&self.cx);
         let span = self.span.clone();
         let _entered = span.enter();
-        let _scope = CallScope::of(&self.cx).enter();
         loop {
             let Some(handler) = &mut self.handler else { return Poll::Pending };
             // The handler is polled before `parked` is read, so that concurrent questions are sent in one round.

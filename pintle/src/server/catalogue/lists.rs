@@ -1,7 +1,10 @@
 use std::{borrow::Cow, sync::Arc};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use pintle_proto::server::{Body, Outcome};
+use pintle_proto::{
+    TaskKind,
+    server::{Body, Outcome},
+};
 use pintle_types::{
     RpcError, method, plain_error,
     schema::{ListParams, ServerCapabilities},
@@ -136,12 +139,12 @@ pub(crate) fn tools(cx: &Cx) -> Outcome {
     }
     let catalogue = &cx.snapshot().catalogue;
     let printed = &catalogue.printed;
-    // How a tool may be run is a member of the session era: later there is an extension, and the server decides.
+    // How a tool may be run is a member of its definition where clients request tasks, and of nothing where the server decides.
     let is_intercepted = !cx.snapshot().settings.interceptors.is_empty();
-    let in_session = is_intercepted && !cx.peer().revision.is_stateless();
-    let printed = if in_session { &printed.session_tools } else { &printed.tools };
+    let has_execution = is_intercepted && cx.facts().tasks == TaskKind::Protocol;
+    let printed = if has_execution { &printed.task_tools } else { &printed.tools };
     list(cx, ListKind::Tools, &catalogue.tools, printed, |route| {
-        if is_intercepted && !in_session && route.tool.execution.is_some() {
+        if is_intercepted && !has_execution && route.tool.execution.is_some() {
             let mut tool = route.tool.clone();
             tool.execution = None;
             return serde_json::to_string(&tool);

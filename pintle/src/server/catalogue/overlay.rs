@@ -16,9 +16,7 @@ use super::{
 };
 use crate::{
     Error, Result,
-    server::{
-        Cx, ListKind, Server, SessionError, SessionHandle, call::run::CallScope, ordered_map::OrderedMap,
-    },
+    server::{Cx, ListKind, Server, SessionError, SessionHandle, ordered_map::OrderedMap},
 };
 
 /// The tools of one session or one principal.
@@ -98,23 +96,22 @@ impl Server {
     /// Adds a tool that only this principal sees, in every era, and notifies clients. It goes before a tool of the server with the
     /// same name. All lists of tools are private from then on, for caches.
     ///
-    /// A stateless client sees the same tools whatever it called before, so this is for programs that know who may do what, and
-    /// not for handlers: a handler adds tools to its [session](SessionHandle::add_tool).
+    /// A client without a session has to see the same tools whatever it called before, so this is for programs that know who may do
+    /// what, and not for handlers: a handler adds tools to its [session](SessionHandle::add_tool).
     ///
     /// # Errors
     ///
-    /// The handler of a call without a session called it (a task that it spawned is not noticed), the route is invalid, the principal has a tool of this name or 256 tools, or 65,536 principals have tools.
+    /// The route is invalid, the principal has a tool of this name or 256 tools, or 65,536 principals have tools.
     ///
     /// ```
     /// use pintle::server::{Server, tool};
     ///
     /// let server = Server::new("office", "1.0.0").tool(tool("print", || async { "printed" }));
     /// server.add_tool_for("ann", tool("sign", || async { "signed" }))?;
-    /// assert!(server.remove_tool_for("ann", "sign")?);
+    /// assert!(server.remove_tool_for("ann", "sign"));
     /// # Ok::<(), pintle::Error>(())
     /// ```
     pub fn add_tool_for(&self, principal: &str, mut route: ToolRoute) -> Result<()> {
-        outside_stateless_calls()?;
         route.prepare();
         without_fault(&route)?;
         self.change_catalogue(|catalogue| {
@@ -142,12 +139,7 @@ impl Server {
     }
 
     /// Removes a tool of this principal. Returns `false` if the principal has none of this name. Running calls finish.
-    ///
-    /// # Errors
-    ///
-    /// The handler of a call without a session called it (a task that it spawned is not noticed).
-    pub fn remove_tool_for(&self, principal: &str, name: &str) -> Result<bool> {
-        outside_stateless_calls()?;
+    pub fn remove_tool_for(&self, principal: &str, name: &str) -> bool {
         let removed = self.change_catalogue(|catalogue| {
             if catalogue.principal_tools.get(principal).is_none_or(|tools| tools.get(name).is_none()) {
                 return false;
@@ -163,19 +155,8 @@ impl Server {
         if removed {
             self.tools_changed();
         }
-        Ok(removed)
+        removed
     }
-}
-
-/// Returns an error in the handler of a call without a session.
-fn outside_stateless_calls() -> Result<()> {
-    if CallScope::is_stateless() {
-        return Err(Error::misuse(
-            "a handler of a call without a session cannot change the tools of a principal: its lists would depend on earlier \
-             calls; change them in the program, or use a filter",
-        ));
-    }
-    Ok(())
 }
 
 fn too_many(owner: &str) -> Error {

@@ -11,9 +11,9 @@ use tokio::{
     task::{AbortHandle, JoinError},
 };
 
+use crate::server::call::caller_key::CallerKey;
 #[cfg(feature = "logging")]
 use crate::server::call::current;
-use crate::server::{call::caller_key::CallerKey, call::run::CallScope};
 
 /// The limit on synchronous handlers that run at the same time in a process.
 const MAX_BLOCKING: usize = 256;
@@ -107,7 +107,6 @@ impl<F> Blocking<F> {
 /// Runs a function on a thread of the pool. Dropping the future removes the function from the queue, if it has not started.
 pub(super) async fn run<R: Send + 'static>(
     caller: Option<CallerKey>,
-    scope: CallScope,
     function: impl FnOnce() -> R + Send + 'static,
 ) -> R {
     // Without a runtime there is no pool.
@@ -128,7 +127,6 @@ pub(super) async fn run<R: Send + 'static>(
     let task = pool.spawn_blocking(move || {
         let _runtime = runtime.enter();
         let _permits = (own_permit, permit);
-        let _scope = scope.enter();
         let _entered = span.entered();
         #[cfg(feature = "logging")]
         let _here = call.map(current::Here::of);

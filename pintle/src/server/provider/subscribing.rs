@@ -92,8 +92,8 @@ pub(crate) async fn subscribe(cx: &Cx, uris: Vec<String>) -> ProviderSubscriptio
         open.insert(uri.clone(), numbers.len());
         numbers.iter().for_each(|at| asked[*at].1.push(uri.clone()));
     }
-    // A session subscribes to resources only; the others may listen to changes of lists.
-    let is_listening = !cx.call().is_in_session();
+    // Where changes of lists are pushed, a subscription is to resources only.
+    let is_listening = !cx.facts().pushes_changes;
     let wanted = watched_tasks::wanted(cx);
     let mut all = ProviderSubscription::new();
     let mut joined = JoinSet::new();

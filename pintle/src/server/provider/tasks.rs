@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use pintle_proto::server::{Body, Extension, Outcome};
+use pintle_proto::{
+    TaskKind,
+    server::{Body, Extension, Outcome},
+};
 use pintle_types::{
     RawObject, RawValue, RpcError, keys,
     method::{self, Capability, tasks_extension},
@@ -33,9 +36,10 @@ const MAX_PAGES: usize = 32;
 /// Returns whether the result of a call may be a task: if its client asked for one, or supports them.
 fn may_be_task(cx: &Cx) -> bool {
     cx.method() == method::TOOLS_CALL
-        && match cx.peer().revision.is_stateless() {
-            true => cx.extension(tasks_extension::NAME).is_some(),
-            false => cx.params().get("task").is_some(),
+        && match cx.facts().tasks {
+            TaskKind::Extension => cx.extension(tasks_extension::NAME).is_some(),
+            TaskKind::Protocol => cx.params().get("task").is_some(),
+            TaskKind::None => false,
         }
 }
 
@@ -181,7 +185,10 @@ pub(crate) fn handler(cx: &Cx, own: Option<&CustomMethod>) -> Option<HandlerFutu
     }
     let outer: Option<String> = cx.params().decode_member("taskId").ok().flatten();
     let is_of_provider = own.is_none() && snapshot.providers.iter().any(may_have);
-    if is_of_provider && cx.peer().revision.is_stateless() && cx.extension(tasks_extension::NAME).is_none() {
+    if is_of_provider
+        && cx.facts().tasks == TaskKind::Extension
+        && cx.extension(tasks_extension::NAME).is_none()
+    {
         return Some(failed(Extension::undeclared(tasks_extension::NAME)));
     }
     let opened = outer.and_then(|outer| Some((TaskAddress::open(cx, &outer)?, outer)));

@@ -108,7 +108,7 @@ async fn by_what_a_layer_below_left() {
 
 #[tokio::test]
 async fn by_era() {
-    let server = server(|scope| scope.peer.revision.is_stateless());
+    let server = server(|scope| !scope.peer.revision.facts().keeps_session);
     for revision in ALL {
         let mut client = Client::open(&server, revision, json!({})).await;
         check(&mut client, revision == R5).await;

@@ -2,7 +2,7 @@
 
 use pintle::{
     Server,
-    server::{Authenticated, Caller, Cx, Entry, SessionError, ToolError, blocking, tool},
+    server::{Authenticated, Caller, Cx, Entry, SessionError, ToolError, tool},
 };
 use serde_json::{Value, json};
 
@@ -104,7 +104,7 @@ async fn a_principal_has_its_own_tools_in_every_era() {
         let list = client(&server, caller, R5).await.call("tools/list", json!({})).await;
         assert_eq!(list["result"]["cacheScope"], "private", "{list}");
     }
-    let remove = |principal, name| server.remove_tool_for(principal, name).unwrap();
+    let remove = |principal, name| server.remove_tool_for(principal, name);
     assert!(remove("ann", "secret") && !remove("ann", "secret"));
     assert!(remove("ann", "common") && !remove("bob", "common"));
     let mut ann = client(&server, Caller::new().principal("ann"), R5).await;
@@ -156,37 +156,4 @@ async fn what_a_tool_of_a_session_requires_is_checked_and_its_number_is_limited(
         tokio::task::yield_now().await;
     }
     assert_eq!(session.add_tool(tool("late", || async { "" })).unwrap_err(), SessionError::Ended);
-}
-
-#[tokio::test]
-async fn a_handler_of_a_stateless_call_cannot_change_the_tools_of_a_principal() {
-    let add = |cx: Cx| async move {
-        tokio::task::yield_now().await;
-        Ok::<_, ToolError>(cx.server().add_tool_for("ann", tool("later", || async { "" }))?)
-    };
-    let at_once = |cx: Cx| {
-        let added = cx.server().add_tool_for("ann", tool("at_once", || async { "" }));
-        std::future::ready(added.map_err(ToolError::from))
-    };
-    let threaded =
-        |cx: Cx| cx.server().add_tool_for("ann", tool("threaded", || async { "" })).map_err(ToolError::from);
-    let remove = |cx: Cx| async move {
-        let removed = cx.server().remove_tool_for("ann", "of_the_program")?;
-        Ok::<_, ToolError>(removed.to_string())
-    };
-    for revision in ALL {
-        let server = server()
-            .tool(tool("remove", remove))
-            .tool(tool("add", add))
-            .tool(tool("add_at_once", at_once))
-            .tool(tool("add_threaded", blocking(threaded)));
-        let mut ann = client(&server, Caller::new().principal("ann"), revision).await;
-        server.add_tool_for("ann", tool("of_the_program", || async { "" })).unwrap();
-        for name in ["add", "add_at_once", "add_threaded", "remove"] {
-            let answer = ann.call("tools/call", json!({"name": name})).await["result"].clone();
-            let refused = answer["isError"] == true && answer.to_string().contains("depend on earlier calls");
-            assert_eq!(refused, revision == R5, "{revision} {name}: {answer}");
-        }
-        assert_eq!(server.remove_tool_for("ann", "of_the_program").unwrap(), revision == R5);
-    }
 }

@@ -38,10 +38,10 @@ pub(in super::super) async fn ask_to_log_in(pages: Arc<LoginPages>, cx: Cx, next
     outcome
 }
 
-/// Returns the page that a client without a session can be asked to open.
+/// Returns the page that a client can be asked, where questions are responses, to open.
 fn required_page(cx: &Cx, outcome: &Outcome) -> Option<ElicitUrlParams> {
     let Outcome::Failed(error) = outcome else { return None };
-    let can_be_asked = cx.peer().revision.is_stateless() && cx.can_elicit_url();
+    let can_be_asked = !cx.facts().asks_by_request && cx.can_elicit_url();
     if error.code != ErrorCode::URL_ELICITATION_REQUIRED || !can_be_asked {
         return None;
     }

@@ -146,7 +146,7 @@ async fn measure(
     }
     output.note(format_args!(
         "{}: calling `{}`",
-        if connection.revision().is_stateless() { "stateless" } else { "session" },
+        if connection.facts().keeps_session { "session" } else { "stateless" },
         load.tool
     ));
     let measured = load.run(&connection, endpoint).await?;

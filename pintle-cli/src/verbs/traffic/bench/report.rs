@@ -103,7 +103,7 @@ impl BenchReport {
         let last = counts.iter().rposition(|count| *count > 0).map_or(0, |at| at + 1);
         let rows = ends.iter().zip(&counts).take(last).skip(first);
         self.runs.push(EraRun {
-            era: if revision.is_stateless() { "stateless" } else { "session" }.to_owned(),
+            era: if revision.facts().keeps_session { "session" } else { "stateless" }.to_owned(),
             revision: revision.as_str().to_owned(),
             calls: times.count(),
             seconds: rounded(seconds),

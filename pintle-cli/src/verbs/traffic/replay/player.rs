@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{
     matching::matches,
-    script::{Script, ScriptedRequest, ScriptedStep, StepKind, is_stateless, split_meta},
+    script::{Script, ScriptedRequest, ScriptedStep, StepKind, names_revision, split_meta},
 };
 
 /// The limit of requests that wait for their turn.
@@ -112,7 +112,7 @@ impl Player {
                 "too many requests wait for what the recording has after other requests",
             ));
         }
-        let at = self.find(&request.method, &params, is_stateless(&meta))?;
+        let at = self.find(&request.method, &params, names_revision(&meta))?;
         self.used.insert(at);
         self.running.push(RunningRequest {
             tag,
@@ -126,10 +126,10 @@ impl Player {
     }
 
     /// Finds the recorded request: the first that matches and was not made yet, otherwise the last that matches.
-    fn find(&self, name: &str, params: &Value, is_stateless: bool) -> Result<usize, RpcError> {
+    fn find(&self, name: &str, params: &Value, names_revision: bool) -> Result<usize, RpcError> {
         let of_method =
             || self.script.requests.iter().enumerate().filter(|(_, request)| request.method == name);
-        let all = || of_method().filter(|(_, request)| request.is_stateless == is_stateless);
+        let all = || of_method().filter(|(_, request)| request.names_revision == names_revision);
         // Every client introduces itself in its own way.
         let is_opening = matches!(name, method::INITIALIZE | method::SERVER_DISCOVER);
         let matching: Vec<usize> = all()
@@ -148,7 +148,7 @@ impl Player {
             }
             (None, None) if all().next().is_none() => {
                 let era = match of_method().next() {
-                    Some(_) if is_stateless => " without a session",
+                    Some(_) if names_revision => " without a session",
                     Some(_) => " with a session",
                     None => "",
                 };

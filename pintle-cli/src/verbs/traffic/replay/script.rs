@@ -22,8 +22,8 @@ pub(super) struct ScriptedRequest {
     pub(super) method: String,
     /// The params without `_meta`, which differs each time.
     pub(super) params: Value,
-    /// Whether it was made without a session.
-    pub(super) is_stateless: bool,
+    /// Whether it names its revision, and so belongs to no session.
+    pub(super) names_revision: bool,
     id: RequestId,
     pub(super) progress_token: Option<Value>,
     pub(super) steps: Vec<ScriptedStep>,
@@ -60,7 +60,7 @@ impl ScriptedRequest {
         Self {
             method: request.method.clone().into_owned(),
             params,
-            is_stateless: is_stateless(&meta),
+            names_revision: names_revision(&meta),
             id: request.id.clone(),
             progress_token: meta.get(keys::PROGRESS_TOKEN).cloned(),
             steps: Vec::new(),
@@ -75,8 +75,8 @@ impl ScriptedRequest {
     }
 }
 
-/// Returns whether a request with this `_meta` is made without a session.
-pub(super) fn is_stateless(meta: &Value) -> bool {
+/// Returns whether a request with this `_meta` names its revision, and so belongs to no session.
+pub(super) fn names_revision(meta: &Value) -> bool {
     meta.get(keys::PROTOCOL_VERSION).is_some()
 }
 

@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn in_a_session_all_wear_the_same() {
-        let oldest = Revision::all().find(|revision| !revision.is_stateless()).unwrap();
+        let oldest = Revision::all().find(|revision| revision.facts().keeps_session).unwrap();
         let mut cache = cache(oldest);
         let call = br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a"}}"#;
         let headers = cache.headers_for(&[Message::parse(call).unwrap()]).unwrap();

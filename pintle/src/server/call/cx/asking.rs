@@ -244,7 +244,7 @@ impl Cx {
         let request =
             custom_request(method.into(), &params).map_err(|reason| AskError::BadQuestion { reason })?;
         let method = request.method.clone();
-        if !self.call().is_in_session() {
+        if !self.facts().asks_by_request {
             return Err(AskError::NeedsSession { method });
         }
         if self.0.is_over.load(Ordering::Acquire) {

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use pintle_proto::inputs::AskError;
+use pintle_proto::{TaskKind, inputs::AskError};
 use pintle_types::{
     RawObject, method, plain_error,
     schema::{CreateTaskResult, InputRequest, Task, TaskMetadata, TaskParams, TaskStatus},
@@ -129,7 +129,7 @@ impl Cx {
     /// Returns whether the client runs tasks of this method.
     fn runs_tasks_of(&self, method: &str) -> bool {
         let peer = self.peer();
-        if peer.revision.is_stateless() || !peer.revision.has_method(method::TASKS_RESULT) {
+        if self.facts().tasks != TaskKind::Protocol {
             return false;
         }
         let requests = peer.capabilities.tasks.as_ref().and_then(|tasks| tasks.requests.as_ref());

@@ -26,7 +26,7 @@ use http::Extensions;
 #[cfg(feature = "http-server")]
 use pintle_proto::server::Ticket;
 use pintle_proto::{
-    Peer,
+    Facts, Peer,
     server::{Call, Extension},
 };
 use pintle_types::{Meta, RawObject, RequestId, RpcError, method, plain_error};
@@ -372,6 +372,11 @@ impl Cx {
         self.0.call.peer()
     }
 
+    /// Returns what the protocol of the client can do, in place of its revision or era.
+    pub fn facts(&self) -> Facts {
+        self.0.call.facts()
+    }
+
     /// Returns the authenticated principal, if there is one.
     pub fn principal(&self) -> Option<&str> {
         self.0.call.principal()
@@ -396,10 +401,7 @@ impl Cx {
     /// # let _ = tool("basket", basket);
     /// ```
     pub fn session(&self) -> Option<SessionHandle> {
-        let call = &self.0.call;
-        let notified =
-            || call.is_notification() && call.known_peer().is_some_and(|peer| !peer.revision.is_stateless());
-        let session = self.0.sink.session().filter(|_| call.is_in_session() || notified())?;
+        let session = self.0.sink.session().filter(|_| self.facts().keeps_session)?;
         Some(SessionHandle::new(session.clone()))
     }
 

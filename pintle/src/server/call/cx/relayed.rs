@@ -52,7 +52,7 @@ impl Cx {
             }
             method::ROOTS_LIST => Question::Roots,
             // A request of an extension: its client knows whether it can answer.
-            _ if self.call().is_in_session() => return Ok(()),
+            _ if self.facts().asks_by_request => return Ok(()),
             method => return Err(AskError::NeedsSession { method: method.to_owned() }),
         };
         self.call().check_capabilities(&question)
@@ -99,10 +99,10 @@ impl Cx {
         self.send_notification(self.call().relayed_progress(params)).await;
     }
 
-    /// Sends a log message of another server, unless the client requested none of its level. In a session that is so also if that server
-    /// does not declare that it logs: many do not.
+    /// Sends a log message of another server, unless the client requested none of its level. Where the level is that of a session, that is so
+    /// also if that server does not declare that it logs: many do not.
     pub(crate) async fn forward_log(&self, params: &RawObject) {
-        let may_log = self.logs() || self.call().is_in_session();
+        let may_log = self.logs() || !self.facts().level_by_call;
         let line = may_log.then(|| self.call().relayed_log(params)).flatten();
         self.send_notification(line).await;
     }

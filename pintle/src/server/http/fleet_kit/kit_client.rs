@@ -30,7 +30,7 @@ pub(super) const SOON: Duration = Duration::from_secs(20);
 impl KitClient {
     /// Opens a session at a service, with the newest revision that has sessions.
     pub(super) async fn open(http: &Http) -> Result<Self, String> {
-        let revision = Revision::all().find(|revision| !revision.is_stateless());
+        let revision = Revision::all().find(|revision| revision.facts().keeps_session);
         let client = Self::open_as(http, revision.ok_or("no revision has sessions")?).await?;
         Ok(Self { names_revision: true, ..client })
     }

@@ -103,7 +103,7 @@ enum QuestionEnd {
 /// Checks all kinds of questions in all revisions with sessions.
 pub(super) async fn asked_in_sessions(fleet: Fleet) -> PropertyResult {
     // The newest first.
-    for (age, revision) in Revision::all().filter(|revision| !revision.is_stateless()).enumerate() {
+    for (age, revision) in Revision::all().filter(|revision| revision.facts().keeps_session).enumerate() {
         for kind in QuestionKind::ALL {
             if !kind.is_in_all() && age > 0 && !has_kind(&fleet, revision, kind).await? {
                 continue;
@@ -178,7 +178,7 @@ async fn asked(
 
 /// Checks all kinds of questions of stateless calls: the answer goes to the other process, with the state.
 pub(super) async fn asked_without_sessions(fleet: Fleet) -> PropertyResult {
-    for revision in Revision::all().filter(|revision| revision.is_stateless()) {
+    for revision in Revision::all().filter(|revision| !revision.facts().keeps_session) {
         for kind in QuestionKind::ALL {
             for (here, there) in [(&fleet.a, &fleet.b), (&fleet.b, &fleet.a)] {
                 let client = KitClient::without_session(revision);

@@ -574,7 +574,7 @@ mod tests {
             let server = Server::new("s", "0").tool(tool).on_session(decide);
             let snapshot = server.snapshot();
             let mut revisions = snapshot.service.revisions().iter();
-            let revision = revisions.find(|revision| !revision.is_stateless()).unwrap().as_str();
+            let revision = revisions.find(|revision| revision.facts().keeps_session).unwrap().as_str();
             let session = Session::new(SessionId::NIL, None, server, Engine::new_session());
             session.opened(&Extensions::new()).unwrap();
             let client = serde_json::json!({"name": "c", "version": "0"});
