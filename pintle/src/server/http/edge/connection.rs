@@ -23,7 +23,7 @@ use tokio::{
 use tower_service::Service;
 
 #[cfg(feature = "http2")]
-use super::stream_progress::PiecewiseBody;
+use super::stream_progress::{NextStream, PiecewiseBody};
 use super::{
     activity_io::ActivityIo,
     idle::{IdleClock, IdleLimits, TrackedBody},
@@ -95,12 +95,14 @@ pub(in crate::server::http) async fn serve<IO, S, B>(
     });
     #[cfg(feature = "http2")]
     if http2 {
-        let tasks = super::tasks::Tasks::default();
-        let mut builder = hyper::server::conn::http2::Builder::new(tasks.spawner(limits.write));
+        let (tasks, next) = (super::tasks::Tasks::default(), NextStream::default());
+        let spawner = tasks.spawner(next.clone(), limits.write);
+        let mut builder = hyper::server::conn::http2::Builder::new(spawner);
         builder.max_header_list_size(HEAD_BYTES);
         let service = service_fn(move |request| {
+            let progress = next.begin();
             let responding = hyper::service::Service::call(&service, request);
-            async move { Ok::<_, S::Error>(responding.await?.map(PiecewiseBody::new)) }
+            async move { Ok::<_, S::Error>(responding.await?.map(|body| PiecewiseBody::new(body, progress))) }
         });
         let connection = builder.serve_connection(TokioIo::new(io), service);
         let end = supervisor.run(connection, |connection| {

@@ -2,9 +2,10 @@
 
 use std::{
     future::Future,
+    mem,
     pin::Pin,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     task::{Context, Poll, ready},
@@ -18,17 +19,12 @@ use tokio::time::{Sleep, sleep};
 
 use super::time::MAX_DURATION;
 
-tokio::task_local! {
-    /// The progress of the response that the current task sends.
-    static PROGRESS: Arc<StreamProgress>;
-}
-
 /// The number of times that the body of a response was polled, doubled, plus one if the last poll returned data.
 ///
 /// hyper polls a body again only when the stream has window for more data, so data that was returned by the last poll waits for
 /// the client.
-#[derive(Debug, Default)]
-struct StreamProgress(AtomicU64);
+#[derive(Clone, Debug, Default)]
+pub(super) struct StreamProgress(Arc<AtomicU64>);
 
 impl StreamProgress {
     /// Records a poll of the body.
@@ -43,21 +39,40 @@ impl StreamProgress {
     }
 }
 
+/// The progress of the response whose task is spawned next: hyper calls the service and spawns what it returns, one request after
+/// the other.
+#[derive(Clone, Debug, Default)]
+pub(super) struct NextStream(Arc<Mutex<StreamProgress>>);
+
+impl NextStream {
+    /// Returns the progress of a new request.
+    pub(super) fn begin(&self) -> StreamProgress {
+        let progress = StreamProgress::default();
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&progress);
+        progress
+    }
+
+    /// Returns the progress of the request that was begun last; one without data for any other task.
+    pub(super) fn take(&self) -> StreamProgress {
+        mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
 pin_project! {
     /// The task of one request over HTTP/2, which ends if the client takes no piece of the response within the limit. hyper
     /// resets the stream then.
     pub(super) struct StreamTask<F> {
         #[pin]
         request: F,
-        progress: Arc<StreamProgress>,
+        progress: StreamProgress,
         limit: Duration,
         timer: Option<(u64, Pin<Box<Sleep>>)>,
     }
 }
 
 impl<F> StreamTask<F> {
-    pub(super) fn new(request: F, limit: Duration) -> Self {
-        Self { request, progress: Arc::default(), limit: limit.min(MAX_DURATION), timer: None }
+    pub(super) fn new(request: F, progress: StreamProgress, limit: Duration) -> Self {
+        Self { request, progress, limit: limit.min(MAX_DURATION), timer: None }
     }
 }
 
@@ -66,7 +81,7 @@ impl<F: Future> Future for StreamTask<F> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = self.project();
-        if PROGRESS.sync_scope(this.progress.clone(), || this.request.poll(cx)).is_ready() {
+        if this.request.poll(cx).is_ready() {
             return Poll::Ready(());
         }
         let Some(waiting) = this.progress.waiting() else {
@@ -93,18 +108,14 @@ pin_project! {
         #[pin]
         body: B,
         rest: Option<B::Data>,
-        progress: Option<Arc<StreamProgress>>,
+        progress: StreamProgress,
     }
 }
 
 impl<B: Body> PiecewiseBody<B> {
-    /// Call this in the task of the request.
-    pub(super) fn new(body: B) -> Self {
-        let progress = PROGRESS.try_with(Arc::clone).ok();
-        if let Some(progress) = &progress {
-            // Without any window, hyper does not poll the body at all.
-            progress.polled(true);
-        }
+    pub(super) fn new(body: B, progress: StreamProgress) -> Self {
+        // Without any window, hyper does not poll the body at all.
+        progress.polled(true);
         Self { body, rest: None, progress }
     }
 }
@@ -136,9 +147,7 @@ impl<B: Body> Body for PiecewiseBody<B> {
                 Poll::Pending => break Poll::Pending,
             }
         };
-        if let Some(progress) = this.progress {
-            progress.polled(matches!(frame, Poll::Ready(Some(Ok(_)))));
-        }
+        this.progress.polled(matches!(frame, Poll::Ready(Some(Ok(_)))));
         frame
     }
 
