@@ -129,6 +129,7 @@ use self::{
     changes::ChangeHub,
     form::FormCache,
     gate::registry::Gates,
+    handler::blocking::BlockingThreads,
     provider::watch::Watches,
     sessions::registry::SessionRegistry,
     snapshot::{ServerSettings, Snapshot},
@@ -178,6 +179,7 @@ struct ServerInner {
     linted: Once,
     notified: RwLock<HashMap<String, Arc<OnNotification>>>,
     watches: Watches,
+    blocking_threads: BlockingThreads,
 }
 
 impl Server {
@@ -213,6 +215,7 @@ impl Server {
             linted: Once::new(),
             notified: RwLock::default(),
             watches: Watches::default(),
+            blocking_threads: BlockingThreads::default(),
         }))
     }
 

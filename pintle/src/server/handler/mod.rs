@@ -22,7 +22,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use self::blocking::Blocking;
-use crate::server::{Cx, Description, HandlerError, ToolError, call::caller_key::CallerKey};
+use crate::server::{Cx, Description, HandlerError, ToolError};
 
 /// An async function that handles calls of a tool, gets of a prompt or reads of a resource.
 ///
@@ -364,10 +364,9 @@ macro_rules! impl_blocking_handler {
             )]
             fn call(&self, cx: Cx) -> impl Future<Output = Result<R, Outcome>> + Send + 'static {
                 let function = self.function();
-                let caller = CallerKey::of(&cx);
                 let started = (|| {
                     $(let $arg = $arg::from_call(&cx)?;)*
-                    Ok(blocking::run(caller, move || function($($arg),*)))
+                    Ok(blocking::run(cx.clone(), move || function($($arg),*)))
                 })();
                 async move { Ok(started?.await) }
             }

@@ -420,6 +420,11 @@ impl Cx {
         self.mount().map_or(&self.0.server, |mounted| &mounted.server)
     }
 
+    /// Returns the server of the connection, also if a mounted one handles the call.
+    pub(crate) fn connection_server(&self) -> &Server {
+        &self.0.server
+    }
+
     /// Returns the client's settings of an extension, if it declared the extension.
     pub fn extension(&self, name: &str) -> Option<&serde_json::Value> {
         self.peer().capabilities.extensions.as_ref()?.get(name)
