@@ -125,7 +125,7 @@ pub(super) fn charge_call(
 impl Service {
     /// Charges the sender of a stateless request for its params. That of a subscription has an account in any case.
     pub(super) fn charge_call(&self, request: &Request, arrival: &Arrival<'_>) -> Result<Charge, RpcError> {
-        if request.method == method::SUBSCRIPTIONS_LISTEN && self.defers_method(&request.method) {
+        if request.method == method::SUBSCRIPTIONS_LISTEN {
             return Ok(Charge::new(arrival.account(self), Held::Call));
         }
         match &request.params {

@@ -13,7 +13,7 @@ use pintle_types::{
 use serde::Serialize;
 use serde_json::value::to_raw_value;
 
-use super::{Finished, Outcome, Service, Ticket, batch::BatchId, finish, print};
+use super::{Finished, Outcome, Service, Ticket, batch::BatchId, effect::Action, finish, print};
 use crate::{
     Part, Peer, Revision,
     inputs::{Answer, Ask, AskError, Binding, CallRecord, Inputs, Kind, Once, Question, StateUse},
@@ -64,6 +64,8 @@ pub(super) struct CallInner {
     pub(super) held: Mutex<Option<Box<dyn Any + Send>>>,
     /// The members of a filter that the driver grants.
     pub(super) granted: Mutex<Option<Box<JsonObject>>>,
+    /// What the engine does if the call ends without an error.
+    pub(super) action: Mutex<Option<Action>>,
     pub(super) origin: Origin,
     /// The params, if they are long.
     pub(super) charge: Charge,
@@ -373,6 +375,7 @@ impl Call {
             done: Mutex::default(),
             held: Mutex::default(),
             granted: Mutex::default(),
+            action: Mutex::default(),
             origin: Origin::Request,
             charge: Charge::default(),
         }))

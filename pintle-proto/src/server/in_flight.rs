@@ -88,9 +88,14 @@ impl InFlight {
         Some(ticket)
     }
 
+    /// Returns whether a request is in flight, and not cancelled.
+    pub(super) fn has(&self, id: &RequestId, ticket: Ticket) -> bool {
+        self.get(id) == Some(ticket)
+    }
+
     /// Removes an answered request. Returns `false` if it was cancelled before: then no response is sent.
     pub(super) fn leave(&mut self, id: &RequestId, ticket: Ticket) -> bool {
-        self.get(id) == Some(ticket) && self.cancel(id).is_some()
+        self.has(id, ticket) && self.cancel(id).is_some()
     }
 
     pub(super) fn len(&self) -> usize {

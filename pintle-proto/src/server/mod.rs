@@ -3,6 +3,7 @@
 mod arrival;
 mod batch;
 mod call;
+mod effect;
 mod extension;
 mod finish;
 mod in_flight;
@@ -10,7 +11,6 @@ mod listener;
 mod lowered_cache;
 mod outcome;
 mod peer_cache;
-mod perform;
 mod print;
 mod questions;
 mod record;
@@ -33,11 +33,11 @@ use pintle_types::{
 
 pub use arrival::Arrival;
 pub use call::Call;
+pub use effect::{CarriedOut, Effect};
 pub use extension::{Extension, Grant};
 pub use in_flight::Ticket;
 pub use listener::Listener;
 pub use outcome::{Body, Finished, Outcome, Reply};
-pub use perform::Performed;
 pub use questions::QuestionNames;
 pub use record::SessionRecord;
 pub use relayed::RelayedRound;
@@ -50,8 +50,9 @@ use self::{
     arrival::{charge_call, payer},
     batch::{BatchId, Batches},
     call::{CallInner, Origin, raise_params},
+    effect::is_own,
     in_flight::InFlight,
-    session::{Handshakes, NewSession, ServerSession},
+    session::{Handshakes, ServerSession},
     stateless::Sender,
 };
 use crate::{
@@ -100,7 +101,8 @@ pub struct Engine {
 #[expect(clippy::exhaustive_enums, reason = "a driver must handle each")]
 #[derive(Debug)]
 pub enum Inbound {
-    /// Run the handler, and pass its outcome to [`Engine::finish`].
+    /// Run the handler, or [`Service::prepare`] what the engine carries out, and pass the outcome to [`Engine::carry_out`] and
+    /// [`Engine::finish`].
     Call(Call),
     /// Send the acknowledgement, then the listener's notifications, until the ticket is cancelled.
     Listen(Listen),
@@ -194,11 +196,11 @@ impl Engine {
         self.session.as_ref().map(|session| &session.listener.charge)
     }
 
-    /// Handles a message, or a batch of messages.
-    pub fn receive(&mut self, service: &Service, frame: Frame, arrival: &Arrival<'_>) -> Inbound {
+    /// Admits a message, or a batch of messages. Every request is a call, also one that the [engine carries out](Call::is_own).
+    pub fn admit(&mut self, service: &Service, frame: Frame, arrival: &Arrival<'_>) -> Inbound {
         match frame {
             Frame::One(message) => self.message(service, message, arrival, None),
-            Frame::Batch(items) => self.batch(service, items, arrival),
+            Frame::Batch(items) => self.batch(service, items, arrival, |_, call| Some(Inbound::Call(call))),
         }
     }
 
@@ -230,11 +232,13 @@ impl Engine {
         )
     }
 
+    /// Admits the messages of a batch, and decides about each call with `start`.
     fn batch(
         &mut self,
         service: &Service,
         items: Vec<Result<Message, Box<Malformed>>>,
         arrival: &Arrival<'_>,
+        start: impl Fn(&mut Self, Call) -> Option<Inbound>,
     ) -> Inbound {
         if !self.takes_batches() {
             let reason = "this protocol revision has no batches: send each message separately";
@@ -253,7 +257,7 @@ impl Engine {
                     if let Some(ticket) = call.ticket() {
                         self.batches.expect(id, ticket);
                     }
-                    decisions.push(Inbound::Call(call));
+                    decisions.extend(start(self, call));
                 }
                 Inbound::Many(several) => decisions.extend(several),
                 other => decisions.push(other),
@@ -300,9 +304,14 @@ impl Engine {
             }
             Ok(Sender::Stateless(caller)) => {
                 let paid = arrival.paid_by(self.account.as_ref());
-                let step = stateless::admit(service, &mut request, caller, &paid);
-                return match step.and_then(|step| Ok((step, service.charge_call(&request, &paid)?))) {
-                    Ok((step, charge)) => self.start_stateless(service, step, request, arrival, charge),
+                let start = stateless::admit(service, &mut request, caller, &paid);
+                let start = start.and_then(|start| Ok((start, service.charge_call(&request, &paid)?)));
+                let start =
+                    start.and_then(|(start, charge)| Ok((start, charge, self.enter(service, &request)?)));
+                return match start {
+                    Ok((start, charge, ticket)) => {
+                        Inbound::Call(start.call(request, arrival, Some(ticket), charge))
+                    }
                     Err(error) => reply(request.id, Err(error)),
                 };
             }
@@ -311,64 +320,51 @@ impl Engine {
             let reason = "`initialize` cannot be part of a batch: send it separately";
             return reply(request.id, Err(RpcError::invalid_request(reason)));
         }
-        let Self { session, handshakes, account, names, .. } = self;
-        let payer = || payer(account.as_ref(), service);
-        let opening = || NewSession { account: payer(), names: names.clone() };
-        match session::admit(session, *handshakes, service, &mut request, opening) {
-            Err(error) => reply(request.id, Err(self.lowered_error(&request.method, error))),
-            Ok(session::SessionAction::Reply(result)) => reply(request.id, Ok(result)),
-            Ok(session::SessionAction::Run(start)) => {
-                let charge = match charge_call(service, &start.params, payer) {
-                    Ok(charge) => charge,
-                    Err(error) => return reply(request.id, Err(self.lowered_error(&request.method, error))),
-                };
-                let ticket = match self.in_flight.enter(&request.id, service.bounds().in_flight) {
-                    Ok(ticket) => ticket,
-                    Err(error) => return reply(request.id, Err(error)),
-                };
-                let Request { id, method, .. } = request;
-                Inbound::Call(Call::new(CallInner {
-                    id,
-                    method,
-                    params: start.params,
-                    peer: start.peer,
-                    principal: arrival.principal.map(Into::into),
-                    progress,
-                    inputs: start.inputs,
-                    ticket: Some(ticket),
-                    batch,
-                    done: Mutex::default(),
-                    held: Mutex::default(),
-                    granted: Mutex::default(),
-                    origin: Origin::Request,
-                    charge,
-                }))
-            }
-        }
+        let admitted = session::admit(self.session.as_ref(), self.handshakes, service, &mut request);
+        let admitted = admitted.and_then(|start| {
+            let charge = charge_call(service, &start.params, || payer(self.account.as_ref(), service))?;
+            Ok((start, charge))
+        });
+        let (start, charge) = match admitted {
+            Ok(admitted) => admitted,
+            Err(error) => return reply(request.id, Err(self.lowered_error(&request.method, error))),
+        };
+        let ticket = match self.enter(service, &request) {
+            Ok(ticket) => ticket,
+            Err(error) => return reply(request.id, Err(error)),
+        };
+        let Request { id, method, .. } = request;
+        Inbound::Call(Call::new(CallInner {
+            id,
+            method,
+            params: start.params,
+            peer: start.peer,
+            principal: arrival.principal.map(Into::into),
+            progress,
+            inputs: start.inputs,
+            ticket: Some(ticket),
+            batch,
+            done: Mutex::default(),
+            held: Mutex::default(),
+            granted: Mutex::default(),
+            action: Mutex::default(),
+            origin: Origin::Request,
+            charge,
+        }))
     }
 
-    fn start_stateless(
-        &mut self,
-        service: &Service,
-        step: stateless::StatelessAction,
-        request: Request,
-        arrival: &Arrival<'_>,
-        charge: Charge,
-    ) -> Inbound {
+    /// Adds a request to those in flight.
+    fn enter(&mut self, service: &Service, request: &Request) -> Result<Ticket, RpcError> {
         let bounds = service.bounds();
-        let entered = match &step {
-            stateless::StatelessAction::Reply(..) => Ok(None),
-            stateless::StatelessAction::Run(_)
-                if request.method != method::SUBSCRIPTIONS_LISTEN
-                    || !service.defers_method(&request.method) =>
-            {
-                self.in_flight.enter(&request.id, bounds.in_flight).map(Some)
+        match &*request.method {
+            method::SUBSCRIPTIONS_LISTEN => {
+                self.in_flight.subscribe(&request.id, bounds.in_flight, bounds.subscriptions)
             }
-            _ => self.in_flight.subscribe(&request.id, bounds.in_flight, bounds.subscriptions).map(Some),
-        };
-        match entered {
-            Ok(ticket) => step.start(service, request, arrival, ticket, charge),
-            Err(error) => Inbound::Reply(Response::new(Some(request.id), Err(error))),
+            // A client that waits for many calls may ask whether the server is alive.
+            method if is_own(method) => {
+                self.in_flight.enter(&request.id, bounds.in_flight.saturating_add(RESERVED))
+            }
+            _ => self.in_flight.enter(&request.id, bounds.in_flight),
         }
     }
 
@@ -471,28 +467,28 @@ impl Engine {
 }
 
 impl Service {
-    /// Handles a single stateless request, as over HTTP. The action is a call, a subscription or a response.
+    /// Admits a single stateless request, as over HTTP, which needs no engine.
     ///
     /// # Errors
     ///
     /// The error to respond with. Its code determines the HTTP status.
-    pub fn admit(
+    pub fn admit_call(
         &self,
         mut request: Request,
         arrival: &Arrival<'_>,
-    ) -> Result<Inbound, (RequestId, RpcError)> {
+    ) -> Result<Call, (RequestId, RpcError)> {
         let sender = match arrival.sender {
             Some(sender) => Ok(sender.clone()),
             None => stateless::sender(self, request.params.as_ref()),
         };
-        let step = match sender {
+        let start = match sender {
             Ok(Sender::Stateless(caller)) => stateless::admit(self, &mut request, caller, arrival),
             // It names neither a revision nor capabilities.
             Ok(Sender::Session(_)) => Stamp::require(None::<Infallible>, false).map(|never| match never {}),
             Err(error) => Err(error),
         };
-        match step.and_then(|step| Ok((step, self.charge_call(&request, arrival)?))) {
-            Ok((step, charge)) => Ok(step.start(self, request, arrival, None, charge)),
+        match start.and_then(|start| Ok((start, self.charge_call(&request, arrival)?))) {
+            Ok((start, charge)) => Ok(start.call(request, arrival, None, charge)),
             Err(error) => Err((request.id, error)),
         }
     }
@@ -523,50 +519,28 @@ impl Service {
     }
 }
 
-impl stateless::StatelessAction {
-    fn start(
-        self,
-        service: &Service,
-        request: Request,
-        arrival: &Arrival<'_>,
-        ticket: Option<Ticket>,
-        charge: Charge,
-    ) -> Inbound {
+impl stateless::StatelessCall {
+    fn call(self, request: Request, arrival: &Arrival<'_>, ticket: Option<Ticket>, charge: Charge) -> Call {
         let Request { id, method, params, .. } = request;
-        let params = params.unwrap_or_default();
-        let call = |start: stateless::StatelessCall| {
-            Call::new(CallInner {
-                id,
-                method,
-                params,
-                peer: start.peer,
-                principal: arrival.principal.map(Into::into),
-                progress: start.progress,
-                inputs: start.inputs,
-                ticket,
-                batch: None,
-                done: Mutex::default(),
-                held: Mutex::default(),
-                granted: Mutex::default(),
-                origin: Origin::Request,
-                charge,
-            })
-        };
-        match self {
-            Self::Run(start) => Inbound::Call(call(start)),
-            Self::Reply(start, body, hint) => {
-                let call = call(start);
-                let finished = call.finish(service, Outcome::Cacheable(body, hint), arrival.now());
-                match Message::parse(&finished.bytes) {
-                    Ok(Message::Response(response)) => Inbound::Reply(response),
-                    _ => Inbound::Ignore("a malformed reply of the server's own"),
-                }
-            }
-            Self::Listen(start, granted, charge) => {
-                let call = call(start);
-                let (listener, acknowledgement) = stateless::listen(service, &call, &granted, charge);
-                Inbound::Listen(Listen { call, listener, acknowledgement })
-            }
-        }
+        Call::new(CallInner {
+            id,
+            method,
+            params: params.unwrap_or_default(),
+            peer: self.peer,
+            principal: arrival.principal.map(Into::into),
+            progress: self.progress,
+            inputs: self.inputs,
+            ticket,
+            batch: None,
+            done: Mutex::default(),
+            held: Mutex::default(),
+            granted: Mutex::default(),
+            action: Mutex::default(),
+            origin: Origin::Request,
+            charge,
+        })
     }
 }
+
+/// The number of requests that the engine carries out itself besides the limit of those in flight.
+const RESERVED: usize = 16;

@@ -46,10 +46,8 @@ pub struct Service {
     handshakes: Arc<PeerCache>,
     lowered: Arc<LoweredCache>,
     ledger: Ledger,
-    /// Whether requests that the engine carries out are returned as calls first.
-    defers: bool,
-    /// Whether those for subscriptions are.
-    defers_subscriptions: bool,
+    /// Whether methods that no revision defines are admitted, for the driver to refuse.
+    unknown_methods: bool,
     /// The observer of the resources that listeners watch. Most services have none.
     watch_observer: Option<Arc<dyn WatchObserver>>,
 }
@@ -113,37 +111,14 @@ impl Service {
             handshakes: Arc::default(),
             lowered: Arc::default(),
             ledger: Ledger::default(),
-            defers: false,
-            defers_subscriptions: false,
+            unknown_methods: false,
             watch_observer: None,
         }
     }
 
-    /// Sets whether the requests that need no handler (`initialize`, `ping`, `server/discover`, `logging/setLevel` and those
-    /// for subscriptions) are returned as calls, so that a driver can inspect, change or refuse them. A driver that goes on
-    /// with one passes it to [`Engine::perform`](super::Engine::perform).
-    pub fn set_deferred(&mut self, deferred: bool) {
-        self.defers = deferred;
-    }
-
-    /// Sets whether the requests for subscriptions are returned as calls, as [`set_deferred`](Self::set_deferred) does for all that
-    /// need no handler: a driver may have to subscribe elsewhere before one is acknowledged.
-    pub fn set_deferred_subscriptions(&mut self, deferred: bool) {
-        self.defers_subscriptions = deferred;
-    }
-
-    /// Returns whether requests that need no handler are returned as calls.
-    pub(super) fn defers(&self) -> bool {
-        self.defers
-    }
-
-    /// Returns whether a request that needs no handler is returned as a call.
-    pub(super) fn defers_method(&self, method: &str) -> bool {
-        let subscribes = matches!(
-            method,
-            method::RESOURCES_SUBSCRIBE | method::RESOURCES_UNSUBSCRIBE | method::SUBSCRIPTIONS_LISTEN
-        );
-        self.defers || self.defers_subscriptions && subscribes
+    /// Sets whether requests of methods that no revision defines are admitted, so that a driver can refuse them itself.
+    pub fn set_unknown_methods(&mut self, admitted: bool) {
+        self.unknown_methods = admitted;
     }
 
     /// Replaces the server's name, title and version.
@@ -318,8 +293,7 @@ impl Service {
         let capability = row.and_then(|row| row.capability);
         let lacks = || revision.knows(MessageKind::Request, method) == Knows::Lacks;
         let passed_on = match row {
-            // Layers see what no handler answers, too.
-            None => self.any_method || self.defers,
+            None => self.any_method || self.unknown_methods,
             Some(_) => self.any_method && capability == Some(Capability::Tasks),
         };
         // The rules of an extension of this server come first.
@@ -361,7 +335,7 @@ impl Service {
         let has_tasks =
             || declared.is_some_and(|declared| declared.contains_key(method::tasks_extension::NAME));
         self.extensions.iter().any(|extension| !extension.listens.is_empty())
-            || self.defers_subscriptions && has_tasks()
+            || has_tasks()
             || can.tools.as_ref().is_some_and(|tools| on(tools.list_changed))
             || can.prompts.as_ref().is_some_and(|prompts| on(prompts.list_changed))
             || can.resources.as_ref().is_some_and(|known| on(known.list_changed) || on(known.subscribe))

@@ -9,14 +9,14 @@ use pintle_types::{
 use serde::de::DeserializeOwned;
 
 use super::{
-    Service, SessionRecord,
-    finish::lowered,
+    Outcome, Service, SessionRecord,
+    effect::Action,
     listener::{Listener, Wants},
     questions::{QuestionNames, Questions},
     weight,
 };
 use crate::{
-    Part, Peer, Revision,
+    Peer, Revision,
     inputs::Inputs,
     ledger::{Account, Charge, Held},
     stamp::Plain,
@@ -49,92 +49,99 @@ pub(super) enum Handshakes {
     One,
 }
 
-/// Admits a request. `session` is `None` until the handshake. The params are taken if a handler is to run.
+/// Admits a request. `session` is `None` until the handshake. The params are taken.
 pub(super) fn admit(
-    session: &mut Option<ServerSession>,
+    session: Option<&ServerSession>,
     handshakes: Handshakes,
     service: &Service,
     request: &mut Request,
-    opening: impl FnOnce() -> NewSession,
-) -> Result<SessionAction, RpcError> {
+) -> Result<SessionCall, RpcError> {
     let params = &mut request.params;
-    let run = |peer, params: &mut Option<RawObject>| {
-        let params = params.take().unwrap_or_default();
-        Ok(SessionAction::Run(SessionCall { peer, params, inputs: Inputs::live() }))
-    };
-    match (&*request.method, session.as_mut()) {
+    let peer = match (&*request.method, session) {
         // Either side may send a ping at any time.
-        (method::PING, session) if service.defers() => {
-            run(session.map_or_else(|| unknown_peer(service), |session| session.peer.clone()), params)
-        }
-        (method::PING, _) => Ok(SessionAction::Reply(RawObject::empty())),
-        (method::INITIALIZE, Some(_)) if matches!(handshakes, Handshakes::One) => Err(already_open()),
-        (method::INITIALIZE, _) if service.defers() => {
-            described(service, params.as_ref())?;
-            run(agreed_peer(service, params.as_ref())?, params)
-        }
+        (method::PING, None) => unknown_peer(service),
+        (method::PING, Some(session)) => session.peer.clone(),
+        (method::INITIALIZE, Some(_)) if matches!(handshakes, Handshakes::One) => return Err(already_open()),
         (method::INITIALIZE, _) => {
-            let (peer, result) = handshake(session, handshakes, service, params.as_ref(), opening)?;
-            Ok(SessionAction::Reply(lowered(peer.revision, Part::Result(method::INITIALIZE), result)?))
+            // A description that is too large is not read.
+            described(service, params.as_ref())?;
+            agreed_peer(service, params.as_ref())?
         }
-        (_, None) => Err(not_yet(service)),
-        (method, Some(session)) => session.serve(service, method, params),
-    }
+        (_, None) => return Err(not_yet(service)),
+        (method, Some(session)) => {
+            let revision = session.revision();
+            if !service.offers(method, revision) && !service.extended(method, &session.peer)? {
+                return Err(RpcError::method_not_found(method));
+            }
+            super::raise_params(revision, method, params)?;
+            session.peer.clone()
+        }
+    };
+    Ok(SessionCall { peer, params: params.take().unwrap_or_default(), inputs: Inputs::live() })
 }
 
-/// Carries out a request that was returned as a call: see [`Service::set_deferred`]. The result has canonical shapes.
-pub(super) fn perform(
-    session: &mut Option<ServerSession>,
-    handshakes: Handshakes,
+/// Prepares a request that the engine carries out. The result has canonical shapes.
+pub(super) fn prepare(
     service: &Service,
     method: &str,
     params: &RawObject,
-    opening: impl FnOnce() -> NewSession,
-) -> Result<RawObject, RpcError> {
-    match (method, session.as_mut()) {
-        (method::PING, _) => Ok(RawObject::empty()),
-        (method::INITIALIZE, _) => {
-            handshake(session, handshakes, service, Some(params), opening).map(|(_, result)| result)
+) -> Result<(Outcome, Action), RpcError> {
+    let (result, action) = match method {
+        method::PING => (RawObject::empty(), Action::Nothing),
+        method::INITIALIZE => {
+            let described = described(service, Some(params))?;
+            let (peer, result) = agree(service, Some(params))?;
+            (result, Action::Handshake { peer, described })
         }
-        (_, None) => Err(not_yet(service)),
-        (method, Some(session)) => match session.carry_out(service, method, Some(params))? {
-            true => Ok(RawObject::empty()),
-            false => Err(RpcError::method_not_found(method)),
-        },
-    }
+        method::LOGGING_SET_LEVEL => {
+            let SetLevelParams { level, .. } = decode(method, Some(params))?;
+            (RawObject::empty(), Action::SetLevel(level))
+        }
+        method::RESOURCES_SUBSCRIBE => {
+            let SubscribeParams { uri, .. } = decode(method, Some(params))?;
+            (RawObject::empty(), Action::Watch(uri.into()))
+        }
+        method::RESOURCES_UNSUBSCRIBE => {
+            let SubscribeParams { uri, .. } = decode(method, Some(params))?;
+            (RawObject::empty(), Action::Unwatch(uri.into()))
+        }
+        method => return Err(RpcError::method_not_found(method)),
+    };
+    Ok((Outcome::Complete(result.into()), action))
 }
 
-/// Opens a session, or renews the handshake of one. Returns the client and the result of `initialize`, in canonical shapes.
-fn handshake(
+/// Carries out what was prepared.
+pub(super) fn carry_out(
     session: &mut Option<ServerSession>,
     handshakes: Handshakes,
     service: &Service,
-    params: Option<&RawObject>,
+    action: Action,
     opening: impl FnOnce() -> NewSession,
-) -> Result<(Arc<Peer>, RawObject), RpcError> {
-    if session.is_some() && matches!(handshakes, Handshakes::One) {
-        return Err(already_open());
-    }
-    // A description that is too large is not read.
-    let described = described(service, params)?;
-    let (peer, result) = agree(service, params)?;
-    match session {
-        Some(session) => {
-            session.describe(service, described)?;
-            session.renew(peer.clone());
-            Ok((peer, result))
+) -> Result<(), RpcError> {
+    match (action, session.as_mut()) {
+        (Action::Nothing | Action::Listen(..), _) => {}
+        (Action::Handshake { .. }, Some(_)) if matches!(handshakes, Handshakes::One) => {
+            return Err(already_open());
         }
-        None => {
+        (Action::Handshake { peer, described }, Some(session)) => {
+            session.describe(service, described)?;
+            session.renew(peer);
+        }
+        (Action::Handshake { peer, described }, None) => {
             let NewSession { account, names } = opening();
-            let mut opened = ServerSession::new(service, peer.clone(), BTreeSet::new(), 0, account);
+            let mut opened = ServerSession::new(service, peer, BTreeSet::new(), 0, account);
             if names.is_some() {
                 opened.set_names(names);
             }
             opened.describe(service, described)?;
             *session = Some(opened);
-            Ok((peer, result))
         }
+        (_, None) => return Err(not_yet(service)),
+        (Action::SetLevel(level), Some(session)) => session.set_level(level),
+        (Action::Watch(uri), Some(session)) => session.listener.watch(&uri, service)?,
+        (Action::Unwatch(uri), Some(session)) => session.listener.unwatch(&uri),
     }
+    Ok(())
 }
 
 /// Returns the memory of the description of a client, unless it is too much for one session. The description is not parsed.
@@ -158,14 +165,6 @@ pub(super) fn unknown_peer(service: &Service) -> Arc<Peer> {
         capabilities: Default::default(),
         log_level: None,
     })
-}
-
-/// The action that an admitted session request requires.
-pub(super) enum SessionAction {
-    /// Respond at once.
-    Reply(RawObject),
-    /// Run a handler.
-    Run(SessionCall),
 }
 
 /// A call that has no ticket yet.
@@ -331,49 +330,6 @@ impl ServerSession {
         self.peer.revision
     }
 
-    fn serve(
-        &mut self,
-        service: &Service,
-        method: &str,
-        params: &mut Option<RawObject>,
-    ) -> Result<SessionAction, RpcError> {
-        let revision = self.revision();
-        if !service.offers(method, revision) && !service.extended(method, &self.peer)? {
-            return Err(RpcError::method_not_found(method));
-        }
-        super::raise_params(revision, method, params)?;
-        if !service.defers_method(method) && self.carry_out(service, method, params.as_ref())? {
-            return Ok(SessionAction::Reply(RawObject::empty()));
-        }
-        let params = params.take().unwrap_or_default();
-        Ok(SessionAction::Run(SessionCall { peer: self.peer.clone(), params, inputs: Inputs::live() }))
-    }
-
-    /// Carries out a request that changes the session. Returns `false` if it is another one.
-    fn carry_out(
-        &mut self,
-        service: &Service,
-        method: &str,
-        params: Option<&RawObject>,
-    ) -> Result<bool, RpcError> {
-        match method {
-            method::LOGGING_SET_LEVEL => {
-                let level: SetLevelParams = decode(method, params)?;
-                self.set_level(level.level);
-            }
-            method::RESOURCES_SUBSCRIBE => {
-                let wanted: SubscribeParams = decode(method, params)?;
-                self.listener.watch(&wanted.uri, service)?;
-            }
-            method::RESOURCES_UNSUBSCRIBE => {
-                let wanted: SubscribeParams = decode(method, params)?;
-                self.listener.unwatch(&wanted.uri);
-            }
-            _ => return Ok(false),
-        }
-        Ok(true)
-    }
-
     fn set_level(&mut self, level: LoggingLevel) {
         // Running calls keep the peer they started with.
         self.peer = Arc::new(Peer { log_level: Some(level), ..(*self.peer).clone() });
@@ -463,12 +419,8 @@ mod tests {
         let service = watchable(Limits::default());
         // What is wrong with it is not found out.
         let params = serde_json::json!({"protocolVersion": 7, "x": "y".repeat(300 << 10)});
-        for deferred in [false, true] {
-            let mut service = service.clone();
-            service.set_deferred(deferred);
-            let error = request(&mut Engine::new(), &service, "initialize", &params).unwrap_err();
-            assert!(error.message.contains("send a shorter `initialize`"), "{error:?}");
-        }
+        let error = request(&mut Engine::new(), &service, "initialize", &params).unwrap_err();
+        assert!(error.message.contains("send a shorter `initialize`"), "{error:?}");
     }
 
     #[test]

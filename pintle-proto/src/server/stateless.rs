@@ -4,7 +4,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use pintle_types::{
-    JsonObject, RawObject, RawValue, Request, RequestId, RpcError, keys, method,
+    RawObject, RawValue, Request, RequestId, RpcError, keys, method,
     schema::{
         ClientCapabilities, Implementation, InputRequest, LoggingLevel, ServerCapabilities,
         SubscriptionFilter, SubscriptionsListenParams,
@@ -14,27 +14,18 @@ use serde::Serialize;
 use serde_json::{Value, value::to_raw_value};
 
 use super::{
-    Arrival, Body, CacheHint, Call, Listen, Outcome, Performed, Service,
+    Arrival, Body, CacheHint, Call, Outcome, Service,
+    effect::Action,
     listener::{Listener, Wants},
     print, weight,
 };
 use crate::{
     Part, Peer, Revision, Stamp,
     inputs::{Binding, Inputs},
-    ledger::{Account, Charge, Held},
+    ledger::{Charge, Held},
     revision::ReshapeError,
     stamp::Plain,
 };
-
-/// The action that an admitted stateless request requires.
-pub(super) enum StatelessAction {
-    /// Respond at once, with a result that lacks the members of every stateless result.
-    Reply(StatelessCall, Body, CacheHint),
-    /// Run a handler.
-    Run(StatelessCall),
-    /// Open a subscription with the granted notifications.
-    Listen(StatelessCall, SubscriptionFilter, Charge),
-}
 
 /// A call that has no ticket yet.
 pub(super) struct StatelessCall {
@@ -106,7 +97,7 @@ pub(super) fn admit(
     request: &mut Request,
     caller: Caller,
     arrival: &Arrival<'_>,
-) -> Result<StatelessAction, RpcError> {
+) -> Result<StatelessCall, RpcError> {
     let Caller { peer, progress } = caller;
     super::raise_params(peer.revision, &request.method, &mut request.params)?;
     let request = &*request;
@@ -120,68 +111,48 @@ pub(super) fn admit(
         }
         _ => Inputs::alone(None),
     };
-    let start = StatelessCall { peer, progress, inputs };
-    let Some(params) = &request.params else { return Ok(StatelessAction::Run(start)) };
-    match &*request.method {
-        method @ (method::SERVER_DISCOVER | method::SUBSCRIPTIONS_LISTEN)
-            if service.defers_method(method) =>
-        {
-            Ok(StatelessAction::Run(start))
-        }
-        method::SERVER_DISCOVER => Ok(StatelessAction::Reply(
-            start,
-            service.discovered().into(),
-            service.discover_hint_ref().clone(),
-        )),
-        method::SUBSCRIPTIONS_LISTEN => {
-            let (principal, account) = (arrival.principal, arrival.account(service));
-            let (granted, charge) =
-                granted(service, params, &start.peer, principal, JsonObject::new(), account)?;
-            Ok(StatelessAction::Listen(start, granted, charge))
-        }
-        _ => Ok(StatelessAction::Run(start)),
-    }
+    Ok(StatelessCall { peer, progress, inputs })
 }
 
-/// Carries out a request that was returned as a call: see [`Service::set_deferred`].
-pub(super) fn perform(service: &Service, call: &Call, params: &RawObject) -> Result<Performed, RpcError> {
+/// Prepares a request that the engine carries out.
+pub(super) fn prepare(
+    service: &Service,
+    call: &Call,
+    params: &RawObject,
+) -> Result<(Outcome, Action), RpcError> {
     match call.method() {
         method::SERVER_DISCOVER => {
             let hint = service.discover_hint_ref().clone();
-            Ok(Performed::Outcome(Outcome::Cacheable(service.discovered().into(), hint)))
+            Ok((Outcome::Cacheable(service.discovered().into(), hint), Action::Nothing))
         }
         method::SUBSCRIPTIONS_LISTEN => {
-            let given = call.take_granted();
-            let account = call.account(service);
-            let (granted, charge) = granted(service, params, call.peer(), call.principal(), given, account)?;
+            let (granted, charge) = granted(service, call, params)?;
             let (listener, acknowledgement) = listen(service, call, &granted, charge);
-            Ok(Performed::Listen(Listen { call: call.clone(), listener, acknowledgement }))
+            let listening = Action::Listen(Box::new(listener), acknowledgement);
+            Ok((Outcome::Complete(RawObject::empty().into()), listening))
         }
         method => Err(RpcError::method_not_found(method)),
     }
 }
 
-/// Returns the notifications that a subscription is granted, and the charge for its memory. `given` is what the driver grants.
+/// Returns the notifications that a subscription is granted, and the charge for its memory.
 fn granted(
     service: &Service,
+    call: &Call,
     params: &RawObject,
-    peer: &Peer,
-    principal: Option<&str>,
-    given: JsonObject,
-    account: Account,
 ) -> Result<(SubscriptionFilter, Charge), RpcError> {
     service.bounds().check_filter(params)?;
     let wanted: SubscriptionsListenParams = params
         .decode()
         .map_err(|error| RpcError::invalid_params(format!("`subscriptions/listen`: {}", Plain(&error))))?;
-    let mut granted = grant(service, wanted.notifications, peer, principal)?;
-    for (member, value) in given {
+    let mut granted = grant(service, wanted.notifications, call.peer(), call.principal())?;
+    for (member, value) in call.take_granted() {
         match (granted.extra.get_mut(&member), value) {
             (Some(Value::Array(all)), Value::Array(more)) => all.extend(more),
             (_, value) => drop(granted.extra.insert(member, value)),
         }
     }
-    let mut charge = Charge::new(account, Held::Session);
+    let mut charge = Charge::new(call.account(service), Held::Session);
     let uris = granted.resource_subscriptions.iter().flatten();
     let extra = serde_json::to_string(&granted.extra).map_or(0, |text| weight::weight(&text));
     let bytes = uris.map(|uri| weight::watched(uri)).sum::<usize>().saturating_add(extra);
@@ -279,7 +250,7 @@ fn grant(
 }
 
 /// Returns the listener of a new subscription, and the acknowledgement that must be its first message.
-pub(super) fn listen(
+fn listen(
     service: &Service,
     call: &Call,
     granted: &SubscriptionFilter,

@@ -8,8 +8,8 @@ mod asking;
 mod calls;
 #[path = "../support/conversation/mod.rs"]
 mod conversation;
-mod deferred;
 mod demo;
+mod effect;
 mod engine;
 mod extensions;
 mod fields;

@@ -10,15 +10,13 @@ use pintle_types::{
     plain_error,
 };
 use pintle_uri::nearest;
-use tokio::sync::oneshot;
 
 use crate::server::{
-    Access, Cx, Entry, ListKind, Next, Target, ToolRoute,
+    Access, Cx, Entry, ListKind, Next, Server, Target, ToolRoute,
     access::required::Required,
     call::{
         cx::detached::ToolStart,
         run::{HandlerFuture, Start, run_claimed},
-        sink::CallEvent,
         target::{TextArguments, ToolCall},
     },
     catalogue::{
@@ -29,14 +27,11 @@ use crate::server::{
     },
     gate::admission::{AccessGrant, Used, admit},
     provider::{
-        self,
-        any::AnyProvider,
-        entry::ProvidedEntry,
-        info::ReportPart,
-        registry::FoundEntry,
-        subscribing::{self, AcceptedSubscription},
+        self, any::AnyProvider, entry::ProvidedEntry, info::ReportPart, registry::FoundEntry, subscribing,
     },
-    request_uri, result_filter, shown, subscription,
+    request_uri, result_filter, shown,
+    snapshot::Snapshot,
+    subscription,
 };
 use crate::uri::Uri;
 
@@ -97,8 +92,8 @@ fn find_route(cx: &Cx) -> Start {
 fn other_method(cx: &Cx) -> Result<HandlerFuture, Outcome> {
     let (method, snapshot) = (cx.method(), cx.snapshot());
     let custom = snapshot.custom.get(method).cloned();
-    if custom.is_none() && cx.call().is_deferred() {
-        return Ok(Box::pin(perform(cx.clone())));
+    if custom.is_none() && cx.call().is_own() {
+        return Ok(Box::pin(prepare(cx.clone())));
     }
     if let Some(handling) = provider::tasks::handler(cx, custom.as_ref()) {
         return Ok(handling);
@@ -138,32 +133,29 @@ fn is_of_tasks(name: &str) -> bool {
         || method::find(name).is_some_and(|row| row.capability == Some(Capability::Tasks))
 }
 
-/// Has the engine carry out a request, which the layers have seen.
-async fn perform(cx: Cx) -> Outcome {
+/// Prepares a request that the engine carries out when the layers have let its outcome pass.
+async fn prepare(cx: Cx) -> Outcome {
     let permitted = match subscription::permit(&cx).await {
-        Ok(params) => params,
+        Ok(params) => subscription::as_listed(&cx, params),
         Err(refused) => return refused,
     };
-    let permitted = subscription::as_listed(&cx, permitted);
-    let prepared = subscribing::prepare(&cx, permitted.clone()).await;
-    let AcceptedSubscription { params, held } = match prepared {
-        Ok(accepted) => accepted,
+    let prepared = subscribing::prepare(&cx, permitted.clone()).await.and_then(|accepted| {
+        let prepared = cx.snapshot().service.prepare(cx.call(), &accepted.params);
+        prepared.map(|(outcome, effect)| (outcome, effect, accepted.held)).map_err(Outcome::Failed)
+    });
+    let (outcome, effect, held) = match prepared {
+        Ok(prepared) => prepared,
         Err(refused) => {
             subscribing::end(&cx, &permitted).await;
             return refused;
         }
     };
-    let (reply, outcome) = oneshot::channel();
-    cx.sink().send(CallEvent::Perform(params, reply)).await;
-    let closed = || Outcome::Failed(RpcError::internal("the connection is closing: send the request again"));
-    let mut outcome = outcome.await.unwrap_or_else(|_| closed());
-    let is_done = !matches!(outcome, Outcome::Failed(_));
+    cx.call().set_effect(effect);
     match cx.method() {
-        // It is kept as long as the subscription is open.
-        method::SUBSCRIPTIONS_LISTEN if is_done => cx.call().hold(held),
-        method::RESOURCES_SUBSCRIBE if !is_done => subscribing::end(&cx, &permitted).await,
-        method::RESOURCES_UNSUBSCRIBE if is_done => subscribing::end(&cx, &permitted).await,
-        method::INITIALIZE | method::SERVER_DISCOVER => outcome = shown::declared(&cx, outcome),
+        // Both are kept as long as the subscription is open.
+        method::SUBSCRIPTIONS_LISTEN => cx.call().hold((held, tracing::Span::current())),
+        method::RESOURCES_UNSUBSCRIBE => subscribing::end(&cx, &permitted).await,
+        method::INITIALIZE | method::SERVER_DISCOVER => return shown::declared(&cx, outcome),
         _ => {}
     }
     outcome
@@ -193,11 +185,18 @@ async fn handle_notification(cx: Cx) -> Outcome {
     Outcome::Complete(RawObject::empty().into())
 }
 
-/// Passes a notification through the layers of the server, within the timeout of calls.
+/// Returns whether a layer or a handler wants notifications of a method.
+pub(crate) fn wants(server: &Server, snapshot: &Snapshot, method: &str) -> bool {
+    snapshot.layered.is_some() || server.notification_handler(method).is_some()
+}
+
+/// Runs the handler of a notification inside the layers of the server, within the timeout of calls.
 pub(crate) async fn notify(cx: Cx) {
-    let Some(layered) = cx.snapshot().layered.clone() else { return };
     let (limit, method) = (cx.timeout(), cx.method().to_owned());
-    let handling = layered.go(cx);
+    let handling = match &cx.snapshot().layered {
+        Some(layered) => layered.go(cx.clone()),
+        None => Box::pin(handle_notification(cx)),
+    };
     let outcome = match limit {
         Some(limit) => tokio::time::timeout(limit, handling).await.ok(),
         None => Some(handling.await),
@@ -213,8 +212,11 @@ pub(crate) async fn notify(cx: Cx) {
     }
 }
 
-/// Returns the cancellations among messages. The engine applies them; layers see them too.
-pub(crate) fn cancellations(frame: &Frame) -> Vec<Notification> {
+/// Returns the cancellations among messages, if there are layers. The engine applies them; layers see them too.
+pub(crate) fn cancellations(snapshot: &Snapshot, frame: &Frame) -> Vec<Notification> {
+    if snapshot.layered.is_none() {
+        return Vec::new();
+    }
     let cancellation = |message: &Message| match message {
         Message::Notification(notification) if notification.method == method::NOTIFICATIONS_CANCELLED => {
             Some(notification.clone())

@@ -446,8 +446,9 @@ impl Server {
     /// A layer sees what clients send once the protocol has accepted it: calls, lists, reads, and also what no handler
     /// answers, such as `initialize`, `ping`, `server/discover`, `logging/setLevel` and subscriptions. Of those:
     ///
-    /// - [`Next::run`] returns when the request has taken effect, and later messages of a connection wait for that.
-    /// - `subscriptions/listen` has taken effect when the subscription is open. If the layer then returns an error, it ends.
+    /// - [`Next::run`] returns the result, and the request takes effect when the outermost layer returns it. If one returns an error, there
+    ///   is no session, level or subscription. Later messages of a connection wait for that.
+    /// - `ping` is answered while a layer waits.
     /// - A notification has no response, see [`Cx::is_notification`]. If a layer returns without [`Next::run`], its handler
     ///   does not run. A cancellation has taken effect when layers see it.
     ///

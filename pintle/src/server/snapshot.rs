@@ -180,12 +180,6 @@ impl Snapshot {
         self.layered = Some(wrap(inner));
     }
 
-    /// Returns whether requests that need no handler, such as subscriptions, are dispatched too: layers see them, and gates decide about
-    /// them.
-    pub(crate) fn defers(&self) -> bool {
-        self.layered.is_some() || self.hides()
-    }
-
     /// Returns whether the server, or one that is mounted in it, has gates.
     pub(crate) fn is_gated(&self) -> bool {
         !self.gates.is_empty() || self.providers.is_gated()
@@ -294,8 +288,8 @@ impl Snapshot {
     /// Updates the declared capabilities and the served revisions.
     pub(crate) fn declare(&mut self) {
         self.service.set_capabilities(self.capabilities());
-        self.service.set_deferred(self.defers());
-        self.service.set_deferred_subscriptions(!self.providers.is_empty());
+        // Layers see what no handler answers, too.
+        self.service.set_unknown_methods(self.layered.is_some());
         self.service.set_any_method(self.providers.has_methods());
         let instructions = self.providers.instructions(self.settings.instructions.as_deref());
         self.service.set_instructions(instructions);

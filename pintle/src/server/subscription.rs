@@ -1,6 +1,6 @@
 //! Subscriptions to resources, as gates and required rights decide about them.
 
-use pintle_proto::server::Outcome;
+use pintle_proto::server::{Call, CarriedOut, Engine, Outcome};
 use pintle_types::{RawObject, method};
 use serde::Serialize;
 use serde_json::value::to_raw_value;
@@ -11,7 +11,7 @@ use crate::{
         access::required::Required,
         catalogue::options::CatalogueRoute as _,
         gate::admission::{AccessGrant, AccessRefusal, Used, admit, permit as permit_rights},
-        provider::entry::ProvidedEntry,
+        provider::{entry::ProvidedEntry, subscribing},
         request_uri::with_uri,
         snapshot::Snapshot,
     },
@@ -80,6 +80,11 @@ fn watching_only<T: Serialize>(params: &RawObject, uris: &[T]) -> RawObject {
 
 /// Returns the params of a subscription with each URI as it was listed: that is what is watched, and what changes of it are told as.
 pub(super) fn as_listed(cx: &Cx, params: RawObject) -> RawObject {
+    let snapshot = cx.snapshot();
+    // The acknowledgement names what the client does, if nobody else is asked about it.
+    if cx.method() == method::SUBSCRIPTIONS_LISTEN && snapshot.providers.is_empty() && !snapshot.hides() {
+        return params;
+    }
     let targets = crate::target::targets(cx.method(), &params);
     if targets.is_empty() || targets.len() > cx.snapshot().service.bounds().watched {
         return params;
@@ -173,6 +178,26 @@ fn watching_provided(cx: &Cx, backend: &str, entry: &ProvidedEntry, uri: &str) -
         (Watching::Granted, Some(reason)) => Watching::Refused(Outcome::Failed((**reason).clone())),
         (watching, _) => watching,
     }
+}
+
+/// Carries out what a call that is over has prepared. The subscription to a resource that the session does not watch
+/// after all ends at its provider.
+pub(super) fn carry_out(
+    engine: &mut Engine,
+    snapshot: &Snapshot,
+    call: &Call,
+    outcome: Outcome,
+    cx: impl FnOnce() -> Cx,
+) -> CarriedOut {
+    let wanted = if snapshot.providers.is_empty() { None } else { call.prepared_watch() };
+    let done = engine.carry_out(&snapshot.service, call, outcome);
+    if let Some(uri) = wanted
+        && !engine.listener().is_some_and(|listener| listener.watches(&uri))
+    {
+        let cx = cx();
+        crate::runtime::spawn(async move { subscribing::unsubscribe(&cx, &uri).await });
+    }
+    done
 }
 
 /// Returns whether a request subscribes to resources.

@@ -40,8 +40,6 @@ pub(crate) enum CallEvent {
     /// record, a relayed call) and sends it as received; dropping the sender ends the question with
     /// [`AskError::CallOver`].
     Ask(InputRequest, AnswerSender),
-    /// A request that the engine carries out itself is to be carried out, with these params.
-    Perform(RawObject, oneshot::Sender<Outcome>),
     /// The handler no longer waits for one of its answers: see [`SharedSink::take_abandoned`].
     AskAbandoned,
     /// The client may disconnect, and should reconnect after this many milliseconds.

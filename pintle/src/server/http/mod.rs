@@ -3,7 +3,6 @@
 //! [`Http`] is a `tower` service that serves every revision on one path. Mount it in the framework of your choice.
 
 mod choice;
-mod deferred;
 mod edge;
 pub mod fleet_kit;
 mod follow;

@@ -11,7 +11,7 @@ use pintle_proto::{
 use pintle_types::{Frame, Message, RpcError};
 
 use super::{
-    Body, deferred,
+    Body,
     edge::{
         content::Content,
         response::{accepted, closed, refused},
@@ -23,8 +23,13 @@ use super::{
     spans, stateless,
 };
 use crate::{
-    server::{Caller, hooks::refuse_request},
-    telemetry::{self, ReceivedRequests},
+    server::{
+        Caller, Cx,
+        call::{own_sink::OwnSink, sink::CallSink},
+        dispatch,
+        hooks::refuse_request,
+    },
+    telemetry::ReceivedRequests,
 };
 
 /// Answers a POST.
@@ -34,15 +39,12 @@ pub(super) async fn answer(
     content: Content,
     accepts: Accepts,
 ) -> Response<Body> {
-    let admitted = match telemetry::is_enabled() {
-        false => admit(cx, head, content, accepts, |_| ()).await,
-        true => Box::pin(admit_with_spans(cx, head, content, accepts)).await,
-    };
-    match admitted {
+    let mut received = ReceivedRequests::default();
+    let admitted = admit(cx, head, content, accepts, &mut received).await;
+    match spans::recorded(cx, received, admitted) {
         Admitted::Answered(response) => response,
         Admitted::Called(response) => *response,
         Admitted::Stateless(call) => stateless::run(cx, call, accepts).await,
-        Admitted::Deferred(call) => Box::pin(deferred::answer(cx, call, accepts)).await,
         Admitted::InSession(exchange) => exchange.run(&cx.http.0, accepts).await,
     }
 }
@@ -55,32 +57,17 @@ pub(super) enum Admitted {
     Called(Box<Response<Body>>),
     /// A call that ends with its request.
     Stateless(Call),
-    /// A request that no handler answers, and that layers see first.
-    Deferred(Call),
     /// The calls of a session.
     InSession(Exchange),
 }
 
-/// Admits the messages of a body, with spans for the requests that no handler answers.
-async fn admit_with_spans(
-    cx: &HttpRequestCx,
-    head: &Head<'_>,
-    content: Content,
-    accepts: Accepts,
-) -> Admitted {
-    let mut received = ReceivedRequests::default();
-    let collect = |frame: &Frame| received = ReceivedRequests::of(frame);
-    let admitted = admit(cx, head, content, accepts, collect).await;
-    spans::recorded(cx, received, admitted)
-}
-
-/// Admits the messages of a body. `on_frame` sees them first.
+/// Admits the messages of a body. `received` are its requests, if a subscriber wants spans of those that are no calls.
 async fn admit(
     cx: &HttpRequestCx,
     head: &Head<'_>,
     content: Content,
     accepts: Accepts,
-    on_frame: impl FnOnce(&Frame),
+    received: &mut ReceivedRequests,
 ) -> Admitted {
     if let Err(response) = rights::check_body(cx.context.left(), content.bytes()) {
         return Admitted::Answered(*response);
@@ -92,7 +79,7 @@ async fn admit(
             return Admitted::Answered(refused(&refusal, malformed_id(&malformed)));
         }
     };
-    on_frame(&frame);
+    *received = ReceivedRequests::of(&frame);
     if expects_response(&frame) && cx.http.0.calls.is_closed() {
         return Admitted::Answered(refused(&closed(), request_id(&frame)));
     }
@@ -108,7 +95,7 @@ async fn admit(
     }
     if let Destination::Stateless = destination {
         return match frame {
-            Frame::One(Message::Request(request)) => stateless::admit(cx, request, stamped.as_ref(), accepts),
+            Frame::One(Message::Request(request)) => stateless::admit(cx, request, stamped.as_ref()),
             other => Admitted::Answered(Box::pin(ignored(cx, other)).await),
         };
     }
@@ -134,10 +121,12 @@ async fn admit(
             }
         }
     };
-    match &cx.settings.store {
-        None => conversation::admit(cx, &session, frame, accepts),
-        Some(store) => Box::pin(conversation::admit_stored(cx, &session, store, frame, accepts)).await,
-    }
+    // What is admitted is not held across an `.await`.
+    let forwarding = match conversation::admit(cx, &session, frame, accepts) {
+        Ok(admitted) => return admitted,
+        Err(forwarding) => forwarding,
+    };
+    Box::pin(forwarding.send(cx, accepts)).await
 }
 
 /// Returns the error of a hook that refuses a request without a session.
@@ -153,7 +142,12 @@ async fn ignored(cx: &HttpRequestCx, frame: Frame) -> Response<Body> {
     if cx.snapshot.layered.is_some()
         && let Frame::One(Message::Notification(notification)) = frame
     {
-        deferred::notify(cx, notification).await;
+        let call = Call::of_notification(&cx.snapshot.service, notification, None, cx.principal.as_deref());
+        let sink = OwnSink::default();
+        // Nobody receives its events.
+        sink.close();
+        let (server, snapshot) = (cx.server.clone(), cx.snapshot.clone());
+        dispatch::notify(Cx::new(call, server, snapshot, cx.context.clone(), CallSink::Own(sink))).await;
     }
     accepted()
 }

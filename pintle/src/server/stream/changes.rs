@@ -3,7 +3,6 @@
 use std::task::Context;
 
 use pintle_proto::server::{Call, Listener};
-use tracing::Span;
 
 use super::{FULL, StreamConnection};
 use crate::server::{Notice, changes::Recipient};
@@ -12,8 +11,6 @@ use crate::server::{Notice, changes::Recipient};
 pub(super) struct OpenSubscription {
     pub(super) call: Call,
     pub(super) listener: Listener,
-    /// The span of the request that opened it.
-    pub(super) _span: Span,
 }
 
 impl StreamConnection {
@@ -60,7 +57,7 @@ impl StreamConnection {
     fn each_recipient(&mut self, mut visit: impl FnMut(&mut Recipient<'_>)) {
         let snapshot = &*self.server.snapshot();
         let (principal, extensions) = (self.principal.as_deref(), self.context.extensions());
-        for OpenSubscription { call, listener, .. } in self.listens.values_mut() {
+        for OpenSubscription { call, listener } in self.listens.values_mut() {
             visit(&mut Recipient { snapshot, listener, peer: call.peer(), principal, extensions });
         }
         if let Some(peer) = &self.engine.peer().cloned()

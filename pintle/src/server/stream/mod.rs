@@ -2,8 +2,8 @@ mod answers;
 mod changes;
 mod ending;
 mod keepalive;
-mod layered;
 mod notices;
+mod order;
 pub(crate) mod reading;
 mod serve;
 mod session;
@@ -21,9 +21,9 @@ use std::{
 use bytes::Bytes;
 use pintle_proto::{
     ledger::Owner,
-    server::{Arrival, Call, Engine, Inbound, Outcome, Ticket},
+    server::{Arrival, Call, CarriedOut, Engine, Inbound, Outcome, Ticket},
 };
-use pintle_types::{Frame, Message, Response, RpcError};
+use pintle_types::{Frame, Message, RawObject, Response, RpcError, method};
 use tokio::{
     sync::mpsc,
     task::{AbortHandle, JoinSet},
@@ -34,8 +34,8 @@ use self::{
     answers::Answers,
     changes::OpenSubscription,
     keepalive::Keepalive,
-    layered::{Barrier, PendingNotification},
     notices::Notices,
+    order::Barrier,
     reading::parse,
     session::{SessionEnd, StreamSession},
 };
@@ -47,7 +47,6 @@ use crate::{
         call::{
             batch,
             context::RequestContext,
-            cx::span,
             driver::{CallDriver, CallStep},
             limit::WaitQueue,
             questions::OpenQuestions,
@@ -88,7 +87,7 @@ pub(crate) struct StreamConnection {
     /// Answers to questions of calls that wait for the concurrency limit again.
     answers: Answers,
     notices: Notices,
-    /// Messages that wait for a request that is in the layers of the server.
+    /// Messages that wait for a request that still runs.
     barrier: Option<Box<Barrier>>,
     listens: HashMap<Ticket, OpenSubscription>,
     inbox: Arc<ChangeInbox>,
@@ -291,11 +290,7 @@ impl StreamConnection {
             CallEvent::Ask(request, reply) if current && self.closing.is_none() && !reply.is_closed() => {
                 self.ask(ticket, &request, reply);
             }
-            CallEvent::Perform(params, reply) if current => self.perform(ticket, &params, reply),
-            CallEvent::Notification(_)
-            | CallEvent::Ask(..)
-            | CallEvent::AskAbandoned
-            | CallEvent::Perform(..) => {}
+            CallEvent::Notification(_) | CallEvent::Ask(..) | CallEvent::AskAbandoned => {}
             // A byte stream cannot be resumed.
             #[cfg(feature = "http-server")]
             CallEvent::HangUp(_) => {}
@@ -309,10 +304,12 @@ impl StreamConnection {
         }
     }
 
-    fn finish(&mut self, snapshot: &Snapshot, call: &Call, outcome: Outcome) {
-        if self.barrier.is_some() && self.lower_barrier(call.ticket()) && self.stays_open(call, &outcome) {
-            return;
-        }
+    fn finish(&mut self, snapshot: &Arc<Snapshot>, call: &Call, outcome: Outcome) {
+        self.lower_barrier(call.ticket());
+        let outcome = match self.carry_out(snapshot, call, outcome) {
+            CarriedOut::Outcome(outcome) => outcome,
+            CarriedOut::Listen(listen) => return self.listen(listen),
+        };
         let sealed_at = sealed_at(&outcome);
         let line = self.engine.finish(&snapshot.service, call, outcome, sealed_at);
         self.over(call);
@@ -344,13 +341,7 @@ impl StreamConnection {
             return false;
         }
         let Some(notification) = self.notices.pop() else { return false };
-        let task = match notification {
-            PendingNotification::Handled(handler, notification, peer) => {
-                let session = Some(self.session_handle());
-                self.tasks.spawn(async move { handler(notification, peer, session).await })
-            }
-            PendingNotification::Layered(cx) => self.tasks.spawn(dispatch::notify(cx)),
-        };
+        let task = self.tasks.spawn(dispatch::notify(notification));
         self.notices.handling = Some(task.id());
         true
     }
@@ -414,7 +405,7 @@ impl StreamConnection {
                 match parse(&bytes, snapshot.service.bounds().batch) {
                     Ok(frame) => {
                         if let Some(refused) = &self.refused {
-                            let (responses, is_last) = layered::refusal(&frame, refused);
+                            let (responses, is_last) = order::refusal(&frame, refused);
                             self.refuse(responses, length);
                             if is_last {
                                 self.close(Ended::Stopped);
@@ -446,7 +437,7 @@ impl StreamConnection {
                 // The question fails now, because the client will not answer again.
                 let message = format!("the client's answer has more than {limit} bytes: ask for less");
                 let answer = Response::new(Some(id), Err(RpcError::invalid_request(message)));
-                self.engine.receive(
+                self.engine.admit(
                     &snapshot.service,
                     Frame::One(Message::Response(answer)),
                     &Arrival::with_clock(now),
@@ -460,23 +451,15 @@ impl StreamConnection {
     fn decide(&mut self, snapshot: &Arc<Snapshot>, inbound: Inbound, cx: &mut Context<'_>) {
         match inbound {
             Inbound::Call(call) => self.admit(snapshot, call, cx),
-            Inbound::Listen(listen) => {
-                let span = span::of_request(&self.context, &listen.call);
-                self.listen(listen, span);
-            }
+            Inbound::Listen(listen) => self.listen(listen),
             Inbound::Reply(response) => self.send(Message::Response(response).to_vec().into()),
             Inbound::BatchReply(bytes) => self.send(bytes.into()),
             Inbound::Answer(response) => self.answer(response),
             Inbound::Cancel(ticket) => self.cancel(ticket),
-            Inbound::Notify(notification, peer) if snapshot.layered.is_some() => {
+            Inbound::Notify(notification, peer) => {
                 let principal = self.principal.as_deref();
                 let call = Call::of_notification(&snapshot.service, notification, peer, principal);
-                self.queue_layered(snapshot, call);
-            }
-            Inbound::Notify(notification, peer) => {
-                if let Some(handler) = self.server.notification_handler(&notification.method) {
-                    self.notices.push(PendingNotification::Handled(handler, notification, peer));
-                }
+                self.queue_notification(snapshot, call);
             }
             Inbound::Ignore(why) => tracing::debug!(why, "a message was ignored"),
             Inbound::Many(several) => self.decide_many(snapshot, several, cx),
@@ -495,11 +478,10 @@ impl StreamConnection {
         }
     }
 
-    /// Starts a call, or queues it if the concurrency limit is reached.
+    /// Starts a call, or queues it if the concurrency limit is reached. It does not apply to what the engine does itself.
     fn admit(&mut self, snapshot: &Arc<Snapshot>, call: Call, cx: &mut Context<'_>) {
-        self.raise_barrier(&call);
-        let at_once = self.queue.is_empty() && !self.is_full() && self.active() < snapshot.settings.running;
-        if at_once {
+        let has_slot = self.queue.is_empty() && !self.is_full() && self.active() < snapshot.settings.running;
+        if has_slot || call.is_own() {
             return self.begin(snapshot, call, cx);
         }
         self.queue.push(call.ticket(), call);
@@ -523,9 +505,21 @@ impl StreamConnection {
             }
         }
         let call = driver.call().clone();
+        if call.is_own() && call.method() == method::PING {
+            return self.answer_ping(snapshot, driver);
+        }
+        self.raise_barrier(&call);
         let task = self.tasks.spawn(driver.run());
         if let Some(ticket) = ticket {
             self.running.insert(ticket, RunningCall { call, task });
+        }
+    }
+
+    /// Answers a `ping` whose layers have to wait: it asks whether the server is alive. They go on as those of a notification do.
+    fn answer_ping(&mut self, snapshot: &Arc<Snapshot>, driver: CallDriver) {
+        self.finish(snapshot, driver.call(), Outcome::Complete(RawObject::empty().into()));
+        if self.tasks.len() < snapshot.settings.running {
+            self.tasks.spawn(driver.run());
         }
     }
 

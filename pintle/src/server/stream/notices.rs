@@ -2,7 +2,7 @@ use std::collections::VecDeque;
 
 use tokio::task;
 
-use super::layered::PendingNotification;
+use crate::server::call::cx::Cx;
 
 /// The limit of notifications that wait for their handlers. Above it reading stops.
 const NOTICES: usize = 1024;
@@ -12,25 +12,29 @@ const NOTICE_BYTES: usize = 16 << 20;
 /// Notifications for handlers of the application, which run one after the other.
 #[derive(Default)]
 pub(super) struct Notices {
-    pub(super) waiting: VecDeque<PendingNotification>,
+    pub(super) waiting: VecDeque<Cx>,
     /// The bytes of the params of those that wait.
     bytes: usize,
     pub(super) handling: Option<task::Id>,
 }
 
 impl Notices {
-    pub(super) fn push(&mut self, notification: PendingNotification) {
-        self.bytes += notification.bytes();
+    pub(super) fn push(&mut self, notification: Cx) {
+        self.bytes += bytes(&notification);
         self.waiting.push_back(notification);
     }
 
-    pub(super) fn pop(&mut self) -> Option<PendingNotification> {
+    pub(super) fn pop(&mut self) -> Option<Cx> {
         let notification = self.waiting.pop_front()?;
-        self.bytes -= notification.bytes();
+        self.bytes -= bytes(&notification);
         Some(notification)
     }
 
     pub(super) fn is_full(&self) -> bool {
         self.waiting.len() >= NOTICES || self.bytes >= NOTICE_BYTES
     }
+}
+
+fn bytes(notification: &Cx) -> usize {
+    notification.call().params().as_str().len()
 }

@@ -19,8 +19,7 @@ use crate::{
         changes::{ChangeInbox, OwnedPrincipal},
         serving::Stop,
         sessions::{
-            LiveSession, ReplySender, SessionEnding, SessionFacts, SessionRequest,
-            handle::{SessionError, SessionHandle},
+            LiveSession, ReplySender, SessionEnding, SessionFacts, SessionRequest, handle::SessionError,
         },
     },
     transport::TransportKind,
@@ -206,12 +205,6 @@ impl StreamConnection {
         if let Some(peer) = self.engine.peer() {
             self.live.0.open(peer.clone());
         }
-    }
-
-    /// Returns a handle to the session.
-    pub(super) fn session_handle(&self) -> SessionHandle {
-        let live: Arc<dyn LiveSession> = self.live.0.clone();
-        SessionHandle::new(Arc::downgrade(&live))
     }
 
     /// Does what the handles of the session ask for.

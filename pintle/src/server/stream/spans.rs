@@ -22,7 +22,6 @@ impl StreamConnection {
 fn add(answered: &mut AnsweredRequests, inbound: &Inbound) {
     match inbound {
         Inbound::Call(call) => answered.add_call(call.id()),
-        // Its span ends with the subscription.
         Inbound::Listen(listen) => answered.add_call(listen.call.id()),
         Inbound::Reply(response) => answered.add_response(response),
         Inbound::BatchReply(bytes) => answered.add_bytes(bytes),

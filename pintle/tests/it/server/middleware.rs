@@ -312,7 +312,7 @@ async fn a_layer_that_panics_or_never_returns_is_an_error_reply() {
 }
 
 #[tokio::test]
-async fn a_subscription_that_a_layer_fails_after_it_was_opened_ends() {
+async fn a_subscription_that_a_layer_fails_is_not_opened() {
     let server = server().layer(&around(|cx: Cx, next: Next| async move {
         let listens = cx.method() == "subscriptions/listen";
         let outcome = next.run(cx).await;
@@ -321,9 +321,11 @@ async fn a_subscription_that_a_layer_fails_after_it_was_opened_ends() {
     let mut client = Raw::new(&server);
     let wanted = json!({"notifications": {"toolsListChanged": true}});
     let id = client.request("subscriptions/listen", modern(wanted, json!({}))).await;
-    assert_eq!(client.recv().await["method"], "notifications/subscriptions/acknowledged");
     let ended = client.recv().await;
     assert_eq!((&ended["id"], &ended["error"]["message"]), (&json!(id), &json!("not for you")));
+    server.tools_changed();
+    let list = client.request("tools/list", modern(json!({}), json!({}))).await;
+    assert_eq!(client.recv().await["id"], list);
 }
 
 #[tokio::test]

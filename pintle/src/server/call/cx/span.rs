@@ -2,16 +2,13 @@
 
 use pintle_proto::{
     http::MCP_SESSION_ID,
-    server::{Body, Call, Outcome},
+    server::{Body, Outcome},
 };
 use pintle_types::method;
 use tracing::Span;
 
 use super::Cx;
-use crate::{
-    server::call::context::RequestContext,
-    telemetry::{self, RequestFacts, SpanKind},
-};
+use crate::telemetry::{self, RequestFacts, SpanKind};
 
 /// Creates the span of a call.
 pub(in crate::server::call) fn of_call(cx: &Cx) -> Span {
@@ -20,22 +17,6 @@ pub(in crate::server::call) fn of_call(cx: &Cx) -> Span {
     let is_known = method::find(cx.method()).is_some() || cx.snapshot().custom.contains_key(cx.method());
     let method = if is_known { cx.method() } else { "_OTHER" };
     let facts = RequestFacts { id: Some(id), params: Some(cx.params()), ..facts(cx, method) };
-    telemetry::span(SpanKind::Server, &facts)
-}
-
-/// Creates the span of a request that has a call and no `Cx`, if a subscriber wants it.
-pub(in crate::server) fn of_request(context: &RequestContext, call: &Call) -> Span {
-    if !telemetry::is_enabled() {
-        return Span::none();
-    }
-    let facts = RequestFacts {
-        method: call.method(),
-        params: Some(call.params()),
-        id: Some(call.id()),
-        revision: Some(call.peer().revision.as_str()),
-        session: None,
-        transport: context.transport(),
-    };
     telemetry::span(SpanKind::Server, &facts)
 }
 

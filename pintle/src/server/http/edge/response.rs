@@ -50,8 +50,6 @@ struct Events {
     /// The end of the caller's authentication.
     expiry: Option<Pin<Box<Sleep>>>,
     log: Option<Box<BodyLog>>,
-    /// The spans of the requests that it answers.
-    spans: Vec<tracing::Span>,
 }
 
 /// A source of events for a stream.
@@ -77,14 +75,7 @@ impl Body {
 
     pub(in crate::server::http) fn events(source: impl EventSource + 'static, keep_alive: Duration) -> Self {
         let keep_alive = KeepAlive::new(keep_alive);
-        let events = Events {
-            source: Box::new(source),
-            keep_alive,
-            ended: false,
-            expiry: None,
-            log: None,
-            spans: Vec::new(),
-        };
+        let events = Events { source: Box::new(source), keep_alive, ended: false, expiry: None, log: None };
         Self(BodyKind::Events(Box::new(events)))
     }
 
@@ -93,13 +84,6 @@ impl Body {
         match &self.0 {
             BodyKind::Full(bytes) => Some(bytes),
             BodyKind::Events(_) => None,
-        }
-    }
-
-    /// Ends these spans with the stream of events. Those of a complete body end at once.
-    pub(in crate::server::http) fn hold_spans(&mut self, spans: Vec<tracing::Span>) {
-        if let BodyKind::Events(events) = &mut self.0 {
-            events.spans = spans;
         }
     }
 
@@ -168,9 +152,6 @@ impl Events {
         }
         let mut out = Vec::new();
         self.ended = self.source.poll(task, &mut out).is_ready();
-        if self.ended {
-            self.spans = Vec::new();
-        }
         match (out.is_empty(), self.ended) {
             (false, _) => {
                 self.keep_alive.restart();

@@ -1,43 +1,45 @@
 //! The session era: the handshake, and the messages of a session.
 
-use std::{future::Future, io, sync::Arc};
+use std::{
+    future::{Future, poll_fn},
+    io,
+    sync::Arc,
+};
 
 use http::{HeaderName, HeaderValue, Response, StatusCode};
 use pintle_proto::{
     Peer,
     http::{Accepts, MCP_SESSION_ID, Refusal, session_status},
     ledger::{FREE, Held},
-    server::{Call, Engine, Inbound, Outcome, Performed, Service},
+    server::{Call, Engine, Inbound, Outcome},
 };
-use pintle_types::{Frame, Message, Notification, RawObject, RequestId, Response as Answer, RpcError};
+use pintle_types::{Frame, Message, Notification, RequestId, Response as Answer, RpcError};
 
 use tokio::time::timeout;
 
-use super::{
-    Session,
-    exchange::{Exchange, Inline},
-    id::SessionId,
-    nodes::message::MessageBody,
-    question_ids::QuestionIds,
-    record::NO_SUBSCRIPTIONS,
-    registry::Refused,
-    store::Sessions,
-};
+use super::{Session, exchange::Exchange, id::SessionId, question_ids::QuestionIds, registry::Refused};
 use crate::{
     Ended,
     server::{
+        Cx,
         access::peer_address::AddressKey,
-        call::{batch, context::RequestContext},
+        call::{
+            batch,
+            context::RequestContext,
+            driver::{CallDriver, CallStep},
+            own_sink::OwnSink,
+            sink::CallSink,
+        },
         dispatch,
         http::{
-            Body, Http, deferred,
+            Body,
             edge::response::{accepted, json, overloaded, refused, store_failed},
             edge::time::MAX_DURATION,
+            node_events::ForwardedMessage,
             post::Admitted,
             request_cx::HttpRequestCx,
             rights,
         },
-        sessions::handle::SessionHandle,
         snapshot::Snapshot,
     },
 };
@@ -49,15 +51,12 @@ pub(in crate::server::http) async fn open(cx: &HttpRequestCx, frame: Frame) -> A
         Err(refusal) => return Admitted::Answered(refused(&refusal, None)),
     };
     match opened.receive(&cx.snapshot.service, frame) {
-        Inbound::Reply(answer) => {
-            let id = answer.id.clone();
-            Admitted::Answered(keep_opened(cx, opened, id, reply(answer)).await)
-        }
         Inbound::Call(call) => {
             let id = Some(call.id().clone());
             let response = initialize(cx, &opened, call).await;
             Admitted::Called(Box::new(keep_opened(cx, opened, id, response).await))
         }
+        Inbound::Reply(answer) => Admitted::Answered(reply(answer)),
         _ => Admitted::Answered(accepted()),
     }
 }
@@ -87,21 +86,25 @@ async fn keep_opened(
     response
 }
 
-/// Passes `initialize` through the layers. If they fail it, the session is not open.
+/// Runs `initialize`, which opens the session unless it fails.
 async fn initialize(cx: &HttpRequestCx, opened: &Session, call: Call) -> Response<Body> {
-    let service = &cx.snapshot.service;
-    let (call, outcome) =
-        deferred::run(cx, call, |call, params| opened.carry_out(service, call, params)).await;
-    let Some(outcome) = outcome else { return accepted() };
-    let error = match &outcome {
-        Outcome::Failed(error) => Some(error.code),
-        _ => None,
+    let sink = CallSink::Own(OwnSink::default());
+    let mut driver = CallDriver::start(&cx.server, &cx.snapshot, &cx.context, call, sink);
+    let outcome = loop {
+        match poll_fn(|task| driver.poll_registered(&cx.http.0.calls, task)).await {
+            // There is no stream for notifications.
+            CallStep::Event(_) => {}
+            CallStep::Done(outcome) => break outcome,
+            CallStep::Cancelled => return accepted(),
+        }
     };
-    if error.is_some() {
-        opened.refuse();
-    }
-    let (_, answer) = opened.finish(service, &call, outcome);
-    answer.map_or_else(accepted, |answer| json(error.map_or(StatusCode::OK, session_status), answer))
+    let outcome = opened.apply(&mut opened.lock(), &cx.snapshot, driver.cx(), outcome);
+    let status = match &outcome {
+        Outcome::Failed(error) => session_status(error.code),
+        _ => StatusCode::OK,
+    };
+    let (_, answer) = opened.finish(&cx.snapshot.service, driver.call(), outcome);
+    answer.map_or_else(accepted, |answer| json(status, answer))
 }
 
 impl HttpRequestCx {
@@ -168,74 +171,44 @@ pub(in crate::server::http) fn no_room(refused: Refused) -> Refusal {
     overloaded(status, message)
 }
 
-/// Admits the messages of a session.
+/// Admits the messages of a session. Some are forwarded to other processes first.
 pub(in crate::server::http) fn admit(
     cx: &HttpRequestCx,
     session: &Arc<Session>,
     frame: Frame,
     accepts: Accepts,
-) -> Admitted {
+) -> Result<Admitted, Box<Forwarding>> {
     let snapshot = session.server.snapshot();
     if let Err(response) = session.check_rights(&snapshot, &cx.context, &frame) {
-        return Admitted::Answered(*response);
+        return Ok(Admitted::Answered(*response));
     }
-    let cancelled = cancellations(&snapshot, &frame);
-    let inbound = with_cancellations(session, session.receive(&snapshot.service, frame), cancelled);
-    start_exchange(&cx.http, &cx.context, session, &snapshot, inbound, accepts)
+    let cancelled = dispatch::cancellations(&snapshot, &frame);
+    let messages = cx.http.0.forwardable(session, &frame);
+    let inbound = session.receive(&snapshot.service, frame);
+    let is_forwarded = !messages.is_empty() && is_for_others(&inbound);
+    let inbound = with_cancellations(session, inbound, cancelled);
+    if is_forwarded {
+        let pending = PendingInbound { session: session.clone(), inbound: Some(inbound) };
+        return Err(Box::new(Forwarding { snapshot, messages, pending }));
+    }
+    Ok(start_exchange(cx, session, &snapshot, inbound, accepts))
 }
 
-/// Admits the messages of a session, and stores the changes that they make to the session before anything runs.
-pub(in crate::server::http) async fn admit_stored(
-    cx: &HttpRequestCx,
-    session: &Arc<Session>,
-    store: &Arc<dyn Sessions>,
-    frame: Frame,
-    accepts: Accepts,
-) -> Admitted {
-    let snapshot = session.server.snapshot();
-    if let Err(response) = session.check_rights(&snapshot, &cx.context, &frame) {
-        return Admitted::Answered(*response);
-    }
-    let cancelled = cancellations(&snapshot, &frame);
-    let forwarded = cx.http.0.forwardable(session, &frame);
-    let (inbound, change) = session.receive_recorded(&snapshot.service, frame);
-    if !forwarded.is_empty()
-        && is_for_others(&inbound)
-        && let Err(error) = cx.http.0.forward(session, forwarded).await
-    {
-        return Admitted::Answered(refused(&store_failed(&error), None));
-    }
-    let inbound = with_cancellations(session, inbound, cancelled);
-    let Some(change) = change else {
-        return start_exchange(&cx.http, &cx.context, session, &snapshot, inbound, accepts);
-    };
-    let (http, context, store) = (cx.http.clone(), cx.context.clone(), store.clone());
-    let mut pending = PendingInbound { session: session.clone(), inbound: Some(inbound) };
-    // In a task, so that a client that disconnects leaves neither an unwritten change nor calls that never start.
-    let admitted = tokio::spawn(async move {
-        let written = pending.session.write(&*store, http.settings().idle_session).await;
-        drop(change);
-        http.0.notify_others(pending.session.id, MessageBody::Record);
-        let refusal = match written {
-            Ok(true) => None,
-            Ok(false) => Some(Refusal::unknown_session()),
-            Err(error) => Some(store_failed(&error)),
-        };
-        if let Some(refusal) = refusal {
-            return Err(Admitted::Answered(refused(&refusal, None)));
+/// Admitted messages, some of which are forwarded to other processes before they take effect here.
+pub(in crate::server::http) struct Forwarding {
+    snapshot: Arc<Snapshot>,
+    messages: Vec<ForwardedMessage>,
+    pending: PendingInbound,
+}
+
+impl Forwarding {
+    pub(in crate::server::http) async fn send(self, cx: &HttpRequestCx, accepts: Accepts) -> Admitted {
+        let Self { snapshot, messages, mut pending } = self;
+        if let Err(error) = cx.http.0.forward(&pending.session, messages).await {
+            return Admitted::Answered(refused(&store_failed(&error), None));
         }
         let inbound = pending.inbound.take().unwrap_or(Inbound::Ignore("nothing was admitted"));
-        match start_exchange(&http, &context, &pending.session, &snapshot, inbound, accepts) {
-            Admitted::InSession(exchange) => Ok(Inline::new(exchange)),
-            answered => Err(answered),
-        }
-    });
-    match admitted.await {
-        Ok(Ok(inline)) => {
-            inline.into_exchange().map_or_else(|| Admitted::Answered(accepted()), Admitted::InSession)
-        }
-        Ok(Err(answered)) => answered,
-        Err(_) => Admitted::Answered(refused(&store_panicked(), None)),
+        start_exchange(cx, &pending.session, &snapshot, inbound, accepts)
     }
 }
 
@@ -246,11 +219,6 @@ fn is_for_others(inbound: &Inbound) -> bool {
         Inbound::Many(several) => several.iter().any(is_for_others),
         _ => false,
     }
-}
-
-/// Returns the cancellations among messages, if layers want to see them.
-pub(super) fn cancellations(snapshot: &Snapshot, frame: &Frame) -> Vec<Notification> {
-    if snapshot.layered.is_some() { dispatch::cancellations(frame) } else { Vec::new() }
 }
 
 /// Adds cancellations to admitted messages, for the layers to see.
@@ -272,20 +240,6 @@ pub(super) fn with_cancellations(
 }
 
 impl Session {
-    /// Carries out a request that the layers have passed on, in a session that is not registered yet.
-    fn carry_out(&self, service: &Service, call: &Call, params: &RawObject) -> Outcome {
-        match self.lock().engine.perform(service, call, params) {
-            Ok(Performed::Outcome(outcome)) => outcome,
-            Ok(Performed::Listen(_)) => Outcome::Failed(RpcError::invalid_request(NO_SUBSCRIPTIONS)),
-            Err(error) => Outcome::Failed(error),
-        }
-    }
-
-    /// Undoes the handshake.
-    fn refuse(&self) {
-        self.lock().engine.close_session();
-    }
-
     /// Refuses messages that need rights that the caller lacks.
     pub(in crate::server::http) fn check_rights(
         &self,
@@ -322,14 +276,8 @@ fn give_up(session: &Session, inbound: Inbound) {
     }
 }
 
-fn store_panicked() -> Refusal {
-    let error = RpcError::internal("the session could not be stored: see the server's log");
-    Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error)
-}
-
 fn start_exchange(
-    http: &Http,
-    context: &Arc<RequestContext>,
+    cx: &HttpRequestCx,
     session: &Arc<Session>,
     snapshot: &Arc<Snapshot>,
     inbound: Inbound,
@@ -338,9 +286,9 @@ fn start_exchange(
     if let Inbound::Reply(answer) = inbound {
         return Admitted::Answered(reply(answer));
     }
-    let streams = accepts.events && !http.settings().json_only;
-    let mut exchange = Exchange::new(&http.0, session, snapshot, streams);
-    decide(&mut exchange, session, context, inbound);
+    let streams = accepts.events && !cx.settings.json_only;
+    let mut exchange = Exchange::new(&cx.http.0, session, snapshot, streams);
+    decide(&mut exchange, session, &cx.context, inbound);
     Admitted::InSession(exchange)
 }
 
@@ -373,14 +321,8 @@ fn decide_one(exchange: &mut Exchange, session: &Session, context: &Arc<RequestC
         Inbound::Cancel(ticket) => session.cancel(ticket),
         Inbound::Notify(notification, peer) => notify(exchange, session, context, notification, peer),
         Inbound::Ignore(why) => tracing::debug!(why, "a message was ignored"),
-        Inbound::Listen(listen) => {
-            let error = RpcError::invalid_request(NO_SUBSCRIPTIONS);
-            let answer = Answer::new(Some(listen.call.id().clone()), Err(error));
-            session.forget(&listen.call);
-            exchange.reply(Message::Response(answer).to_vec());
-        }
-        // Batches do not nest.
-        Inbound::Many(_) => {}
+        // Batches do not nest, and a subscription is a call first.
+        Inbound::Many(_) | Inbound::Listen(_) => {}
     }
 }
 
@@ -394,19 +336,17 @@ fn notify(
     peer: Option<Arc<Peer>>,
 ) {
     let snapshot = exchange.snapshot.clone();
-    if snapshot.layered.is_some() {
-        let principal = session.principal.as_deref();
-        let call = Call::of_notification(&snapshot.service, notification, peer, principal);
-        let (method, bytes) = (call.method().to_owned(), call.params().as_str().len());
-        let cx =
-            deferred::notification_cx(&session.server, &snapshot, context, call, exchange.session().sink());
-        return spawn_notification(exchange, &method, bytes, dispatch::notify(cx));
+    if !dispatch::wants(&session.server, &snapshot, &notification.method) {
+        return;
     }
-    let Some(handler) = session.server.notification_handler(&notification.method) else { return };
-    let method = notification.method.clone();
     let bytes = notification.params.as_ref().map_or(0, |params| params.as_str().len());
-    let live = exchange.session().sink().session().cloned().map(SessionHandle::new);
-    spawn_notification(exchange, &method, bytes, async move { handler(notification, peer, live).await });
+    let (method, principal) = (notification.method.clone(), session.principal.as_deref());
+    let call = Call::of_notification(&snapshot.service, notification, peer, principal);
+    let sink = exchange.session().sink();
+    // Nobody receives its events.
+    sink.close();
+    let cx = Cx::new(call, session.server.clone(), snapshot, context.clone(), CallSink::Own(sink));
+    spawn_notification(exchange, &method, bytes, dispatch::notify(cx));
 }
 
 /// The bytes that a notification is charged for besides its params, so that their number is bounded too.

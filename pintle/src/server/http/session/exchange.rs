@@ -11,12 +11,12 @@ use std::{
 use bytes::Bytes;
 use http::{Response, StatusCode};
 use pintle_proto::{
-    http::{Accepts, Streams, session_status},
+    http::{Accepts, Refusal, Streams, session_status},
     inputs::AskError,
     server::{Call, Outcome},
 };
-use pintle_types::ErrorCode;
-use tokio::{task::JoinHandle, time::Instant};
+use pintle_types::{ErrorCode, RpcError};
+use tokio::{sync::oneshot, task::JoinHandle, time::Instant};
 
 use super::{
     Session,
@@ -24,6 +24,7 @@ use super::{
     detached::{self, CallGroup},
     log::EventId,
     nodes::message::{StreamOpening, encode},
+    record::CallEffect,
     recording::opening_of,
 };
 use crate::{
@@ -61,8 +62,8 @@ pub(in crate::server::http) struct Exchange {
     unreleased_slots: u32,
     /// Whether handlers run in tasks, because polling this may have to wait for a slow reader.
     spawned: bool,
-    /// Whether a call was refused because of overload.
-    overloaded: bool,
+    /// The status of a response that is JSON. That of a batch is 200 unless what it has changed could not be stored.
+    status: StatusCode,
 }
 
 /// A call, and its state in the concurrency limit of the session.
@@ -73,6 +74,8 @@ struct ExchangeCall {
     queued: bool,
     /// Whether it has released its slot while it waits for an answer of the client.
     asking: bool,
+    /// The outcome of a call that is over, once what it has changed is stored.
+    storing: Option<oneshot::Receiver<Result<Outcome, Refusal>>>,
 }
 
 /// An output of an exchange.
@@ -110,7 +113,7 @@ impl Exchange {
             streams,
             unreleased_slots: 0,
             spawned: false,
-            overloaded: false,
+            status: StatusCode::OK,
         }
     }
 
@@ -126,7 +129,9 @@ impl Exchange {
         if self.session.begin(driver.call(), driver.cx()) {
             // A vector would allocate space for four, which is beyond the thread cache of the usual allocators.
             self.calls.reserve_exact(1);
-            self.calls.push(ExchangeCall { driver, granted: false, queued: false, asking: false });
+            // What the engine does itself takes no slot.
+            let granted = driver.call().is_own();
+            self.calls.push(ExchangeCall { driver, granted, queued: false, asking: false, storing: None });
         } else {
             let outcome = Outcome::Failed(session_ended());
             let (outputs, answer) = self.session.finish(&self.snapshot.service, driver.call(), outcome);
@@ -173,7 +178,7 @@ impl Exchange {
             let first = match first.await {
                 Some(Output::End) => return accepted(),
                 Some(Output::Response(bytes)) if accepts.json || !streams => {
-                    return json(inline.status(&bytes), bytes);
+                    return json(inline.status(), bytes);
                 }
                 first => first,
             };
@@ -295,7 +300,24 @@ impl Exchange {
             }
             let mut idle = true;
             let mut at = 0;
-            while let Some(ExchangeCall { driver, granted, queued, asking }) = self.calls.get_mut(at) {
+            while let Some(ExchangeCall { driver, granted, queued, asking, storing }) = self.calls.get_mut(at)
+            {
+                if let Some(storing) = storing {
+                    let Poll::Ready(stored) = Pin::new(storing).poll(task) else {
+                        at += 1;
+                        continue;
+                    };
+                    let stored = stored.unwrap_or_else(|_| Err(store_panicked()));
+                    let outcome = stored.unwrap_or_else(|refusal| {
+                        self.status = refusal.status;
+                        Outcome::Failed(refusal.error)
+                    });
+                    if let Some(output) = self.finish(at, outcome) {
+                        return Poll::Ready(output);
+                    }
+                    idle = false;
+                    break;
+                }
                 *asking = *asking && self.session.asks(driver.call());
                 if !*granted && !*asking && !driver.is_ended() {
                     *granted = self.session.acquire_slot(
@@ -362,19 +384,10 @@ impl Exchange {
                     self.forward(line.into());
                 }
             }
-            CallStep::Event(CallEvent::Perform(params, reply)) => {
-                let call = self.calls.get(at)?.driver.call();
-                let service = &self.snapshot.service;
-                self.session.perform(&self.shared.settings(), service, call, &params, reply);
-            }
             CallStep::Event(_) => {}
             CallStep::Done(outcome) => {
-                if let Outcome::Failed(error) = &outcome {
-                    self.overloaded = error.code == ErrorCode::OVERLOADED;
-                }
-                let driver = self.take(at);
-                let (outputs, answer) = self.session.finish(&self.snapshot.service, driver.call(), outcome);
-                return self.send(outputs, answer);
+                let outcome = self.carry_out(at, outcome)?;
+                return self.finish(at, outcome);
             }
             CallStep::Cancelled => {
                 let driver = self.take(at);
@@ -389,6 +402,44 @@ impl Exchange {
         None
     }
 
+    /// Carries out what a call that is over has prepared. `None` if it ends once that is stored.
+    fn carry_out(&mut self, at: usize, outcome: Outcome) -> Option<Outcome> {
+        let ExchangeCall { driver, storing, .. } = self.calls.get_mut(at)?;
+        if !driver.call().is_own() {
+            return Some(outcome);
+        }
+        let settings = self.shared.settings();
+        match self.session.carry_out(&settings, &self.snapshot, driver.cx(), outcome) {
+            CallEffect::Done(outcome) => Some(outcome),
+            CallEffect::Stored(written) => {
+                *storing = Some(written);
+                None
+            }
+        }
+    }
+
+    /// Ends a call with its response.
+    fn finish(&mut self, at: usize, outcome: Outcome) -> Option<Output> {
+        let driver = self.take(at);
+        if let Outcome::Failed(error) = &outcome
+            && error.code == ErrorCode::OVERLOADED
+            && !driver.call().is_batched()
+        {
+            self.status = session_status(error.code);
+        }
+        let (outputs, answer) = self.session.finish(&self.snapshot.service, driver.call(), outcome);
+        self.send(outputs, answer)
+    }
+
+    /// Polls the calls once, so that what the engine does itself is done when the POST is answered.
+    pub(super) async fn begin(&mut self) {
+        if self.calls.iter().any(|call| call.driver.call().is_own())
+            && let Poll::Ready(output) = poll_fn(|task| Poll::Ready(self.poll(task))).await
+        {
+            self.outputs.push_front(output);
+        }
+    }
+
     /// Returns whether the client can be asked to disconnect and resume.
     fn is_polled(&self) -> bool {
         !self.session.transient && self.session.peer().is_some_and(|peer| Streams::of(peer.revision).polled)
@@ -396,7 +447,7 @@ impl Exchange {
 
     fn take(&mut self, at: usize) -> CallDriver {
         let ExchangeCall { driver, granted, queued, .. } = self.calls.swap_remove(at);
-        if granted {
+        if granted && !driver.call().is_own() {
             self.unreleased_slots += 1;
         } else if queued {
             self.session.leave_queue(driver.call());
@@ -447,6 +498,11 @@ fn spawn(driver: &mut CallDriver, session: &Arc<Session>) {
     driver.spawn(move |call| session.asks(call));
 }
 
+fn store_panicked() -> Refusal {
+    let error = RpcError::internal("the session could not be stored: see the server's log");
+    Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error)
+}
+
 /// Ends a stream on drop.
 struct EndOnDrop(Arc<Channel>);
 
@@ -458,17 +514,9 @@ impl Drop for EndOnDrop {
 
 /// An exchange inside the future of its request. If that is dropped, the exchange continues in a task: a closed connection
 /// cancels nothing in a session.
-pub(super) struct Inline(Option<Exchange>);
+struct Inline(Option<Exchange>);
 
 impl Inline {
-    pub(super) fn new(exchange: Exchange) -> Self {
-        Self(Some(exchange))
-    }
-
-    pub(super) fn into_exchange(mut self) -> Option<Exchange> {
-        self.0.take()
-    }
-
     fn poll(&mut self, task: &mut Context<'_>) -> Poll<Output> {
         self.0.as_mut().map_or(Poll::Ready(Output::End), |exchange| exchange.poll(task))
     }
@@ -477,13 +525,8 @@ impl Inline {
         self.0.as_ref().is_some_and(|exchange| !exchange.calls.is_empty())
     }
 
-    /// Returns the status of a response that is JSON. That of a batch is 200.
-    fn status(&self, response: &[u8]) -> StatusCode {
-        let overloaded = self.0.as_ref().is_some_and(|exchange| exchange.overloaded);
-        match overloaded && response.starts_with(b"{") {
-            true => session_status(ErrorCode::OVERLOADED),
-            false => StatusCode::OK,
-        }
+    fn status(&self) -> StatusCode {
+        self.0.as_ref().map_or(StatusCode::OK, |exchange| exchange.status)
     }
 
     /// Continues as an event stream.

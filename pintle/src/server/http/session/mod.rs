@@ -253,10 +253,7 @@ impl Session {
 
     /// Passes messages to the engine.
     pub(super) fn receive(&self, service: &Service, frame: Frame) -> Inbound {
-        self.receive_in(&mut self.lock(), service, frame)
-    }
-
-    fn receive_in(&self, core: &mut Core, service: &Service, frame: Frame) -> Inbound {
+        let mut core = self.lock();
         let mut arrival = Arrival::with_clock(now);
         if let Some(principal) = &self.principal {
             arrival = arrival.by(principal);
@@ -270,10 +267,7 @@ impl Session {
         if !self.is_initialized() && needs_session(&frame) {
             self.set_initialized();
         }
-        let inbound = core.engine.receive(service, frame, &arrival);
-        self.follow(core);
-        self.yield_if_charged(core);
-        inbound
+        core.engine.admit(service, frame, &arrival)
     }
 
     /// Starts to collect changes for the listener of the session, once the handshake is done.
@@ -581,7 +575,10 @@ mod tests {
             let params =
                 serde_json::json!({"protocolVersion": revision, "capabilities": {}, "clientInfo": client});
             let opened = session.receive(&snapshot.service, message(1, "initialize", params));
-            assert!(matches!(opened, Inbound::Reply(_)), "{opened:?}");
+            let Inbound::Call(opened) = opened else { panic!("{opened:?}") };
+            let (outcome, effect) = snapshot.service.prepare(&opened, opened.params()).unwrap();
+            opened.set_effect(effect);
+            session.lock().engine.carry_out(&snapshot.service, &opened, outcome);
             let call = |id| session.receive(&snapshot.service, message(id, "tools/list", Default::default()));
             let early = call(2);
             assert!(matches!(&early, Inbound::Reply(reply) if reply.result.is_err()), "{early:?}");

@@ -4,9 +4,9 @@ use std::{io, sync::Arc, time::Duration};
 
 use pintle_proto::{
     http::Refusal,
-    server::{Call, Inbound, Outcome, Performed, Service, SessionRecord},
+    server::{CarriedOut, Outcome, SessionRecord},
 };
-use pintle_types::{Frame, RawObject, RpcError};
+use pintle_types::{RpcError, method};
 use tokio::{sync::oneshot, time::Instant};
 
 use super::{
@@ -14,11 +14,17 @@ use super::{
     nodes::message::MessageBody,
     question_ids::QuestionIds,
     store::{Replaced, Sessions, StoredSession, VersionedSession},
+    two_endpoints::without_subscriptions,
 };
-use crate::server::http::{edge::response::store_failed, settings::HttpSettings};
+use crate::server::{
+    Cx,
+    http::{edge::response::store_failed, settings::HttpSettings},
+    snapshot::Snapshot,
+    subscription,
+};
 
 /// The error for a subscription of the stateless era in a session.
-pub(super) const NO_SUBSCRIPTIONS: &str =
+const NO_SUBSCRIPTIONS: &str =
     "subscriptions are not served in a session: send `subscriptions/listen` as a stateless request";
 
 /// The version of one session's record that is in use here, and the local changes that are not in the store yet.
@@ -36,6 +42,13 @@ pub(super) struct RecordVersion {
     gaps: u64,
     /// When they were last told that.
     joined: Option<Instant>,
+}
+
+/// The end of a call after its effect.
+pub(in crate::server::http) enum CallEffect {
+    Done(Outcome),
+    /// The session has changed: the outcome comes once it is stored.
+    Stored(oneshot::Receiver<Result<Outcome, Refusal>>),
 }
 
 /// A local change that is not in the store yet. Until this is dropped, nothing that is read there is adopted.
@@ -146,58 +159,32 @@ impl Session {
         }
     }
 
-    /// Passes messages to the engine. Also returns a guard if they changed the record, which has to be written then.
-    pub(in crate::server::http) fn receive_recorded(
-        self: &Arc<Self>,
-        service: &Service,
-        frame: Frame,
-    ) -> (Inbound, Option<Unwritten>) {
-        let mut core = self.lock();
-        let before = core.engine.record();
-        let inbound = self.receive_in(&mut core, service, frame);
-        let changed = core.engine.record() != before;
-        if changed {
-            core.change_record(before);
-        }
-        drop(core);
-        (inbound, changed.then(|| Unwritten(self.clone())))
-    }
-
-    /// Carries out a request that the layers have passed on, and stores the change that it makes to the session before the
-    /// layers see the outcome.
-    pub(in crate::server::http) fn perform(
+    /// Carries out what a call that is over has prepared, and stores the change that it makes to the session before its response.
+    pub(in crate::server::http) fn carry_out(
         self: &Arc<Self>,
         settings: &HttpSettings,
-        service: &Service,
-        call: &Call,
-        params: &RawObject,
-        reply: oneshot::Sender<Outcome>,
-    ) {
+        snapshot: &Snapshot,
+        cx: &Cx,
+        outcome: Outcome,
+    ) -> CallEffect {
         let (outcome, change) = {
             let mut core = self.lock();
             let before = settings.store.is_some().then(|| core.engine.record());
-            let performed = core.engine.perform(service, call, params);
-            self.follow(&mut core);
+            let outcome = self.apply(&mut core, snapshot, cx, outcome);
             let before = before.filter(|before| core.engine.record() != *before);
             let changed = before.is_some();
             if let Some(before) = before {
                 core.change_record(before);
             }
             drop(core);
-            let outcome = match performed {
-                Ok(Performed::Outcome(outcome)) => outcome,
-                Ok(Performed::Listen(_)) => Outcome::Failed(RpcError::invalid_request(NO_SUBSCRIPTIONS)),
-                Err(error) => Outcome::Failed(error),
-            };
             (outcome, changed.then(|| Unwritten(self.clone())))
         };
         let outcome = self.note_peer().err().map_or(outcome, Outcome::Failed);
         let Some((change, store)) = change.zip(settings.store.clone()).filter(|_| self.is_written()) else {
-            // The layers may have ended meanwhile.
-            let _ = reply.send(outcome);
-            return;
+            return CallEffect::Done(outcome);
         };
         let (session, idle) = (self.clone(), settings.idle_session);
+        let (report, written) = oneshot::channel();
         // In a task, so that a client that disconnects leaves no unwritten change.
         crate::runtime::spawn(async move {
             let written = session.write(&*store, idle).await;
@@ -205,13 +192,28 @@ impl Session {
             if let Some(shared) = session.kept.as_ref().and_then(|kept| kept.shared.upgrade()) {
                 shared.notify_others(session.id, MessageBody::Record);
             }
-            let outcome = match written {
-                Ok(true) => outcome,
-                Ok(false) => Outcome::Failed(Refusal::unknown_session().error),
-                Err(error) => Outcome::Failed(store_failed(&error).error),
-            };
-            let _ = reply.send(outcome);
+            // The exchange may have ended meanwhile.
+            let _ = report.send(match written {
+                Ok(true) => Ok(outcome),
+                Ok(false) => Err(Refusal::unknown_session()),
+                Err(error) => Err(store_failed(&error)),
+            });
         });
+        CallEffect::Stored(written)
+    }
+
+    /// Carries out what a call that is over has prepared, in this process.
+    pub(super) fn apply(&self, core: &mut Core, snapshot: &Snapshot, cx: &Cx, outcome: Outcome) -> Outcome {
+        let done = subscription::carry_out(&mut core.engine, snapshot, cx.call(), outcome, || cx.clone());
+        self.follow(core);
+        self.yield_if_charged(core);
+        match done {
+            CarriedOut::Outcome(outcome) if cx.method() == method::SERVER_DISCOVER => {
+                without_subscriptions(outcome)
+            }
+            CarriedOut::Outcome(outcome) => outcome,
+            CarriedOut::Listen(_) => Outcome::Failed(RpcError::invalid_request(NO_SUBSCRIPTIONS)),
+        }
     }
 
     /// Writes the current record to the store, with the changes that other processes have made meanwhile. Writes are serialized, so

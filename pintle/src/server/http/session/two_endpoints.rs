@@ -6,16 +6,16 @@ use bytes::Bytes;
 use http::{Method, Response, StatusCode};
 use pintle_proto::{
     http::{Accepts, Head, Refusal},
-    server::{Engine, Inbound},
+    server::{Engine, Outcome},
     sse::Frame as Event,
 };
-use pintle_types::{Frame, Message, RawObject, RpcError, method, schema::ServerCapabilities};
+use pintle_types::{Message, RawObject, RpcError, schema::ServerCapabilities};
 use serde_json::value::to_raw_value;
 
 use super::{
     Session,
     channel::{BACKLOG, Channel},
-    conversation::{cancellations, decide, with_cancellations},
+    conversation::{decide, with_cancellations},
     exchange::Exchange,
     get_stream,
     id::SessionId,
@@ -23,7 +23,7 @@ use super::{
 use crate::{
     Ended,
     server::{
-        Authenticated,
+        Authenticated, dispatch,
         http::{
             Body,
             edge::{
@@ -147,24 +147,14 @@ pub(in crate::server::http) async fn receive(
         other => other.flatten(),
     };
     let received = ReceivedRequests::of(&frame);
-    let is_discovery =
-        matches!(&frame, Frame::One(Message::Request(request)) if request.method == method::SERVER_DISCOVER);
-    let cancelled = cancellations(&snapshot, &frame);
-    let mut inbound = with_cancellations(session, session.receive(&snapshot.service, frame), cancelled);
-    if let (Err(error), Inbound::Reply(answer)) = (session.note_peer(), &mut inbound) {
-        answer.result = Err(error);
-    }
-    if let Inbound::Reply(answer) = &mut inbound
-        && let Ok(result) = &mut answer.result
-        && is_discovery
-    {
-        *result = without_subscriptions(result);
-    }
+    let cancelled = dispatch::cancellations(&snapshot, &frame);
+    let inbound = with_cancellations(session, session.receive(&snapshot.service, frame), cancelled);
     let mut exchange = Exchange::new(shared, session, &snapshot, true);
     decide(&mut exchange, session, context, inbound);
     if !received.is_empty() {
         exchange.record_spans(context, received);
     }
+    exchange.begin().await;
     if exchange.is_empty() {
         exchange.forward_to(&channel, None).await;
     } else {
@@ -174,8 +164,16 @@ pub(in crate::server::http) async fn receive(
     accepted()
 }
 
-/// Returns the result of `server/discover` without what is not served here: `subscriptions/listen`.
-fn without_subscriptions(result: &RawObject) -> RawObject {
+/// Returns the outcome of `server/discover` without what is not served in a session: `subscriptions/listen`.
+pub(super) fn without_subscriptions(outcome: Outcome) -> Outcome {
+    match outcome {
+        Outcome::Complete(result) => Outcome::Complete(unwatched(&result).into()),
+        Outcome::Cacheable(result, hint) => Outcome::Cacheable(unwatched(&result).into(), hint),
+        other => other,
+    }
+}
+
+fn unwatched(result: &RawObject) -> RawObject {
     let Ok(Some(mut offered)) = result.decode_member::<ServerCapabilities>("capabilities") else {
         return result.clone();
     };

@@ -12,10 +12,10 @@ use bytes::Bytes;
 use http::{Response, StatusCode};
 use pintle_proto::{
     http::{Accepts, Refusal, stateless_status},
-    server::{Arrival, Call, Inbound, Outcome, Stamped},
+    server::{Arrival, Call, CarriedOut, Listen, Outcome, Stamped},
     sse::Frame,
 };
-use pintle_types::{ErrorCode, Message, Request};
+use pintle_types::{ErrorCode, Request};
 
 use super::{
     Body,
@@ -38,13 +38,8 @@ use crate::server::{
     snapshot::Snapshot,
 };
 
-/// Admits a request. Everything but a call is answered at once. `stamped` is the `_meta` of the request.
-pub(super) fn admit(
-    cx: &HttpRequestCx,
-    request: Request,
-    stamped: Option<&Stamped>,
-    accepts: Accepts,
-) -> Admitted {
+/// Admits a request. `stamped` is its `_meta`.
+pub(super) fn admit(cx: &HttpRequestCx, request: Request, stamped: Option<&Stamped>) -> Admitted {
     let account = || cx.account();
     let mut arrival = Arrival::with_clock(now).charged_to(&account);
     if let Some(stamped) = stamped {
@@ -53,34 +48,17 @@ pub(super) fn admit(
     if let Some(principal) = &cx.principal {
         arrival = arrival.by(principal);
     }
-    Admitted::Answered(match cx.snapshot.service.admit(request, &arrival) {
-        Err((id, error)) => refused(&Refusal::new(admission_status(error.code), error), Some(&id)),
-        Ok(Inbound::Call(call)) => match rights::check_call(&cx.snapshot, &cx.context, &call) {
-            Ok(()) if call.is_deferred() => return Admitted::Deferred(call),
-            Ok(()) => return Admitted::Stateless(call),
-            Err(response) => *response,
-        },
-        Ok(Inbound::Reply(response)) => {
-            let bytes = Message::Response(response).to_vec();
-            finished(StatusCode::OK, bytes, accepts, cx)
-        }
-        Ok(Inbound::Listen(listen)) => {
-            if let Err(response) = rights::check_call(&cx.snapshot, &cx.context, &listen.call) {
-                return Admitted::Answered(*response);
-            }
-            let id = listen.call.id().clone();
-            match streams(cx, accepts) {
-                false => refused(&Refusal::not_acceptable(EVENTS), Some(&id)),
-                true => listen::answer(cx, listen).unwrap_or_else(|refusal| refused(&refusal, Some(&id))),
-            }
-        }
-        Ok(_) => super::edge::response::accepted(),
-    })
+    let admitted = cx.snapshot.service.admit_call(request, &arrival).map_err(|(id, error)| {
+        Box::new(refused(&Refusal::new(admission_status(error.code), error), Some(&id)))
+    });
+    let admitted =
+        admitted.and_then(|call| rights::check_call(&cx.snapshot, &cx.context, &call).map(|()| call));
+    admitted.map_or_else(|response| Admitted::Answered(*response), Admitted::Stateless)
 }
 
 /// Returns the status of an error of a request that no handler has seen. A handler returns the code of invalid params for an
 /// unknown tool, which is no HTTP error; here the request is malformed.
-pub(super) fn admission_status(code: ErrorCode) -> StatusCode {
+fn admission_status(code: ErrorCode) -> StatusCode {
     match code {
         ErrorCode::INVALID_PARAMS => StatusCode::BAD_REQUEST,
         code => stateless_status(code),
@@ -88,30 +66,34 @@ pub(super) fn admission_status(code: ErrorCode) -> StatusCode {
 }
 
 /// Returns whether the response may be an event stream.
-pub(super) fn streams(cx: &HttpRequestCx, accepts: Accepts) -> bool {
+fn streams(cx: &HttpRequestCx, accepts: Accepts) -> bool {
     accepts.events && !cx.settings.json_only
 }
 
-pub(super) const EVENTS: &str = "text/event-stream";
+const EVENTS: &str = "text/event-stream";
 
 /// Runs a call. The response is JSON if the call completes without an event; its first notification, or a long silence, makes
 /// it an event stream.
 pub(super) async fn run(cx: &HttpRequestCx, call: Call, accepts: Accepts) -> Response<Body> {
     let settings = &cx.settings;
-    let streams = streams(cx, accepts);
+    // The engine answers at once, or with a stream of its own.
+    let (is_own, streams) = (call.is_own(), streams(cx, accepts));
+    let may_stream = streams && !is_own;
     let mut driver =
         CallDriver::start(&cx.server, &cx.snapshot, &cx.context, call, CallSink::Own(OwnSink::default()));
     let mut keep_alive = KeepAlive::new(settings.keep_alive);
     let first = poll_fn(|task| {
         loop {
             match driver.poll_registered(&cx.http.0.calls, task) {
-                Poll::Ready(CallStep::Event(CallEvent::Notification(line))) if streams => {
+                Poll::Ready(CallStep::Event(CallEvent::Notification(line))) if may_stream => {
                     return Poll::Ready(FirstStep::Stream(Some(line)));
                 }
                 Poll::Ready(CallStep::Event(_)) => {}
                 Poll::Ready(CallStep::Done(outcome)) => return Poll::Ready(FirstStep::Done(Some(outcome))),
                 Poll::Ready(CallStep::Cancelled) => return Poll::Ready(FirstStep::Done(None)),
-                Poll::Pending if streams => return keep_alive.poll(task).map(|()| FirstStep::Stream(None)),
+                Poll::Pending if may_stream => {
+                    return keep_alive.poll(task).map(|()| FirstStep::Stream(None));
+                }
                 Poll::Pending => return Poll::Pending,
             }
         }
@@ -128,11 +110,24 @@ pub(super) async fn run(cx: &HttpRequestCx, call: Call, accepts: Accepts) -> Res
             )
         }
         FirstStep::Done(Some(outcome)) => {
-            let end = driver.finish(&cx.snapshot.service, outcome);
-            finished(end.error.map_or(StatusCode::OK, stateless_status), end.bytes, accepts, cx)
+            let service = &cx.snapshot.service;
+            let outcome = match service.carry_out(driver.call(), outcome) {
+                CarriedOut::Outcome(outcome) => outcome,
+                CarriedOut::Listen(listen) => return opened(cx, listen, streams),
+            };
+            let status = if is_own { admission_status } else { stateless_status };
+            let end = driver.finish(service, outcome);
+            finished(end.error.map_or(StatusCode::OK, status), end.bytes, accepts, cx)
         }
         FirstStep::Done(None) => super::edge::response::accepted(),
     }
+}
+
+/// Answers with the stream of a subscription.
+fn opened(cx: &HttpRequestCx, listen: Listen, streams: bool) -> Response<Body> {
+    let id = listen.call.id().clone();
+    let opened = if streams { listen::answer(cx, listen) } else { Err(Refusal::not_acceptable(EVENTS)) };
+    opened.unwrap_or_else(|refusal| refused(&refusal, Some(&id)))
 }
 
 /// The end of the first phase of a call.
@@ -144,12 +139,7 @@ enum FirstStep {
 }
 
 /// Returns a complete response: JSON, unless the client accepts only event streams.
-pub(super) fn finished(
-    status: StatusCode,
-    bytes: Vec<u8>,
-    accepts: Accepts,
-    cx: &HttpRequestCx,
-) -> Response<Body> {
+fn finished(status: StatusCode, bytes: Vec<u8>, accepts: Accepts, cx: &HttpRequestCx) -> Response<Body> {
     let settings = &cx.settings;
     if accepts.json || settings.json_only || status != StatusCode::OK {
         return json(status, bytes);

@@ -1,54 +1,29 @@
-//! Requests and notifications of a connection whose server has layers: the order that the engine alone would keep.
+//! The order of the messages of a connection: those that depend on a request that still runs wait for it.
 
 use std::{collections::VecDeque, sync::Arc, task::Context};
 
 use bytes::Bytes;
-use pintle_proto::{
-    Peer,
-    server::{Arrival, Call, Inbound, Listen, Outcome, Performed, Ticket},
-};
-use pintle_types::{
-    Frame, Message, Notification, RawObject, Request, RequestId, Response, RpcError, method,
-    schema::CancelledParams,
-};
-use tokio::sync::oneshot;
-use tracing::Span;
+use pintle_proto::server::{Arrival, Call, CarriedOut, Inbound, Listen, Outcome, Ticket};
+use pintle_types::{Frame, Message, Request, RequestId, Response, RpcError, method, schema::CancelledParams};
 
 use super::{OVERHEAD, StreamConnection, TURN, changes::OpenSubscription};
 use crate::{
     server::{
-        OnNotification, Principal,
+        Principal,
         call::{cx::Cx, sink::CallSink},
         clock::now,
         dispatch,
         snapshot::Snapshot,
+        subscription,
     },
     telemetry::ReceivedRequests,
 };
 
-/// A notification that waits for its turn.
-pub(super) enum PendingNotification {
-    Handled(Arc<OnNotification>, Notification, Option<Arc<Peer>>),
-    /// A notification that goes through the layers of the server.
-    Layered(Cx),
-}
-
-impl PendingNotification {
-    pub(super) fn bytes(&self) -> usize {
-        match self {
-            Self::Handled(_, notification, _) => {
-                notification.params.as_ref().map_or(0, |params| params.as_str().len())
-            }
-            Self::Layered(cx) => cx.call().params().as_str().len(),
-        }
-    }
-}
-
-/// A request that later messages depend on is in the layers. The later messages wait.
+/// Requests that later messages depend on, and the later messages, which wait.
 #[derive(Debug, Default)]
 pub(super) struct Barrier {
-    /// The request. `None` once it is over and messages still wait.
-    ticket: Option<Ticket>,
+    /// The requests. Empty once they are over and messages still wait.
+    tickets: Vec<Ticket>,
     messages: VecDeque<(Frame, usize)>,
     bytes: usize,
 }
@@ -90,18 +65,15 @@ impl StreamConnection {
         self.decide(&snapshot, inbound, cx);
     }
 
-    /// Passes a message to the engine. A hook may refuse the session that it opens.
+    /// Passes a message to the engine.
     pub(super) fn admit_frame(&mut self, snapshot: &Arc<Snapshot>, frame: Frame) -> Inbound {
         let received = ReceivedRequests::of(&frame);
-        if snapshot.layered.is_some() {
-            self.show_cancellations(snapshot, &frame);
-        }
+        self.show_cancellations(snapshot, &frame);
         let mut arrival = Arrival::with_clock(now);
         if let Some(principal) = &self.principal {
             arrival = arrival.by(principal);
         }
-        let inbound = self.engine.receive(&snapshot.service, frame, &arrival);
-        let inbound = self.refuse_session(inbound);
+        let inbound = self.engine.admit(&snapshot.service, frame, &arrival);
         if !received.is_empty() {
             self.record_spans(received, &inbound);
         }
@@ -109,7 +81,7 @@ impl StreamConnection {
     }
 
     /// Lists a new session and starts to collect changes for it, and runs the hooks for it. Returns the error of a hook that refuses it.
-    pub(super) fn follow_session(&mut self) -> Option<RpcError> {
+    fn follow_session(&mut self) -> Option<RpcError> {
         if self.follows {
             return None;
         }
@@ -127,18 +99,6 @@ impl StreamConnection {
         None
     }
 
-    /// Replaces the response to `initialize` if a hook refuses the session.
-    fn refuse_session(&mut self, inbound: Inbound) -> Inbound {
-        // A handshake is answered at once.
-        if self.follows && matches!(inbound, Inbound::Reply(_)) {
-            self.update_session();
-        }
-        match (self.follow_session(), inbound) {
-            (Some(error), Inbound::Reply(response)) => Inbound::Reply(Response::new(response.id, Err(error))),
-            (_, inbound) => inbound,
-        }
-    }
-
     /// Sends the responses to a message of a connection that a hook refuses. Unread ones count for the backlog, as those to any
     /// message.
     pub(super) fn refuse(&mut self, responses: Vec<Response>, length: usize) {
@@ -154,7 +114,7 @@ impl StreamConnection {
         }
     }
 
-    /// Returns a message that does not have to wait. The others wait for the request that is in the layers.
+    /// Returns a message that does not have to wait. The others wait for the requests that they depend on.
     pub(super) fn pass_barrier(&mut self, frame: Frame, length: usize) -> Option<Frame> {
         let Some(barrier) = &mut self.barrier else { return Some(frame) };
         match &frame {
@@ -169,36 +129,37 @@ impl StreamConnection {
                 }
                 return Some(frame);
             }
+            // Its answer depends on nothing.
+            Frame::One(Message::Request(request))
+                if matches!(&*request.method, method::PING | method::SERVER_DISCOVER) =>
+            {
+                return Some(frame);
+            }
             _ => {}
         }
         barrier.push(frame, length);
         None
     }
 
-    /// Makes later messages wait for a call, if they depend on it.
+    /// Makes later messages wait for a call that runs, if they depend on it.
     pub(super) fn raise_barrier(&mut self, call: &Call) {
-        if call.precedes_others()
-            && let Some(ticket) = call.ticket()
-        {
-            self.barrier.get_or_insert_default().ticket = Some(ticket);
+        if call.precedes_others() {
+            self.barrier.get_or_insert_default().tickets.extend(call.ticket());
         }
     }
 
-    /// Ends the wait for a call that is over. Returns whether there was one.
-    pub(super) fn lower_barrier(&mut self, ticket: Option<Ticket>) -> bool {
-        let Some(barrier) = &mut self.barrier else { return false };
-        let over = ticket.is_some() && barrier.ticket == ticket;
-        if over {
-            barrier.ticket = None;
+    /// Ends the wait for a call that is over.
+    pub(super) fn lower_barrier(&mut self, ticket: Option<Ticket>) {
+        if let Some(barrier) = &mut self.barrier {
+            barrier.tickets.retain(|waited| Some(*waited) != ticket);
         }
-        over
     }
 
     /// Handles messages that waited. Returns whether there were any.
     pub(super) fn poll_barrier(&mut self, cx: &mut Context<'_>) -> bool {
         let mut taken = 0;
         while taken < TURN
-            && let Some(barrier) = self.barrier.as_mut().filter(|barrier| barrier.ticket.is_none())
+            && let Some(barrier) = self.barrier.as_mut().filter(|barrier| barrier.tickets.is_empty())
         {
             match barrier.pop() {
                 Some((frame, _)) => self.accept(frame, cx),
@@ -209,74 +170,60 @@ impl StreamConnection {
         taken > 0
     }
 
-    /// Carries out a request that the layers have passed on.
-    pub(super) fn perform(
+    /// Carries out what a call that is over has prepared. A hook may refuse the session that it opens.
+    pub(super) fn carry_out(
         &mut self,
-        ticket: Option<Ticket>,
-        params: &RawObject,
-        reply: oneshot::Sender<Outcome>,
-    ) {
-        let Some(call) =
-            ticket.and_then(|ticket| self.running.get(&ticket)).map(|running| running.call.clone())
-        else {
-            return;
-        };
-        let snapshot = self.server.snapshot();
-        let outcome = match self.engine.perform(&snapshot.service, &call, params) {
-            Ok(Performed::Outcome(outcome)) => outcome,
-            Ok(Performed::Listen(listen)) => {
-                // The call has a span.
-                self.listen(listen, Span::none());
-                Outcome::Complete(RawObject::empty().into())
-            }
-            Err(error) => Outcome::Failed(error),
-        };
-        if self.follows {
-            self.update_session();
+        snapshot: &Arc<Snapshot>,
+        call: &Call,
+        outcome: Outcome,
+    ) -> CarriedOut {
+        if !call.is_own() {
+            return CarriedOut::Outcome(outcome);
         }
-        let outcome = self.follow_session().map_or(outcome, Outcome::Failed);
-        // The layers may have ended meanwhile.
-        let _ = reply.send(outcome);
+        let Self { server, context, sink, engine, .. } = self;
+        let cx = || {
+            let sink = CallSink::Shared(sink.of(call));
+            Cx::new(call.clone(), server.clone(), snapshot.clone(), context.clone(), sink)
+        };
+        match subscription::carry_out(engine, snapshot, call, outcome, cx) {
+            CarriedOut::Outcome(outcome) => {
+                if self.follows {
+                    self.update_session();
+                }
+                CarriedOut::Outcome(self.follow_session().map_or(outcome, Outcome::Failed))
+            }
+            listen @ CarriedOut::Listen(_) => listen,
+        }
     }
 
-    /// Opens a subscription. The span of its request ends with it.
-    pub(super) fn listen(&mut self, listen: Listen, span: Span) {
+    /// Opens a subscription.
+    pub(super) fn listen(&mut self, listen: Listen) {
         let Listen { call, listener, acknowledgement, .. } = listen;
         self.send(acknowledgement.into());
         if let Some(ticket) = call.ticket() {
             self.inbox.follow(listener.watched());
             let subscriber = Principal::of(self.principal.as_deref(), self.context.extensions()).into();
             self.inbox.edit_owner(|owner| owner.subscriber = Some(Box::new(subscriber)));
-            self.listens.insert(ticket, OpenSubscription { call, listener, _span: span });
+            self.listens.insert(ticket, OpenSubscription { call, listener });
         }
-    }
-
-    /// Returns whether a call that the layers have passed on is a subscription that stays open. One that a layer fails ends.
-    pub(super) fn stays_open(&mut self, call: &Call, outcome: &Outcome) -> bool {
-        let Some(ticket) = call.ticket().filter(|ticket| self.listens.contains_key(ticket)) else {
-            return false;
-        };
-        if !matches!(outcome, Outcome::Failed(_)) {
-            return true;
-        }
-        self.listens.remove(&ticket);
-        false
     }
 
     /// Queues the cancellations among messages for the layers, which see them after the engine.
-    pub(super) fn show_cancellations(&mut self, snapshot: &Arc<Snapshot>, frame: &Frame) {
-        for notification in dispatch::cancellations(frame) {
+    fn show_cancellations(&mut self, snapshot: &Arc<Snapshot>, frame: &Frame) {
+        for notification in dispatch::cancellations(snapshot, frame) {
             let call =
                 self.engine.notification_call(&snapshot.service, notification, self.principal.as_deref());
-            self.queue_layered(snapshot, call);
+            self.queue_notification(snapshot, call);
         }
     }
 
-    /// Queues a notification for the layers.
-    pub(super) fn queue_layered(&mut self, snapshot: &Arc<Snapshot>, call: Call) {
-        let sink = CallSink::Shared(self.sink.of(&call));
-        let cx = Cx::new(call, self.server.clone(), snapshot.clone(), self.context.clone(), sink);
-        self.notices.push(PendingNotification::Layered(cx));
+    /// Queues a notification, if a layer or a handler wants it.
+    pub(super) fn queue_notification(&mut self, snapshot: &Arc<Snapshot>, call: Call) {
+        if dispatch::wants(&self.server, snapshot, call.method()) {
+            let sink = CallSink::Shared(self.sink.of(&call));
+            let cx = Cx::new(call, self.server.clone(), snapshot.clone(), self.context.clone(), sink);
+            self.notices.push(cx);
+        }
     }
 }
 
