@@ -111,6 +111,8 @@ mod excerpt;
 ))]
 mod guide;
 #[cfg(feature = "client")]
+pub mod layer;
+#[cfg(feature = "client")]
 mod lock;
 pub mod message_log;
 mod properties;

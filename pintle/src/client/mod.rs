@@ -478,8 +478,7 @@ impl Client {
         <L::Service as tower_service::Service<Cx>>::Error: Into<BoxError> + Send,
         <L::Service as tower_service::Service<Cx>>::Future: Send + 'static,
     {
-        let inner = self.settings.layers.take().unwrap_or_else(Next::innermost);
-        self.settings.layers = Some(inner.wrapped(layer));
+        self.settings.layers = self.settings.layers.wrapped(layer, layer::result);
         self
     }
 

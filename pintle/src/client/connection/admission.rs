@@ -1,9 +1,9 @@
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use pintle_proto::client::Change;
 use pintle_types::{RawObject, method, schema::Tool};
 
-use super::Connection;
+use super::{Connection, slot::Slot};
 use crate::{
     Error, Result,
     client::tools::{Decided, PolicyHook, Proposal, ToolsVersion, decide},
@@ -101,6 +101,15 @@ impl Connection {
         }
     }
 
+    /// Lists the tools, and returns the definition of one as the server has it: the layers may have changed the list.
+    pub(super) async fn list_tool(&self, name: &str, wait: Duration) -> Result<Option<Arc<Tool>>> {
+        let found = Slot::default();
+        let mut list = self.tools().timeout(wait);
+        list.options.looked_up = Some((name.into(), found.clone()));
+        list.await?;
+        Ok(found.take())
+    }
+
     /// Returns the current definition of a tool. Lists the tools if it is unknown or may be outdated; `None` if that fails.
     pub(in crate::client) async fn look_up(&self, name: &str) -> (Option<Arc<Tool>>, ToolsVersion) {
         let shared = self.shared();
@@ -112,11 +121,8 @@ impl Connection {
             return (None, version);
         }
         shared.with_cache(|cache, _| cache.forget(&Change::Tools));
-        match self.tools().await {
-            // The layers may have changed the list, and the policy decides on what is sent to the server.
-            Ok(_) if shared.settings.layers.is_some() => (shared.tool(name), version),
-            // As it is remembered: the last of a name counts.
-            Ok(tools) => (tools.into_iter().rfind(|tool| tool.name == name).map(Arc::new), version),
+        match self.list_tool(name, shared.settings.timeouts.call).await {
+            Ok(tool) => (tool, version),
             Err(error) => {
                 tracing::debug!(%error, name, "the policy decides without knowing the tool");
                 (None, version)

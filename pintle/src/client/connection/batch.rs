@@ -1,20 +1,18 @@
 use std::borrow::Cow;
 
-use pintle_proto::client::RequestOutcome;
 use pintle_types::{RawObject, method};
 use serde::Serialize;
-use tokio::{task::JoinSet, time::Instant};
+use tokio::{sync::mpsc, task::JoinSet};
 
 use super::{
     Connection,
     call::{misnamed, named},
-    exchange::failed,
     options::RequestOptions,
-    span::in_span,
+    slot::Slot,
 };
 use crate::{
     Error, Result,
-    client::{driver::Command, state::mailbox},
+    client::driver::{CallRequest, Command},
 };
 
 /// Builder of a batch of requests, from [`Connection::batch`].
@@ -57,77 +55,39 @@ impl<'a> Batch<'a> {
         self
     }
 
-    /// Sends all requests, and returns their results in the order in which they were added. If the client has
-    /// [layers](crate::Client::layer), each passes them and is sent as a message of its own.
+    /// Sends all requests, where the revision has batches as one message, and returns their results in the order in which they were
+    /// added. Each passes the [layers](crate::Client::layer); the batch is sent when they have passed on or refused all.
     pub async fn send(self) -> Vec<Result<RawObject>> {
-        let shared = self.connection.shared();
-        if shared.server_facts().batches && shared.settings.layers.is_none() {
-            self.together().await
-        } else {
-            self.side_by_side().await
-        }
-    }
-
-    async fn together(self) -> Vec<Result<RawObject>> {
         let Self { connection, requests } = self;
-        let shared = connection.shared();
-        let mut options = RequestOptions::of(connection);
-        let mut asks = Vec::with_capacity(requests.len());
-        let mut waiting = Vec::with_capacity(requests.len());
-        for (method, params) in requests {
-            let admitted = match params {
-                Ok(params) => connection.admit(&method, &params).await.map(|admission| (params, admission)),
-                Err(error) => Err(error),
-            };
-            waiting.push(admitted.map(|(params, admission)| {
-                let (post, pending) = mailbox(shared);
-                let span = connection.span(&method, &params);
-                let mut ask = options.ask(shared, method, Cow::Owned(params), post);
-                ask.decided_on = admission.map(|admission| admission.version());
-                asks.push(ask);
-                (pending, span)
-            }));
-        }
-        let started = Instant::now();
-        if let Err(failure) = connection.command(Command::Batch(asks)).await {
-            tracing::debug!(?failure, "a batch was not sent");
-        }
-        let mut results = Vec::with_capacity(waiting.len());
-        for pending in waiting {
-            results.push(match pending {
-                Ok((pending, span)) => {
-                    match in_span(span, async { options.wait(pending, started).await.map_err(failed) }).await
-                    {
-                        Ok(RequestOutcome::Complete(result) | RequestOutcome::Extension { result, .. }) => {
-                            Ok(result)
-                        }
-                        Ok(RequestOutcome::Error(error) | RequestOutcome::UrlRequired { error, .. }) => {
-                            Err(Error::Rpc(error))
-                        }
-                        Ok(RequestOutcome::Violation(violation)) => Err(Error::Protocol(violation)),
-                        Ok(_) => Err(Error::Decode("the server asks in a batch".into())),
-                        Err(error) => Err(error),
-                    }
-                }
-                Err(error) => Err(error),
-            });
-        }
-        results
-    }
-
-    async fn side_by_side(self) -> Vec<Result<RawObject>> {
+        let is_batch = connection.shared().server_facts().batches;
+        let (seats, mut taken) = mpsc::channel(requests.len().max(1));
         let mut running = JoinSet::new();
-        let mut results: Vec<Option<Result<RawObject>>> = Vec::with_capacity(self.requests.len());
-        for (at, (method, params)) in self.requests.into_iter().enumerate() {
+        let mut results: Vec<Option<Result<RawObject>>> = Vec::with_capacity(requests.len());
+        for (at, (method, params)) in requests.into_iter().enumerate() {
             results.push(None);
-            let connection = self.connection.clone();
+            let (connection, mut options) = (connection.clone(), RequestOptions::of(connection));
+            let seat = BatchSeat::new(at, &seats);
+            options.seat = is_batch.then(|| seat.clone());
             running.spawn(async move {
                 let result = match params {
-                    Ok(params) => connection.call_raw(method, params).await,
+                    Ok(params) => connection.send(method, params, options).await,
                     Err(error) => Err(error),
                 };
+                seat.leave();
                 (at, result)
             });
+        }
+        drop(seats);
+        if is_batch {
+            let mut asks = Vec::with_capacity(results.len());
+            while let Some(ask) = taken.recv().await {
+                asks.push(ask);
+            }
+            asks.sort_unstable_by_key(|(at, _)| *at);
+            let asks = asks.into_iter().map(|(_, ask)| ask).collect();
+            if let Err(failure) = connection.command(Command::Batch(asks)).await {
+                tracing::debug!(?failure, "a batch was not sent");
+            }
         }
         while let Some(ended) = running.join_next().await {
             if let Ok((at, result)) = ended
@@ -136,7 +96,34 @@ impl<'a> Batch<'a> {
                 *slot = Some(result);
             }
         }
-        let lost = || Err(Error::Closed(self.connection.shared().how_ended()));
+        let lost = || Err(Error::Closed(connection.shared().how_ended()));
         results.into_iter().map(|result| result.unwrap_or_else(lost)).collect()
+    }
+}
+
+/// The place of a request in a batch, which is sent when all are taken or left.
+#[derive(Clone, Debug)]
+pub(in crate::client) struct BatchSeat {
+    at: usize,
+    seat: Slot<mpsc::Sender<(usize, CallRequest<'static>)>>,
+}
+
+impl BatchSeat {
+    fn new(at: usize, seats: &mpsc::Sender<(usize, CallRequest<'static>)>) -> Self {
+        let seat = Slot::default();
+        seat.put(seats.clone());
+        Self { at, seat }
+    }
+
+    /// Takes the seat with a request. Returns the request if the seat was taken before.
+    pub(in crate::client) fn take<'a>(&self, ask: CallRequest<'a>) -> Option<CallRequest<'a>> {
+        let Some(seats) = self.seat.take() else { return Some(ask) };
+        // There is room for all. If nobody waits for the batch, the request ends.
+        let _ = seats.try_send((self.at, ask.into_owned()));
+        None
+    }
+
+    fn leave(&self) {
+        drop(self.seat.take());
     }
 }

@@ -1,4 +1,10 @@
-use std::{borrow::Cow, future::IntoFuture, pin::Pin, sync::Arc, time::Duration};
+use std::{
+    borrow::Cow,
+    future::IntoFuture,
+    pin::{Pin, pin},
+    sync::Arc,
+    time::Duration,
+};
 
 use pintle_proto::client::{Cache, CacheTicket, RequestOutcome, Rounds};
 use pintle_types::{ErrorCode, RawObject, RawObjectBuilder, method, plain_error, schema::CallToolResult};
@@ -14,17 +20,16 @@ use super::{
     exchange::{Missing, failed},
     options::{RequestOptions, ResultUse, request_options},
     repeat, rounds,
-    span::in_span,
     unresolved::{CallStart, ResultArm, Unresolved, UnresolvedSlot},
 };
 use crate::{
     Error, Result,
     client::{
         driver::Command,
+        layer::{in_span, request_span},
         state::{CallFailure, mailbox},
     },
     suspended_call::SuspendedCall,
-    telemetry,
     transport::Delivery,
 };
 
@@ -82,14 +87,9 @@ impl<'a> Call<'a> {
         let params = params.unwrap_or_else(|| named(&name, &()));
         let params = params.map_err(|message| misnamed(&name, &message))?;
         options.result_use = ResultUse::ToolResult;
-        let result = connection.perform(method::TOOLS_CALL.into(), params, &mut options).await?;
+        let result = connection.send(method::TOOLS_CALL.into(), params, options).await?;
         let read = CallToolResult::from_raw(&result, |meta| connection.shared().meta(meta));
-        let result = read.map_err(|error| undecodable(method::TOOLS_CALL, &error))?;
-        // The layers may have changed what was checked.
-        if connection.shared().settings.layers.is_none() {
-            connection.check_output(&name, &result, options.timeout).await?;
-        }
-        Ok(result)
+        read.map_err(|error| undecodable(method::TOOLS_CALL, &error))
     }
 
     /// Sends the call and returns the first response: the result, or that of an extension, such as a task. [`send`](Self::send) waits
@@ -98,20 +98,14 @@ impl<'a> Call<'a> {
     /// # Errors
     ///
     /// As [`send`](Self::send).
-    pub async fn start(self) -> Result<CallStart> {
-        let Self { connection, name, params, mut options } = self;
-        let params = params.unwrap_or_else(|| named(&name, &()));
-        let params = params.map_err(|message| misnamed(&name, &message))?;
+    pub async fn start(mut self) -> Result<CallStart> {
         let slot = UnresolvedSlot::default();
-        options.unresolved = Some(slot.clone());
-        let result = connection.perform(method::TOOLS_CALL.into(), params, &mut options).await?;
-        if let Some(unresolved) = slot.take() {
-            return Ok(CallStart::Unresolved(Box::new(unresolved)));
+        self.options.unresolved = Some(slot.clone());
+        let sent = self.send().await;
+        match slot.take() {
+            Some(unresolved) => Ok(CallStart::Unresolved(Box::new(unresolved))),
+            None => sent.map(|result| CallStart::Complete(Box::new(result))),
         }
-        let read = CallToolResult::from_raw(&result, |meta| connection.shared().meta(meta));
-        let result = read.map_err(|error| undecodable(method::TOOLS_CALL, &error))?;
-        connection.check_output(&name, &result, options.timeout).await?;
-        Ok(CallStart::Complete(Box::new(result)))
     }
 
     /// Sends the call and deserializes its structured content, or else its text as JSON.
@@ -144,17 +138,14 @@ impl<'a> IntoFuture for Call<'a> {
 }
 
 impl Connection {
-    /// Sends a request until it is complete, through the layers: looks in the cache, asks the policy, answers input requests.
+    /// Sends a request that the layers have passed on, until it is complete: looks in the cache, asks the policy, answers input
+    /// requests. Returns also whether the result is from the cache.
     pub(in crate::client) async fn perform(
         &self,
         method: Cow<'static, str>,
         params: RawObject,
         options: &mut RequestOptions,
-    ) -> Result<RawObject> {
-        let params = if options.layered { params } else { options.with_meta(params, self.meta.as_ref())? };
-        if let (Some(layers), false) = (&self.shared().settings.layers, options.layered) {
-            return self.perform_layered(layers, method, params, options).await;
-        }
+    ) -> Result<(RawObject, bool)> {
         options.declare(self.shared())?;
         let mut admission = self.admit(&method, &params).await?;
         let keeps = !options.forwarded && Cache::keeps(&method);
@@ -166,10 +157,7 @@ impl Connection {
             })
         });
         let ticket = match cached.flatten() {
-            Some(Err(result)) => {
-                options.from_cache = true;
-                return Ok(result);
-            }
+            Some(Err(result)) => return Ok((result, true)),
             Some(Ok(ticket)) => Some(ticket),
             None => None,
         };
@@ -192,33 +180,34 @@ impl Connection {
             if asked_user && admission.is_some() {
                 self.readmit_after_asking(&mut admission, sent).await?;
             }
-            let ended = match telemetry::is_enabled() {
-                false => self.exchange(method.clone(), sent, options, &mut admission).await,
-                true => {
-                    let span = self.span(&method, sent);
-                    let exchange = self.exchange(method.clone(), sent, options, &mut admission);
-                    Box::pin(in_span(span, exchange)).await
-                }
+            let span = request_span(|| self.shared().cx_origin(), &method, sent);
+            let ended = {
+                let exchange = pin!(self.exchange(method.clone(), sent, options, &mut admission));
+                in_span(span, exchange).await
             };
             match ended? {
                 RequestOutcome::Complete(result)
                     if arm.as_ref().is_some_and(|arm| arm.recognizes(&result)) =>
                 {
-                    return Box::pin(self.resolve(arm.as_ref(), &method, result, options)).await;
+                    let resolved = Box::pin(self.resolve(arm.as_ref(), &method, result, options)).await?;
+                    return Ok((resolved, false));
                 }
                 RequestOutcome::Complete(result) => {
                     if let (Some(ticket), None) = (ticket, &rounds) {
                         self.keep(&method, &params, &partition, ticket, &result);
                     }
-                    return Ok(result);
+                    return Ok((result, false));
                 }
-                RequestOutcome::Extension { result, .. } if options.forwarded => return Ok(result),
+                RequestOutcome::Extension { result, .. } if options.forwarded => return Ok((result, false)),
                 RequestOutcome::Extension { result_type, result } => {
                     let arm = self.arms.iter().find(|arm| arm.result_type == result_type).cloned();
-                    return Box::pin(self.resolve(arm.as_ref(), &method, result, options)).await;
+                    let resolved = Box::pin(self.resolve(arm.as_ref(), &method, result, options)).await?;
+                    return Ok((resolved, false));
                 }
                 // The other client answers them.
-                RequestOutcome::InputRequired(asked) if options.forwarded => return Ok(asked.result),
+                RequestOutcome::InputRequired(asked) if options.forwarded => {
+                    return Ok((asked.result, false));
+                }
                 RequestOutcome::UrlRequired { error, .. } if options.forwarded => {
                     return Err(Error::Rpc(error));
                 }
@@ -322,8 +311,14 @@ impl Connection {
             let started = Instant::now();
             // Who waits in the queue is not overtaken.
             let queue = self.commands();
-            let unsent =
-                if queue.capacity() == queue.max_capacity() { self.direct().send(ask) } else { Some(ask) };
+            let unsent = match &options.seat {
+                Some(seat) => seat.take(ask),
+                None => Some(ask),
+            };
+            let unsent = match unsent {
+                Some(ask) if queue.capacity() == queue.max_capacity() => self.direct().send(ask),
+                unsent => unsent,
+            };
             let queued = match unsent {
                 None => Ok(()),
                 Some(unsent) => queue.try_send(Box::new(Command::Call(unsent.into_owned()))),

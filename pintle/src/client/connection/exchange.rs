@@ -75,28 +75,18 @@ impl RequestOptions {
             };
             match update {
                 Ok(CallUpdate::Progress(params)) => {
-                    match &shared.settings.layers {
-                        None => self.show_progress(params),
-                        Some(layers) => {
-                            let options = self.clone();
-                            let deliver = move |params: RawObject| options.show_progress(params);
-                            let method = method::NOTIFICATIONS_PROGRESS;
-                            Box::pin(shared.pass_notification(layers, method, params, deliver)).await;
-                        }
-                    }
+                    let (options, method) = (self.clone(), method::NOTIFICATIONS_PROGRESS);
+                    let deliver = move |params| options.show_progress(params);
+                    Box::pin(shared.pass_notification(method, params, deliver)).await;
                     if self.extends {
                         deadline = after(Instant::now(), self.timeout).min(latest);
                     }
                 }
-                Ok(CallUpdate::Log(params)) => match &shared.settings.layers {
-                    None => self.show_log(params),
-                    Some(layers) => {
-                        let options = self.clone();
-                        let deliver = move |params: RawObject| options.show_log(params);
-                        let method = method::NOTIFICATIONS_MESSAGE;
-                        Box::pin(shared.pass_notification(layers, method, params, deliver)).await;
-                    }
-                },
+                Ok(CallUpdate::Log(params)) => {
+                    let (options, method) = (self.clone(), method::NOTIFICATIONS_MESSAGE);
+                    let deliver = move |params| options.show_log(params);
+                    Box::pin(shared.pass_notification(method, params, deliver)).await;
+                }
                 Ok(CallUpdate::StreamPaused(wait)) => self.show_stream_pause(wait),
                 Ok(CallUpdate::End(end, noticed)) => {
                     let dropped = pending.dropped();
@@ -106,8 +96,8 @@ impl RequestOptions {
                             "notifications of a call came faster than they were handled"
                         );
                     }
-                    if let (Some(notices), true) = (&shared.notices, noticed > 0) {
-                        Box::pin(notices.reached(noticed)).await;
+                    if !shared.notices.has_reached(noticed) {
+                        Box::pin(shared.notices.reached(noticed)).await;
                     }
                     return end.map_err(Missing::Failed);
                 }

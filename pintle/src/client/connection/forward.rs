@@ -62,7 +62,7 @@ impl Connection {
         handlers.capabilities = Some(capabilities);
         handlers.logs = true;
         handlers.headers = headers;
-        self.perform(method, params, &mut options).await
+        self.send(method, params, options).await
     }
 
     /// Whether arguments are repeated in headers.

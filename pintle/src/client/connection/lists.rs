@@ -19,8 +19,9 @@ use super::{
     call::{decode, params},
     options::{RequestOptions, ResultUse, request_options},
     request::RequestBuilder,
+    slot::Slot,
 };
-use crate::{Error, Result, ToolPredicate, client::state::PageExtent, sealed::Sealed};
+use crate::{Error, Result, ToolPredicate, sealed::Sealed};
 
 /// A paginated list, item by item. The next page is fetched when it is needed.
 ///
@@ -64,8 +65,9 @@ pub trait List: Method<Params = ListParams> + Sealed + Send + Sync + 'static {
     /// Splits a page into its items and the cursor of the next page.
     #[doc(hidden)]
     fn open(page: Self::Result) -> (Vec<Self::Item>, Option<String>);
+    /// Returns a page of tools as one of this list, if it is the list of tools.
     #[doc(hidden)]
-    fn as_tools(_page: &mut Self::Result) -> Option<&mut ListToolsResult> {
+    fn of_tools(_page: ListToolsResult) -> Option<Self::Result> {
         None
     }
 }
@@ -81,7 +83,7 @@ impl List for ListTools {
     fn open(page: ListToolsResult) -> (Vec<Tool>, Option<String>) {
         (page.tools, page.next_cursor)
     }
-    fn as_tools(page: &mut ListToolsResult) -> Option<&mut ListToolsResult> {
+    fn of_tools(page: ListToolsResult) -> Option<ListToolsResult> {
         Some(page)
     }
 }
@@ -162,7 +164,7 @@ impl<L: List> Items<L> {
             Cursor::Next(cursor) => page_params(Some(cursor.clone()))?,
             Cursor::End => return Ok(None),
         };
-        let (page, bytes) = self.connection.page::<L>(params, &mut self.options).await?;
+        let (page, bytes) = self.connection.page::<L>(params, self.options.clone()).await?;
         self.bytes = self.bytes.saturating_add(bytes);
         let (items, next) = L::open(page);
         let limit = self.connection.shared().settings.limits.list_pages;
@@ -331,20 +333,19 @@ impl Connection {
     pub(in crate::client) async fn page<L: List>(
         &self,
         params: RawObject,
-        options: &mut RequestOptions,
+        mut options: RequestOptions,
     ) -> Result<(L::Result, usize)> {
-        let first = params.get("cursor").is_none();
-        let version = self.shared().tools_version();
-        options.from_cache = false;
-        options.result_use = ResultUse::Page;
-        let result = self.perform(L::NAME.into(), params, options).await?;
-        let mut page = decode(L::NAME, &result)?;
-        if self.shared().settings.layers.is_none()
-            && let Some(tools) = L::as_tools(&mut page)
-        {
-            let asked = (!options.from_cache).then_some(version);
-            self.shared().learn(tools, PageExtent { first, bytes: result.as_str().len() }, asked);
+        let decoded: Slot<(Box<str>, ListToolsResult)> = Slot::default();
+        if L::NAME == ListTools::NAME {
+            options.result_use = ResultUse::ToolsPage(decoded.clone());
         }
+        let result = self.send(L::NAME.into(), params, options).await?;
+        // Unless the layers have changed it, it is decoded already.
+        let decoded = decoded.take().filter(|(text, _)| **text == *result.as_str());
+        let page = match decoded.and_then(|(_, page)| L::of_tools(page)) {
+            Some(page) => page,
+            None => decode(L::NAME, &result)?,
+        };
         Ok((page, result.as_str().len()))
     }
 }

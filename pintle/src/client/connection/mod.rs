@@ -8,7 +8,6 @@ mod complete;
 mod exchange;
 #[cfg(feature = "server")]
 mod forward;
-mod layered;
 mod lists;
 mod options;
 mod output;
@@ -16,7 +15,8 @@ mod repeat;
 mod request;
 mod resume;
 mod rounds;
-mod span;
+mod sending;
+mod slot;
 mod unresolved;
 mod watch;
 

@@ -7,12 +7,12 @@ use std::{
 use http::Extensions;
 use pintle_types::{
     JsonObject, Meta, RawObject,
-    schema::{LoggingLevel, LoggingMessageParams, ProgressParams},
+    schema::{ListToolsResult, LoggingLevel, LoggingMessageParams, ProgressParams, Tool},
 };
 use serde::de::DeserializeOwned;
 use serde_json::value::to_raw_value;
 
-use super::{Connection, call::unprintable, unresolved::UnresolvedSlot};
+use super::{Connection, batch::BatchSeat, call::unprintable, slot::Slot, unresolved::UnresolvedSlot};
 use crate::{
     Error, Result,
     client::{
@@ -50,8 +50,6 @@ pub(in crate::client) struct RequestOptions {
     pub(in crate::client) meta: Option<Meta>,
     /// The handlers of this request alone.
     handlers: Option<Arc<CallHandlers>>,
-    /// Set if the result came from the cache.
-    pub(in crate::client) from_cache: bool,
     /// Whether input that no handler gives suspends the request.
     pub(in crate::client) suspends: bool,
     /// Whether the request is forwarded for another client: its result is not cached, and input requests are its result.
@@ -60,12 +58,14 @@ pub(in crate::client) struct RequestOptions {
     pub(in crate::client) on_notification: Option<OwnCallback<CallNotification>>,
     /// The use of the result.
     pub(in crate::client) result_use: ResultUse,
-    /// Whether the layers have passed the request on.
-    pub(in crate::client) layered: bool,
     /// The values that the layers have left on the request.
     pub(in crate::client) extensions: Extensions,
     /// Where a result of an extension is put, if the caller resolves it.
     pub(in crate::client) unresolved: Option<UnresolvedSlot>,
+    /// The tool that is looked for in a list, and where it is put as the server has it.
+    pub(in crate::client) looked_up: Option<(Arc<str>, Slot<Arc<Tool>>)>,
+    /// Its place in a batch, if it is sent with others.
+    pub(in crate::client) seat: Option<BatchSeat>,
 }
 
 /// A notification of one request, unparsed.
@@ -80,15 +80,15 @@ pub(crate) enum CallNotification {
     StreamPaused(Duration),
 }
 
-/// The use of the result of a request. If the client has layers, the connection uses a result inside of them.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+/// The use of the result of a request, inside of the layers.
+#[derive(Clone, Debug)]
 pub(in crate::client) enum ResultUse {
     /// Returned to the caller.
     Caller,
     /// Checked against the schema of its tool.
     ToolResult,
-    /// Remembered, if it is a page of tools.
-    Page,
+    /// Remembered, as a page of tools, which the caller gets decoded.
+    ToolsPage(Slot<(Box<str>, ListToolsResult)>),
 }
 
 impl RequestOptions {
@@ -112,14 +112,14 @@ impl RequestOptions {
             log_level: None,
             meta: None,
             handlers: None,
-            from_cache: false,
             suspends: false,
             forwarded: false,
             on_notification: None,
             result_use: ResultUse::Caller,
-            layered: false,
             extensions: Extensions::new(),
             unresolved: None,
+            looked_up: None,
+            seat: None,
         }
     }
 
@@ -129,8 +129,9 @@ impl RequestOptions {
             timeout: Duration::MAX,
             max_timeout: Duration::MAX,
             result_use: ResultUse::Caller,
-            layered: false,
             unresolved: None,
+            looked_up: None,
+            seat: None,
             ..self.clone()
         }
     }
@@ -379,14 +380,14 @@ mod tests {
                 log_level: None,
                 meta: None,
                 handlers: None,
-                from_cache: false,
                 suspends: false,
                 forwarded: false,
                 on_notification: None,
                 result_use: ResultUse::Caller,
-                layered: false,
                 extensions: Extensions::new(),
                 unresolved: None,
+                looked_up: None,
+                seat: None,
             }
         }
     }

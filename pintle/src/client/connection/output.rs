@@ -2,7 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use pintle_types::schema::{CallToolResult, Tool};
+use pintle_types::{
+    RawObject,
+    schema::{CallToolResult, Tool},
+};
 use tokio::time::timeout;
 
 use super::Connection;
@@ -36,6 +39,14 @@ impl Connection {
         }
     }
 
+    /// Whether a result of a tool may have to be checked: the tool has an output schema, or is unknown.
+    pub(in crate::client) fn may_check(&self, name: &str, result: &RawObject) -> bool {
+        match self.shared().tool(name) {
+            Some(tool) => tool.output_schema.is_some(),
+            None => result.get("structuredContent").is_some(),
+        }
+    }
+
     fn matches(&self, tool: &Tool, result: &CallToolResult) -> Result<()> {
         let Some(schema) = &tool.output_schema else { return Ok(()) };
         output::check(&*self.shared().settings.output, &tool.name, schema, result)
@@ -43,12 +54,8 @@ impl Connection {
 
     /// Checks a result against the current schema, because the known one may be outdated. `None` if it cannot be fetched.
     async fn check_again(&self, name: &str, result: &CallToolResult, wait: Duration) -> Option<Result<()>> {
-        let tools = self.tools().timeout(wait).await.ok()?;
-        if self.shared().settings.layers.is_some() {
-            return Some(self.shared().tool(name).map_or(Ok(()), |tool| self.matches(&tool, result)));
-        }
-        let tool = tools.iter().rfind(|tool| tool.name == name);
-        Some(tool.map_or(Ok(()), |tool| self.matches(tool, result)))
+        let tool = self.list_tool(name, wait).await.ok()?;
+        Some(tool.map_or(Ok(()), |tool| self.matches(&tool, result)))
     }
 
     /// Lists the tools, unless that was done since they last changed. Concurrent calls wait for the same list.

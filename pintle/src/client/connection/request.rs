@@ -41,7 +41,7 @@ pub struct RequestBuilder<'a, R> {
     connection: &'a Connection,
     method: Cow<'static, str>,
     params: Result<RawObject>,
-    options: RequestOptions,
+    pub(super) options: RequestOptions,
     run: Run<'a, R>,
 }
 
@@ -79,8 +79,8 @@ impl<'a, R: DeserializeOwned> RequestBuilder<'a, R> {
     ) -> Self {
         Self::new(connection, method, params, |connection, prepared| {
             Box::pin(async move {
-                let CompleteRequest { method, params, mut options } = prepared;
-                let result = connection.perform(method.clone(), params?, &mut options).await?;
+                let CompleteRequest { method, params, options } = prepared;
+                let result = connection.send(method.clone(), params?, options).await?;
                 decode(&method, &result)
             })
         })
@@ -96,8 +96,8 @@ impl<'a> RequestBuilder<'a, RawObject> {
     ) -> Self {
         Self::new(connection, method, Ok(params), |connection, prepared| {
             Box::pin(async move {
-                let CompleteRequest { method, params, mut options } = prepared;
-                connection.perform(method, params?, &mut options).await
+                let CompleteRequest { method, params, options } = prepared;
+                connection.send(method, params?, options).await
             })
         })
     }
@@ -115,8 +115,8 @@ impl<'a, R> RequestBuilder<'a, R> {
     {
         Self::new(connection, method.into(), params, |connection, prepared| {
             Box::pin(async move {
-                let CompleteRequest { method, params, mut options } = prepared;
-                let result = connection.perform(method.clone(), params?, &mut options).await?;
+                let CompleteRequest { method, params, options } = prepared;
+                let result = connection.send(method.clone(), params?, options).await?;
                 decode(&method, &result).map(|result| Completed(result).into())
             })
         })
@@ -155,8 +155,8 @@ impl<'a, P> RequestBuilder<'a, P> {
     ) -> Self {
         Self::new(connection, L::NAME.into(), params, |connection, prepared| {
             Box::pin(async move {
-                let CompleteRequest { params, mut options, .. } = prepared;
-                Ok(connection.page::<L>(params?, &mut options).await?.0)
+                let CompleteRequest { params, options, .. } = prepared;
+                Ok(connection.page::<L>(params?, options).await?.0)
             })
         })
     }

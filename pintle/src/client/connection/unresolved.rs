@@ -1,18 +1,13 @@
 //! Results of extensions, and what makes the real ones from them.
 
-use std::{
-    fmt,
-    future::Future,
-    pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{fmt, future::Future, pin::Pin, sync::Arc};
 
 use pintle_types::{
     RawObject, RpcError, method,
     schema::{CallToolResult, ProgressParams},
 };
 
-use super::{Connection, options::RequestOptions};
+use super::{Connection, options::RequestOptions, slot::Slot};
 use crate::{Result, client::asking::Asker};
 
 /// A result type, and how it is resolved.
@@ -131,8 +126,7 @@ impl Unresolved {
     ///
     /// As [`Connection::call_raw`].
     pub async fn request(&self, method: &'static str, params: RawObject) -> Result<RawObject> {
-        let mut options = self.options.for_same_call();
-        self.connection.perform(method.into(), params, &mut options).await
+        self.connection.send(method.into(), params, self.options.for_same_call()).await
     }
 }
 
@@ -153,15 +147,4 @@ pub enum CallStart {
 }
 
 /// Where a result of an extension is put, instead of being resolved.
-#[derive(Clone, Debug, Default)]
-pub(in crate::client) struct UnresolvedSlot(Arc<Mutex<Option<Unresolved>>>);
-
-impl UnresolvedSlot {
-    pub(in crate::client) fn put(&self, unresolved: Unresolved) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(unresolved);
-    }
-
-    pub(in crate::client) fn take(&self) -> Option<Unresolved> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-}
+pub(in crate::client) type UnresolvedSlot = Slot<Unresolved>;

@@ -9,13 +9,10 @@ use pintle_types::{RawObject, RequestId, method, schema::ProgressToken};
 use tokio::sync::mpsc;
 
 use super::{BUDGET, Driver};
-use crate::{
-    Result,
-    client::{
-        asking::{BoxFuture, QuestionProgress, TaskTable},
-        layer::{Cx, LayerFuture},
-        state::ConnectionState,
-    },
+use crate::client::{
+    asking::{BoxFuture, QuestionProgress, TaskTable},
+    layer::{Cx, LayerFuture},
+    state::ConnectionState,
 };
 
 /// Limit of reports that were not sent yet. Handlers wait when it is reached.
@@ -55,7 +52,7 @@ impl AnswerReports {
         Some((reports, Arc::new(table)))
     }
 
-    /// Returns a function that sends notifications of this method, through the layers if there are any.
+    /// Returns a function that sends notifications of this method, through the layers.
     fn notification(
         &self,
         shared: &Arc<ConnectionState>,
@@ -63,8 +60,8 @@ impl AnswerReports {
         report: impl Fn(RawObject) -> AnswerReport + Clone + Send + Sync + 'static,
     ) -> impl Fn(RawObject) -> BoxFuture<()> + Send + Sync + 'static {
         let (reports, shared) = (self.sender.clone(), shared.clone());
-        let send = move |params: RawObject| -> BoxFuture<Result<RawObject>> {
-            let (reports, report) = (reports.clone(), report(params));
+        let perform = move |cx: Cx| -> LayerFuture {
+            let (reports, report) = (reports.clone(), report(cx.into_params()));
             Box::pin(async move {
                 // After the end of the connection nobody reads it.
                 let _ = reports.send(report).await;
@@ -72,14 +69,9 @@ impl AnswerReports {
             })
         };
         move |params| {
-            let Some(layers) = shared.settings.layers.clone() else {
-                let sending = send(params);
-                return Box::pin(async move { drop(sending.await) });
-            };
-            let send = send.clone();
-            let perform = move |cx: Cx| -> LayerFuture { send(cx.into_params()) };
-            let cx = Cx::sent(shared.cx_origin(), method.into(), params, perform).notification();
-            Box::pin(async move { drop(layers.run(cx).await) })
+            let cx = Cx::sent(shared.cx_origin(), method.into(), params, perform.clone()).notification();
+            let sending = shared.settings.layers.start(cx);
+            Box::pin(async move { drop(sending.await) })
         }
     }
 }

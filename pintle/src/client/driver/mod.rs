@@ -4,11 +4,10 @@ mod answer_reports;
 mod attribution;
 mod command;
 mod direct_send;
-mod layered;
 mod opening;
+mod own_messages;
 mod polled_slot;
 mod receiving;
-mod spans;
 mod subscriptions;
 
 use std::{
@@ -25,7 +24,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use pintle_proto::{
     Revision,
-    client::{Engine, Extras, Profile, SendError},
+    client::{Engine, Extras, Profile},
 };
 use pintle_types::{Message, Notification, RawObject, Request, RequestId, Response, RpcError, method};
 use tokio::{
@@ -49,8 +48,7 @@ use attribution::Cancellations;
 pub(super) use command::{CallRequest, Command, GRANTED, Watch};
 pub(super) use direct_send::DirectSend;
 use direct_send::DriverSlot;
-use layered::{LayerReply, LayerTasks};
-use spans::OwnSpans;
+use own_messages::{LayerReply, OwnKind, OwnMessage};
 use subscriptions::Subscriptions;
 
 /// Capacity of the command queue. Callers wait when it is full. Commands are boxed: the queue has memory for 32 of them at once, and
@@ -77,8 +75,8 @@ pub(super) struct Driver {
     transport: Box<dyn DrivenTransport>,
     engine: Engine,
     commands: mpsc::Receiver<Box<Command>>,
-    /// Messages of the connection itself that are in the layers, if the client has layers.
-    layering: Option<Box<LayerTasks>>,
+    /// Messages of the connection itself that are in the layers. Few, or one for each watched resource.
+    own: Vec<OwnMessage>,
     /// Reports of answers, once the server has requested progress, or if answers may run as tasks.
     reports: Option<Box<AnswerReports>>,
     /// The answers that run as tasks, if the client has them.
@@ -90,7 +88,6 @@ pub(super) struct Driver {
     questions: HashMap<RequestId, RunningAnswer>,
     cancellations: Cancellations,
     watching: Subscriptions,
-    spans: OwnSpans,
     /// Whether the transport has unwritten bytes.
     backlog: bool,
     /// Requests sent by callers directly since the last write.
@@ -130,12 +127,10 @@ enum Waiter {
     Call(CallSender),
     /// A subscription to this resource.
     Subscriber(CallSender, String),
-    /// A request of the connection itself that the layers have passed on.
-    Layered(LayerReply),
+    /// The layers, for a request of the connection itself.
+    Own(LayerReply),
     /// The driver's keepalive.
     Life,
-    /// No receiver: the answer is discarded.
-    Nobody,
 }
 
 /// Why the driver stopped polling.
@@ -152,7 +147,6 @@ impl Driver {
         transport: Box<dyn DrivenTransport>,
         commands: mpsc::Receiver<Box<Command>>,
     ) -> Self {
-        let layering = shared.settings.layers.clone().map(|layers| Box::new(LayerTasks::new(layers)));
         let engine = Engine::new(profile.clone(), shared.settings.limits.clone());
         let watching = Subscriptions::new(shared.settings.on_change.is_some());
         let (reports, tasks) = AnswerReports::of_tasks(&shared).unzip();
@@ -161,7 +155,7 @@ impl Driver {
             transport,
             engine,
             commands,
-            layering,
+            own: Vec::new(),
             reports,
             tasks,
             waiting: BTreeMap::new(),
@@ -169,7 +163,6 @@ impl Driver {
             questions: HashMap::new(),
             cancellations: Cancellations::default(),
             watching,
-            spans: OwnSpans::default(),
             backlog: false,
             unwritten: 0,
             broken: None,
@@ -250,7 +243,11 @@ impl Driver {
                     self.give_up(&id, reason);
                 }
                 if raised.roots {
-                    self.tell_roots();
+                    let changed = OwnKind::Notification(method::NOTIFICATIONS_ROOTS_LIST_CHANGED);
+                    // A revision that has no word for it asks again with every call.
+                    self.send_own(changed, RawObject::empty());
+                    // Before the commands that came after it.
+                    self.poll_own(cx);
                 }
                 if raised.close {
                     return Poll::Ready(DriverExit::Close);
@@ -286,9 +283,7 @@ impl Driver {
                 Err(ended) => return Poll::Ready(DriverExit::Lost(ended)),
             }
             // After what may have entered the layers.
-            if self.layering.is_some() {
-                more |= self.poll_layers(cx);
-            }
+            more |= self.poll_own(cx);
             let waited = self.backlog;
             if let Poll::Ready(ended) = self.poll_write(cx) {
                 return Poll::Ready(DriverExit::Lost(ended));
@@ -404,16 +399,6 @@ impl Driver {
         Ok(())
     }
 
-    fn tell_roots(&mut self) {
-        // A revision that has no word for it asks again with every call.
-        if self.layering.is_some() {
-            return self.notify_layered(method::NOTIFICATIONS_ROOTS_LIST_CHANGED);
-        }
-        if let Ok(notification) = self.engine.notify(method::NOTIFICATIONS_ROOTS_LIST_CHANGED, None) {
-            self.send(&Message::Notification(notification));
-        }
-    }
-
     fn give_up(&mut self, id: &RequestId, reason: &str) {
         if let Some(waiter) = self.waiting.remove(id) {
             self.note_cancellation(id, &waiter);
@@ -443,7 +428,6 @@ impl Driver {
 
     /// Cancels a request. Notifies the server unless closing the stream does so.
     fn cancel(&mut self, id: &RequestId, reason: &str) {
-        self.spans.end(id, |_| {});
         let learns = self.transport.abandon(id);
         if let (Some(notification), false) = (self.engine.cancel(id, Some(reason)), learns) {
             self.send_notification(notification);
@@ -482,22 +466,8 @@ impl Driver {
         if let Waiter::Call(post) | Waiter::Subscriber(post, _) = &waiting {
             post.sent_as(&request.id);
         }
-        if !matches!(waiting, Waiter::Call(_)) {
-            self.start_span(&request.id, &request.method, request.params.as_ref());
-        }
         self.waiting.insert(request.id.clone(), waiting);
         self.send(&Message::Request(request));
-    }
-
-    /// Sends a request whose answer is discarded, if the revision has the method.
-    fn send_quietly(&mut self, method: &'static str, params: &RawObject) -> Result<(), SendError> {
-        if self.layering.is_some() {
-            self.request_layered(method, params.clone());
-            return Ok(());
-        }
-        let request = self.engine.request(method, params, &Extras::default())?;
-        self.send_request(request, Waiter::Nobody);
-        Ok(())
     }
 
     fn send_notification(&mut self, notification: Notification) {
@@ -517,7 +487,6 @@ impl Driver {
     /// Fails everything that is open.
     fn lose(&mut self, ended: &Ended) {
         self.engine.lose();
-        self.spans.lose();
         let notices = self.shared.noticed();
         for (_, waiting) in std::mem::take(&mut self.waiting) {
             if let Waiter::Call(post) | Waiter::Subscriber(post, _) = waiting {
@@ -525,7 +494,7 @@ impl Driver {
             }
         }
         self.watching.lose(ended);
-        self.layering.iter_mut().for_each(|layering| layering.clear());
+        self.own.clear();
         self.shared.tools_unsubscribed();
         self.thinking = JoinSet::new();
         self.tasks.iter().for_each(|tasks| tasks.clear());

@@ -15,13 +15,14 @@ use pintle_proto::{
 };
 use pintle_types::{Message, Notification, RawObject, RequestId, method, schema::SetLevelParams};
 use tokio::time::{Instant, sleep, timeout};
-use tracing::Span;
 
-use super::{BUDGET, Driver, STEADY, layered::OpeningPass, spans};
+use super::{
+    BUDGET, Driver, STEADY,
+    own_messages::{LayerStep, OwnKind, OwnMessage},
+};
 use crate::{
     Ended, Error, Result,
     client::state::ServerFacts,
-    telemetry,
     timeouts::after,
     transport::{Failed, Incoming, Oversized, Skipped},
 };
@@ -60,25 +61,10 @@ enum OpeningReply {
 }
 
 impl OpeningReply {
-    /// Records it in the span of its request.
-    fn record(&self, span: &Span) {
-        match self {
-            Self::Answer(outcome) => spans::record(span, outcome),
-            Self::Failed(failed) => match &failed.error {
-                Some(error) => telemetry::failed(span, error),
-                None => telemetry::fault(span, "_OTHER"),
-            },
-            Self::Decided(_) | Self::Silence => telemetry::fault(span, "timeout"),
-            Self::Gone => telemetry::fault(span, "closed"),
-        }
-    }
-
     /// Returns what the layers see of it.
-    fn result(&self, wait: Duration, ended: impl FnOnce() -> Ended) -> Result<RawObject> {
+    fn outcome(&self, wait: Duration, ended: impl FnOnce() -> Ended) -> Result<RequestOutcome> {
         Err(match self {
-            Self::Answer(RequestOutcome::Complete(result)) => return Ok(result.clone()),
-            Self::Answer(RequestOutcome::Error(error)) => Error::Rpc(error.clone()),
-            Self::Answer(_) => Error::Decode("the response is of an unknown kind".into()),
+            Self::Answer(outcome) => return Ok(outcome.clone()),
             Self::Failed(failed) => Error::Failed(failed.clone()),
             Self::Decided(_) | Self::Silence => Error::Timeout(wait),
             Self::Gone => Error::Closed(ended()),
@@ -164,7 +150,7 @@ impl Driver {
                         self.shared.has_headers,
                     ));
                     self.resume();
-                    self.layers_entered().await;
+                    self.own_passed().await;
                     return Ok(());
                 }
                 OpeningStep::Failed(error) => return Err(self.refused(error, &refusals)),
@@ -173,7 +159,7 @@ impl Driver {
         }
     }
 
-    /// Sends a request of the opening, through the layers if there are any, and waits for its answer.
+    /// Sends a request of the opening, through the layers, and waits for its answer.
     async fn opening_reply(
         &mut self,
         request: &OpeningRequest,
@@ -181,18 +167,17 @@ impl Driver {
         late_probe: &mut Option<RequestId>,
         opening: &mut Opening,
     ) -> Result<OpeningReply> {
-        let Some(mut layers) = self.opening_layers(request.method, params.clone(), false) else {
-            return Ok(self.send_opening(request, params, late_probe, opening).await);
-        };
+        let kind = OwnKind::Request(request.method);
+        let mut own = OwnMessage::new(&self.shared, kind, params, Some(request.revision));
         let mut replied = None;
         loop {
-            match layers.next().await {
-                OpeningPass::Passed(params, reply) => {
+            match own.next().await {
+                LayerStep::Passed(params, reply) => {
                     let answer = self.send_opening(request, params, late_probe, opening).await;
-                    reply.send(answer.result(request.wait, || self.went_away()));
+                    reply.send(answer.outcome(request.wait, || self.went_away()));
                     replied = Some(answer);
                 }
-                OpeningPass::Ended(result) => {
+                LayerStep::Ended(result) => {
                     return match (replied, result) {
                         (None | Some(OpeningReply::Answer(_)), Ok(result)) => {
                             Ok(OpeningReply::Answer(RequestOutcome::Complete(result)))
@@ -217,12 +202,10 @@ impl Driver {
         opening: &mut Opening,
     ) -> OpeningReply {
         let OpeningRequest { method, revision, wait } = *request;
-        let span = self.own_span(method, &params, Some(revision));
         let request = self.engine.opening_request(method, params);
         let id = request.id.clone();
         self.send_as(&Message::Request(request), Some(revision), HeaderMap::new());
         let reply = self.answer_to(&id, wait, late_probe, opening).await;
-        reply.record(&span);
         match &reply {
             OpeningReply::Answer(_) | OpeningReply::Gone => {}
             // A server that starts slowly still answers it, unless its stream is closed.
@@ -236,23 +219,20 @@ impl Driver {
         reply
     }
 
-    /// Sends the notification that ends the opening, through the layers if there are any.
+    /// Sends the notification that ends the opening, through the layers.
     async fn notify_opened(&mut self, notification: Notification, revision: Option<Revision>) -> Result<()> {
-        let (method, params) = (method::NOTIFICATIONS_INITIALIZED, notification.params.clone());
-        let Some(mut layers) = self.opening_layers(method, params.unwrap_or_default(), true) else {
-            self.send_as(&Message::Notification(notification), revision, HeaderMap::new());
-            return Ok(());
-        };
+        let Notification { method, params, .. } = notification;
+        let kind = OwnKind::Notification(method::NOTIFICATIONS_INITIALIZED);
+        let mut own = OwnMessage::new(&self.shared, kind, params.unwrap_or_default(), revision);
         loop {
-            match layers.next().await {
-                OpeningPass::Passed(params, reply) => {
+            match own.next().await {
+                LayerStep::Passed(params, reply) => {
                     let params = Some(params).filter(|params| !params.is_empty());
-                    let message =
-                        Message::Notification(Notification::new(notification.method.clone(), params));
+                    let message = Message::Notification(Notification::new(method.clone(), params));
                     self.send_as(&message, revision, HeaderMap::new());
-                    reply.complete(RawObject::empty());
+                    reply.complete();
                 }
-                OpeningPass::Ended(result) => return result.map(drop),
+                LayerStep::Ended(result) => return result.map(drop),
             }
         }
     }
@@ -279,7 +259,7 @@ impl Driver {
             let opened = match self.engine.revision() {
                 Some(_) => {
                     self.resume();
-                    self.layers_entered().await;
+                    self.own_passed().await;
                     self.written().await
                 }
                 None => self.open(self.shared.server_facts().verdict).await,
@@ -318,7 +298,7 @@ impl Driver {
         if let (true, Some(level)) = (logs, self.shared.log_level()) {
             // Where levels go with each request there is no such method, and none is needed.
             if let Ok(params) = RawObject::from_serialize(&SetLevelParams::new(level)) {
-                let _ = self.send_quietly(method::LOGGING_SET_LEVEL, &params);
+                self.send_own(OwnKind::Request(method::LOGGING_SET_LEVEL), params);
             }
         }
         self.watch_again();

@@ -1,23 +1,27 @@
-use std::sync::atomic::Ordering;
+use std::{
+    sync::atomic::Ordering,
+    task::{Context, Poll, Waker},
+};
 
 use bytes::Bytes;
 use pintle_proto::{
     client::{Ignored, Inbound, RequestOutcome, ServerQuestion},
     http::Probed,
 };
-use pintle_types::{Frame, Message, RawObject, RequestId, Response, RpcError};
-use tracing::{Instrument as _, Span};
+use pintle_types::{Frame, Message, RawObject, RequestId, Response, RpcError, method};
+use tracing::Instrument as _;
 
-use super::{CallFailure, Driver, RunningAnswer, Waiter, spans};
+use super::{CallFailure, Driver, RunningAnswer, Waiter};
 use crate::{
     Error,
     client::{
         asking::{Asker, SessionTasks},
+        layer::question_span,
         state::{CallHandlers, CallbackEvent},
     },
     excerpt::excerpt,
     question_key,
-    telemetry::{self, ReceivedRequests, RequestFacts, SpanKind},
+    telemetry::{AnsweredRequests, ConnectionFacts, ReceivedRequests},
     transport::{Delivery, Failed, Incoming, Oversized, Skipped, StreamPause},
 };
 
@@ -81,10 +85,8 @@ impl Driver {
         }
         if self.engine.abandon(&id).is_some() {
             tracing::debug!(%failed, "a subscription broke");
-            self.spans.end(&id, |span| telemetry::fault(span, "closed"));
             return self.listening_broke(&id, &failed);
         }
-        self.spans.end(&id, |span| telemetry::fault(span, "_OTHER"));
         match self.waiting.remove(&id) {
             Some(Waiter::Call(post)) => {
                 if failed.delivery == Delivery::LostSession {
@@ -102,8 +104,8 @@ impl Driver {
                     post.end(Err(CallFailure::Failed(failed)), self.shared.noticed());
                 }
             }
-            Some(Waiter::Layered(reply)) => reply.fail(Error::Failed(failed)),
-            Some(Waiter::Life | Waiter::Nobody) => tracing::debug!(%failed, "a request has no answer"),
+            Some(Waiter::Own(reply)) => reply.send(Err(Error::Failed(failed))),
+            Some(Waiter::Life) => tracing::debug!(%failed, "a request has no answer"),
             None => {}
         }
     }
@@ -150,7 +152,7 @@ impl Driver {
             }
         };
         if !received.is_empty() {
-            self.record_replies(received, read.as_slice());
+            self.record_refusals(received, read.as_slice());
         }
         read
     }
@@ -181,7 +183,6 @@ impl Driver {
                 self.stray = None;
                 self.transport.answered(&id);
                 self.cancellations.answered(&id);
-                self.spans.end(&id, |span| spans::record(span, &outcome));
                 match self.waiting.remove(&id) {
                     Some(Waiter::Call(post)) => post.end(Ok(outcome), self.shared.noticed()),
                     Some(Waiter::Subscriber(post, uri)) => {
@@ -190,9 +191,9 @@ impl Driver {
                         }
                         post.end(Ok(outcome), self.shared.noticed());
                     }
-                    Some(Waiter::Layered(reply)) => reply.answer(outcome),
+                    Some(Waiter::Own(reply)) => reply.send(Ok(outcome)),
                     Some(Waiter::Life) => self.misses = 0,
-                    Some(Waiter::Nobody) | None => {}
+                    None => {}
                 }
             }
             Inbound::Progress { id, params } => {
@@ -212,9 +213,7 @@ impl Driver {
             Inbound::Change { change, .. } => self.shared.changed(change),
             Inbound::Acknowledged { subscription, granted } => self.acknowledged(&subscription, &granted),
             Inbound::Ended { subscription, end } => self.listening_ended(&subscription, end),
-            Inbound::Notification { notification, .. } => {
-                self.shared.deliver(notification);
-            }
+            Inbound::Notification { notification, .. } => self.shared.queue_notification(notification),
             Inbound::Ignored(Ignored::UnknownAnswer(id)) => {
                 let id = excerpt(&id.to_string(), SHOWN);
                 tracing::warn!(%id, "the server answered a request that was never sent");
@@ -226,7 +225,22 @@ impl Driver {
         }
     }
 
-    /// Starts the handler of an input request.
+    /// Creates the spans of the requests of the server that the engine refuses.
+    fn record_refusals(&self, received: ReceivedRequests, inbound: &[Inbound]) {
+        let mut answered = AnsweredRequests::default();
+        for inbound in inbound {
+            match inbound {
+                // Its handler has a span.
+                Inbound::Question(question) => answered.add_call(&question.id),
+                Inbound::Reply(response) => answered.add_response(response),
+                _ => {}
+            }
+        }
+        let (revision, transport) = (self.engine.revision(), self.shared.transport);
+        drop(received.spans(ConnectionFacts { revision, session: None, transport }, &answered));
+    }
+
+    /// Starts the handler of an input request. A `ping` is answered at once, unless a layer waits.
     fn think(&mut self, question: ServerQuestion) {
         let ServerQuestion { id, method, params, .. } = question;
         let base = &self.shared.settings.handlers;
@@ -244,30 +258,18 @@ impl Driver {
         let tasks = tasks.and_then(|(table, revision)| SessionTasks::new(table, revision));
         let asker = Asker { key, reports, tasks, ..self.shared.asker() };
         let (asked, shared) = (id.clone(), self.shared.clone());
-        let span = self.question_span(&method, &id);
+        let (span, is_ping) = (question_span(|| shared.cx_origin(), &method, &id), &*method == method::PING);
         let answering = async move { (asked, shared.answer(handlers, asker, &method, params).await) };
-        let task = self.thinking.spawn(answering.instrument(span));
+        let mut answering = Box::pin(answering.instrument(span));
+        if is_ping
+            && let Poll::Ready((id, answer)) =
+                answering.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+        {
+            return self.engine.reply(&id, answer).into_iter().for_each(|response| self.reply(response));
+        }
+        let task = self.thinking.spawn(answering);
         self.questions.insert(id, RunningAnswer { task, call });
         self.shared.questions.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Creates the span of a request of the server, if a subscriber wants it.
-    fn question_span(&self, method: &str, id: &RequestId) -> Span {
-        if !telemetry::is_enabled() {
-            return Span::none();
-        }
-        let verdict = self.shared.server_facts().verdict;
-        telemetry::span(
-            SpanKind::Server,
-            &RequestFacts {
-                method,
-                params: None,
-                id: Some(id),
-                revision: verdict.as_ref().map(|verdict| verdict.revision().as_str()),
-                session: None,
-                transport: self.shared.transport,
-            },
-        )
     }
 
     /// Delivers a log message: to its call, if that has a callback, or else to the client's callback.
@@ -277,10 +279,8 @@ impl Driver {
             && let Some(Waiter::Call(post)) = call.and_then(|call| self.waiting.get(&call))
         {
             post.log(params);
-        } else if self.layering.is_some() {
+        } else {
             self.shared.queue_log(params);
-        } else if self.shared.settings.on_log.is_some() {
-            self.shared.notify(CallbackEvent::Log(params));
         }
     }
 

@@ -2,7 +2,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use pintle_proto::client::{End, Extras, RequestOutcome, SendError};
 use pintle_types::{
-    ErrorCode, JsonObject, RawObject, RawValue, RequestId, method,
+    ErrorCode, JsonObject, Message, RawObject, RawValue, RequestId, method,
     method::tasks_extension,
     schema::{
         ClientCapabilities, ServerCapabilities, SubscribeParams, SubscriptionFilter,
@@ -10,13 +10,12 @@ use pintle_types::{
     },
 };
 use serde_json::Value;
-use tokio::{task::AbortHandle, time::Instant};
+use tokio::time::Instant;
 
 use super::{
-    CallFailure, Driver, LayerReply, Waiter,
+    CallFailure, Driver, Waiter,
     command::{GRANTED, Watch},
-    layered::OwnMessage,
-    spans,
+    own_messages::{LayerReply, OwnKind},
 };
 use crate::{Ended, Error, client::state::CallSender, transport::Failed};
 
@@ -37,8 +36,8 @@ pub(super) struct Subscriptions {
     granted: RawObject,
     /// The acknowledged request.
     live: Option<RequestId>,
-    /// The request that the server has not acknowledged yet.
-    opening: Option<RequestId>,
+    /// The newest request, until the layers of the client have ended.
+    opening: Option<OpeningListen>,
     /// Callers that wait for the acknowledgement, with their resource.
     waiters: Vec<(SubscriptionTarget, CallSender)>,
     failures: u32,
@@ -48,21 +47,35 @@ pub(super) struct Subscriptions {
     pub(super) retry: Option<Instant>,
     /// The filter of the newest request, until that ends.
     requested: Option<SubscriptionFilter>,
-    /// The newest request, if it is in the layers of the client.
-    in_layers: Option<LayeredListen>,
 }
 
-/// A `subscriptions/listen` request in the layers of the client.
-#[derive(Debug)]
-struct LayeredListen {
-    number: u64,
-    task: AbortHandle,
-    /// The request, once the layers have passed it on.
+/// A `subscriptions/listen` request that is in the layers of the client.
+#[derive(Debug, Default)]
+struct OpeningListen {
+    /// The request, once the layers have passed it on, and until it ends.
     request: Option<RequestId>,
     /// Returns the acknowledgement to the layers.
     reply: Option<LayerReply>,
     /// The part of the filter that the server has granted.
     granted: Option<RawObject>,
+    /// Whether another one is sent after this one, which has ended.
+    retries: bool,
+}
+
+impl OpeningListen {
+    /// Whether the server has not acknowledged this request of it yet.
+    fn awaits(&self, subscription: &RequestId) -> bool {
+        self.granted.is_none() && self.request.as_ref() == Some(subscription)
+    }
+
+    /// Returns the error of its request to the layers.
+    fn fail(&mut self, error: Error, retries: bool) {
+        self.request = None;
+        self.retries = retries;
+        if let Some(reply) = self.reply.take() {
+            reply.send(Err(error));
+        }
+    }
 }
 
 /// The effect of a change of the subscriptions.
@@ -135,29 +148,17 @@ impl Subscriptions {
             broke: false,
             retry: None,
             requested: None,
-            in_layers: None,
         }
     }
 
     /// Whether the newest request was not acknowledged yet.
-    fn is_opening(&self) -> bool {
-        self.opening.is_some() || self.in_layers.is_some()
+    fn awaits(&self, subscription: &RequestId) -> bool {
+        self.opening.as_ref().is_some_and(|opening| opening.awaits(subscription))
     }
 
-    /// Returns the outcome of a request to the layers, if it is in them.
-    fn answer_layers(
-        &mut self,
-        subscription: &RequestId,
-        result: impl FnOnce() -> crate::Result<RawObject>,
-    ) -> bool {
-        let listen = self.in_layers.as_mut().filter(|listen| listen.request.as_ref() == Some(subscription));
-        match listen.and_then(|listen| listen.reply.take()) {
-            Some(reply) => {
-                reply.send(result());
-                true
-            }
-            None => false,
-        }
+    /// Takes the request that was not acknowledged.
+    fn take_unacknowledged(&mut self) -> Option<RequestId> {
+        self.opening.take().filter(|opening| opening.granted.is_none())?.request
     }
 
     /// Resets the state after a loss of the connection. The subscriptions stay.
@@ -166,7 +167,6 @@ impl Subscriptions {
         self.opening = None;
         self.retry = None;
         self.requested = None;
-        self.in_layers = None;
         for (_, post) in self.waiters.drain(..) {
             post.end(Err(CallFailure::Closed(ended.clone())), 0);
         }
@@ -193,7 +193,7 @@ impl Driver {
         let limit = self.shared.settings.limits.watched;
         self.watching.waiters.retain(|(_, post)| !post.is_abandoned());
         let target = match watch {
-            Watch::Lists if self.watching.lists && !self.watching.is_opening() => return done(post),
+            Watch::Lists if self.watching.lists && !self.watching.opening.is_some() => return done(post),
             Watch::Lists => {
                 self.watching.lists = true;
                 SubscriptionTarget::Lists
@@ -236,7 +236,7 @@ impl Driver {
     }
 
     fn unwatch(&mut self, uri: String, params: Option<RawObject>, post: CallSender) {
-        if self.watching.live.is_none() && !self.watching.is_opening() {
+        if self.watching.live.is_none() && !self.watching.opening.is_some() {
             return self.subscribe(method::RESOURCES_UNSUBSCRIBE, Some(uri), params, post);
         }
         match self.listen() {
@@ -280,8 +280,7 @@ impl Driver {
         if self.listen().is_err() {
             for uri in self.watching.uris.clone() {
                 let params = RawObject::from_serialize(&SubscribeParams::new(uri)).unwrap_or_default();
-                // It was possible before.
-                let _ = self.send_quietly(method::RESOURCES_SUBSCRIBE, &params);
+                self.send_own(OwnKind::Request(method::RESOURCES_SUBSCRIBE), params);
             }
         }
     }
@@ -300,46 +299,22 @@ impl Driver {
             return Ok(ListenChange::Nothing);
         }
         if self.watching.requested.as_ref() == Some(&filter) {
-            return Ok(match self.watching.is_opening() {
+            return Ok(match self.watching.opening.is_some() {
                 true => ListenChange::Requested,
                 false => ListenChange::Unchanged,
             });
         }
-        let params = SubscriptionsListenParams::new(filter.clone());
-        let params = RawObject::from_serialize(&params).unwrap_or_default();
-        let can =
-            self.engine.revision().is_some_and(|revision| revision.has_method(method::SUBSCRIPTIONS_LISTEN));
-        let entered = if can { self.enter_layers(OwnMessage::Listen, params.clone()) } else { None };
-        match entered {
-            Some((number, task)) => {
-                self.stop_layers();
-                if let Some(overtaken) = self.watching.opening.take() {
-                    self.stop(&overtaken);
-                }
-                let listen = LayeredListen { number, task, request: None, reply: None, granted: None };
-                self.watching.in_layers = Some(listen);
-            }
-            None => drop(self.send_listen(&params)?),
+        let revision = self.engine.revision().ok_or(SendError::NotOpen)?;
+        if !revision.has_method(method::SUBSCRIPTIONS_LISTEN) {
+            return Err(SendError::Unavailable { method: method::SUBSCRIPTIONS_LISTEN.into(), revision });
         }
+        let params = SubscriptionsListenParams::new(filter.clone());
+        self.stop_opening();
+        self.watching.opening = Some(OpeningListen::default());
+        self.send_own(OwnKind::Listen, RawObject::from_serialize(&params).unwrap_or_default());
         self.watching.retry = None;
         self.watching.requested = Some(filter);
         Ok(ListenChange::Requested)
-    }
-
-    fn send_listen(&mut self, params: &RawObject) -> Result<RequestId, SendError> {
-        // Whoever watches tasks has the extension, also if it is other clients that do.
-        let has_tasks = self.watching.extensions.contains_key(TASK_IDS);
-        let declared = has_tasks.then(|| self.with_tasks()).flatten();
-        let mut extras = Extras::default();
-        extras.capabilities = declared.as_ref();
-        let request = self.engine.request(method::SUBSCRIPTIONS_LISTEN, params, &extras)?;
-        let id = request.id.clone();
-        if let Some(overtaken) = self.watching.opening.replace(id.clone()) {
-            self.stop(&overtaken);
-        }
-        self.start_span(&id, &request.method, request.params.as_ref());
-        self.send(&pintle_types::Message::Request(request));
-        Ok(id)
     }
 
     /// Returns the capabilities of the client, with the extension of tasks.
@@ -350,38 +325,39 @@ impl Driver {
         RawObject::from_serialize(&capabilities).ok()
     }
 
-    /// Sends a request that the layers have passed on, unless there is a newer one.
-    pub(super) fn listen_passed(&mut self, number: u64, params: &RawObject, reply: LayerReply) {
-        if self.watching.in_layers.as_ref().is_none_or(|listen| listen.number != number) {
-            return;
-        }
-        let sent = self.send_listen(params);
-        let Some(listen) = &mut self.watching.in_layers else { return };
-        match sent {
-            Ok(id) => {
-                listen.request = Some(id);
-                listen.reply = Some(reply);
-            }
-            Err(error) => reply.fail(Error::Misuse(error.to_string())),
-        }
+    /// Sends a request that the layers have passed on.
+    pub(super) fn listen_passed(&mut self, params: &RawObject, reply: LayerReply) {
+        // Whoever watches tasks has the extension, also if it is other clients that do.
+        let has_tasks = self.watching.extensions.contains_key(TASK_IDS);
+        let declared = has_tasks.then(|| self.with_tasks()).flatten();
+        let mut extras = Extras::default();
+        extras.capabilities = declared.as_ref();
+        let request = match self.engine.request(method::SUBSCRIPTIONS_LISTEN, params, &extras) {
+            Ok(request) => request,
+            Err(error) => return reply.send(Err(Error::Misuse(error.to_string()))),
+        };
+        // The layers may send it twice.
+        self.watching.take_unacknowledged().iter().for_each(|id| self.stop(id));
+        let (request_id, reply) = (Some(request.id.clone()), Some(reply));
+        self.watching.opening = Some(OpeningListen { request: request_id, reply, ..Default::default() });
+        self.send(&Message::Request(request));
     }
 
     /// Handles the end of a request in the layers. If they refuse it, the subscription ends.
-    pub(super) fn listen_left_layers(&mut self, number: u64, result: crate::Result<RawObject>) {
-        let Some(listen) = self.watching.in_layers.take_if(|listen| listen.number == number) else { return };
+    pub(super) fn listen_ended(&mut self, result: crate::Result<RawObject>) {
+        let Some(opening) = self.watching.opening.take() else { return };
+        let OpeningListen { request, granted, retries, .. } = opening;
         match result {
-            Ok(result) => self.granted(&listen.granted.unwrap_or(result)),
+            Ok(result) => self.granted(&granted.unwrap_or(result)),
             Err(error) => {
                 self.watching.requested = None;
-                if listen.request.is_some() && self.watching.opening == listen.request {
-                    self.watching.opening = None;
-                    listen.request.iter().for_each(|id| self.stop(id));
-                } else if listen.request.is_some() && self.watching.live == listen.request {
-                    self.watching.live = None;
-                    listen.request.iter().for_each(|id| self.stop(id));
-                    self.shared.tools_unsubscribed();
+                if let Some(id) = request {
+                    if self.watching.live.take_if(|live| *live == id).is_some() {
+                        self.shared.tools_unsubscribed();
+                    }
+                    self.stop(&id);
                 }
-                let reason = error.to_string();
+                // The last one first: it may have replaced the value of another.
                 for (target, post) in std::mem::take(&mut self.watching.waiters).into_iter().rev() {
                     self.watching.forget(&target);
                     post.end(
@@ -389,29 +365,29 @@ impl Driver {
                             Error::Rpc(error) => Ok(RequestOutcome::Error(error.clone())),
                             Error::Failed(failed) => Err(CallFailure::Failed(failed.clone())),
                             Error::Closed(ended) => Err(CallFailure::Closed(ended.clone())),
-                            _ => Err(CallFailure::Refused(reason.clone())),
+                            Error::Misuse(message) => Err(CallFailure::Misused(message.clone())),
+                            error => Err(CallFailure::Refused(error.to_string())),
                         },
                         0,
                     );
                 }
             }
         }
+        if retries {
+            self.listen_later();
+        }
     }
 
-    /// Ends the way of a request through the layers, because it is no longer wanted.
-    fn stop_layers(&mut self) {
-        if let Some(listen) = self.watching.in_layers.take() {
-            listen.task.abort();
-            self.layering.iter_mut().for_each(|layering| layering.forget(listen.number));
-        }
+    /// Ends the newest request, because it is no longer wanted.
+    fn stop_opening(&mut self) {
+        self.stop_own_listen();
+        self.watching.take_unacknowledged().iter().for_each(|id| self.stop(id));
     }
 
     fn stop_listening(&mut self) {
-        self.stop_layers();
+        self.stop_opening();
         self.watching.requested = None;
-        for id in [self.watching.live.take(), self.watching.opening.take()].into_iter().flatten() {
-            self.stop(&id);
-        }
+        self.watching.live.take().iter().for_each(|id| self.stop(id));
         self.shared.tools_unsubscribed();
         // Nobody will acknowledge what they wait for.
         for (target, post) in std::mem::take(&mut self.watching.waiters) {
@@ -430,11 +406,12 @@ impl Driver {
     }
 
     pub(super) fn acknowledged(&mut self, subscription: &RequestId, granted: &RawObject) {
-        if self.watching.opening.as_ref() != Some(subscription) {
-            return;
-        }
+        let opening = self.watching.opening.as_mut().filter(|opening| opening.awaits(subscription));
+        let Some(opening) = opening else { return };
+        opening.granted = Some(granted.clone());
+        // Those who wait do so until the layers have ended.
+        let reply = opening.reply.take();
         self.watching.failures = 0;
-        self.watching.opening = None;
         if std::mem::take(&mut self.watching.broke) {
             self.shared.reopened();
         }
@@ -446,14 +423,9 @@ impl Driver {
         if let Some(last) = self.watching.live.replace(subscription.clone()) {
             self.stop(&last);
         }
-        // Those who wait do so until the layers have ended.
-        if self.watching.answer_layers(subscription, || Ok(granted.clone())) {
-            if let Some(listen) = &mut self.watching.in_layers {
-                listen.granted = Some(granted.clone());
-            }
-            return;
+        if let Some(reply) = reply {
+            reply.send(Ok(RequestOutcome::Complete(granted.clone())));
         }
-        self.granted(granted);
     }
 
     /// Ends the wait for an acknowledgement.
@@ -482,85 +454,58 @@ impl Driver {
     }
 
     pub(super) fn listening_ended(&mut self, subscription: &RequestId, end: End) {
-        let opening = self.watching.opening.as_ref() == Some(subscription);
-        if !opening && self.watching.live.as_ref() != Some(subscription) {
-            return;
-        }
-        if opening {
-            self.watching.opening = None;
-            self.watching.requested = None;
-        } else {
-            self.missed();
-        }
         let refused = match end {
             End::Error(error) => Some(error),
             _ => None,
         };
-        self.spans.end(subscription, |span| spans::record_end(span, refused.as_ref()));
-        const AT_ONCE: &str = "the server ended the subscription at once";
-        let result = || match &refused {
-            Some(error) => Err(Error::Rpc(error.clone())),
-            None => Err(Error::Refused(AT_ONCE.into())),
-        };
-        if opening && !self.watching.answer_layers(subscription, result) {
-            // The last one first: it may have replaced the value of another.
-            for (target, post) in std::mem::take(&mut self.watching.waiters).into_iter().rev() {
-                self.watching.forget(&target);
-                post.end(
-                    match &refused {
-                        Some(error) => Ok(RequestOutcome::Error(error.clone())),
-                        None => Err(CallFailure::Refused(AT_ONCE.into())),
-                    },
-                    0,
-                );
-            }
-        }
         // A server that has no such method, or cannot read the wish, will not have changed its mind in a minute.
-        let hopeless = refused.is_some_and(|error| {
+        let hopeless = refused.as_ref().is_some_and(|error| {
             [ErrorCode::METHOD_NOT_FOUND, ErrorCode::INVALID_PARAMS].contains(&error.code)
         });
-        if !hopeless && (self.watching.live.is_none() || !opening) {
-            self.listen_later();
-        }
+        let at_once = || Error::Refused("the server ended the subscription at once".into());
+        self.listening_over(subscription, refused.map_or_else(at_once, Error::Rpc), !hopeless);
     }
 
     /// Handles a subscription whose stream broke, or could not be opened.
     pub(super) fn listening_broke(&mut self, subscription: &RequestId, failed: &Failed) {
-        if self.watching.opening.as_ref() == Some(subscription) {
-            self.watching.opening = None;
+        self.listening_over(subscription, Error::Failed(Box::new(failed.clone())), true);
+    }
+
+    /// Handles the end of a subscription, or of one that was not acknowledged.
+    fn listening_over(&mut self, subscription: &RequestId, error: Error, retries: bool) {
+        let is_live = self.watching.live.as_ref() == Some(subscription);
+        let awaits = self.watching.awaits(subscription);
+        if let Some(opening) = self.watching.opening.as_mut().filter(|_| awaits) {
+            opening.fail(error, retries && self.watching.live.is_none());
             self.watching.requested = None;
-            let result = || Err(Error::Failed(Box::new(failed.clone())));
-            if !self.watching.answer_layers(subscription, result) {
-                // The last one first: it may have replaced the value of another.
-                for (target, post) in std::mem::take(&mut self.watching.waiters).into_iter().rev() {
-                    self.watching.forget(&target);
-                    post.end(Err(CallFailure::Failed(Box::new(failed.clone()))), 0);
-                }
+        } else if is_live {
+            self.missed(subscription, retries);
+            if retries {
+                self.listen_later();
             }
-            if self.watching.live.is_some() {
-                return;
-            }
-        } else if self.watching.live.as_ref() == Some(subscription) {
-            self.missed();
-        } else {
-            return;
         }
-        self.listen_later();
     }
 
     /// Records the end of a subscription: changes may be missed from now on.
-    fn missed(&mut self) {
+    fn missed(&mut self, subscription: &RequestId, retries: bool) {
         self.watching.live = None;
         self.watching.broke = true;
-        if !self.watching.is_opening() {
-            self.watching.requested = None;
+        match &mut self.watching.opening {
+            // The layers have its acknowledgement, and have not ended.
+            Some(opening) if opening.request.as_ref() == Some(subscription) => {
+                opening.request = None;
+                opening.retries = retries;
+                self.watching.requested = None;
+            }
+            Some(_) => {}
+            None => self.watching.requested = None,
         }
         self.shared.tools_unsubscribed();
     }
 
     fn listen_later(&mut self) {
         const MAX_WAIT: Duration = Duration::from_secs(60);
-        if self.watching.is_opening() {
+        if self.watching.opening.is_some() {
             return;
         }
         let wait = Duration::from_secs(1) * 2u32.saturating_pow(self.watching.failures.min(6));

@@ -1,4 +1,4 @@
-use std::{borrow::Cow, fmt, future::Future, pin::Pin, sync::Arc};
+use std::{borrow::Cow, fmt, sync::Arc};
 
 use http::Extensions;
 use pintle_proto::Revision;
@@ -6,13 +6,13 @@ use pintle_types::{JsonObject, Meta, RawObject, schema::Implementation};
 use serde_json::value::to_raw_value;
 
 use crate::{
-    Result,
+    Result, layer,
     message_log::{Direction, transport_kind::TransportKind},
     target::{Target, targets},
 };
 
 /// The future of a message in the layers.
-pub(in crate::client) type LayerFuture = Pin<Box<dyn Future<Output = Result<RawObject>> + Send>>;
+pub(in crate::client) type LayerFuture = layer::LayerFuture<Result<RawObject>>;
 
 /// Has a message take effect: sends it, or passes it to its handler.
 type Perform = Arc<dyn Fn(Cx) -> LayerFuture + Send + Sync>;
@@ -97,6 +97,11 @@ impl Cx {
 
     pub(in crate::client) fn into_params(self) -> RawObject {
         self.params
+    }
+
+    /// Returns the method, the params and the extensions.
+    pub(in crate::client) fn into_parts(self) -> (Cow<'static, str>, RawObject, Extensions) {
+        (self.method, self.params, self.extensions)
     }
 
     /// Returns whether the client sends the message (`Direction::Out`) or has received it (`Direction::In`).

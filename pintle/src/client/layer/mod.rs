@@ -2,8 +2,11 @@
 
 mod cx;
 mod next;
+mod spans;
 
 pub use cx::Cx;
 pub use next::{Next, around};
 
 pub(in crate::client) use cx::{CxOrigin, LayerFuture};
+pub(in crate::client) use next::{innermost, result};
+pub(in crate::client) use spans::{in_span, question_span, request_span};

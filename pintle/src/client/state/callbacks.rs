@@ -5,36 +5,34 @@ use std::{
     time::Duration,
 };
 
-use pintle_proto::client::Change;
-use pintle_types::{Notification, RawObject, schema::LoggingMessageParams};
+use pintle_types::method;
 use tokio::sync::{Notify, watch};
 
 use super::{
     hub::{Event, EventHub},
-    layered::pass,
+    received::pass,
     settings::ClientSettings,
 };
 use crate::client::{asking::Report, layer::Cx};
 
 /// Limit of queued events. The oldest are dropped first.
 const MAX_WAITING: usize = 1024;
+/// Events that are handled before other tasks run.
+const BUDGET: u64 = 64;
 /// How long a call's result waits for the callbacks of earlier events.
 const CALLBACK_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// An event for the callbacks of a connection.
 #[derive(Debug)]
 pub(in crate::client) enum CallbackEvent {
-    /// A log message, decoded when it is delivered: as a tree it may be much larger.
-    Log(RawObject),
+    /// A line that was not a message.
     Noise(Box<str>),
-    Change(Change),
-    /// A notification that a handler is registered for.
-    Notification(Notification),
-    /// A notification that goes through the layers of the client.
-    Layered(Box<Cx>),
+    /// A notification of the server, for the layers of the client.
+    Message(Box<Cx>),
 }
 
-/// Runs the callbacks of a connection, one after the other, in its own task.
+/// Passes the notifications of a connection through the layers and to the callbacks, one after the other, in its own task, which
+/// starts with the first event.
 ///
 /// A slow callback delays the others, never the connection.
 #[derive(Debug)]
@@ -43,10 +41,10 @@ pub(in crate::client) struct CallbackQueue {
     filled: Notify,
     /// How many events were handled.
     done: watch::Sender<u64>,
-    max_bytes: usize,
+    settings: Arc<ClientSettings>,
     /// The name of the connection.
     name: Option<Arc<str>>,
-    /// Reports events that were dropped.
+    /// Gets the events, and those that were dropped.
     hub: Arc<EventHub>,
 }
 
@@ -57,58 +55,57 @@ struct CallbackBuffer {
     bytes: usize,
     /// How many events were ever queued.
     pushed: u64,
+    started: bool,
     closed: bool,
 }
 
 impl CallbackQueue {
-    /// Starts the task if the client has callbacks or layers.
-    pub(in crate::client) fn start(
+    pub(in crate::client) fn new(
         settings: &Arc<ClientSettings>,
         name: Option<Arc<str>>,
         hub: &Arc<EventHub>,
-    ) -> Option<Arc<Self>> {
-        let callbacks =
-            settings.on_log.is_some() || settings.on_noise.is_some() || settings.on_change.is_some();
-        let callbacks = callbacks || !settings.notified.is_empty();
-        if !callbacks && settings.layers.is_none() {
-            return None;
-        }
-        let notices = Arc::new(Self {
+    ) -> Self {
+        Self {
             queue: Mutex::default(),
             filled: Notify::new(),
             done: watch::Sender::new(0),
-            max_bytes: settings.limits.queued_bytes,
+            settings: settings.clone(),
             name,
             hub: hub.clone(),
-        });
-        crate::runtime::spawn(Self::run(notices.clone(), settings.clone()));
-        Some(notices)
+        }
     }
 
-    pub(in crate::client) fn push(&self, notice: CallbackEvent) {
+    pub(in crate::client) fn push(self: &Arc<Self>, notice: CallbackEvent) {
         let mut queue = self.lock();
-        let bytes = notice.size();
-        while queue.waiting.len() >= MAX_WAITING || queue.bytes + bytes > self.max_bytes {
+        let (bytes, max_bytes) = (notice.size(), self.settings.limits.queued_bytes);
+        while queue.waiting.len() >= MAX_WAITING || queue.bytes + bytes > max_bytes {
             tracing::debug!("callbacks are too slow: the oldest message is dropped");
             match queue.pop() {
                 Some(dropped) => self.missed(&dropped),
                 None => break,
             }
         }
-        if bytes <= self.max_bytes {
+        if bytes <= max_bytes {
             queue.bytes += bytes;
             queue.waiting.push_back(notice);
         } else {
             self.missed(&notice);
         }
         queue.pushed += 1;
+        // After the end there may be no runtime.
+        let starts = !queue.closed && !std::mem::replace(&mut queue.started, true);
         drop(queue);
+        if starts {
+            crate::runtime::spawn(self.clone().run());
+        }
         self.filled.notify_one();
     }
 
-    /// Reports an event that was dropped before the layers could deliver it.
+    /// Reports an event that was dropped before it was delivered. Log messages are no events of listeners.
     fn missed(&self, dropped: &CallbackEvent) {
-        if let CallbackEvent::Layered(_) = dropped {
+        if let CallbackEvent::Message(cx) = dropped
+            && cx.method() != method::NOTIFICATIONS_MESSAGE
+        {
             self.hub.push(&Event::Missed(1));
         }
     }
@@ -118,6 +115,11 @@ impl CallbackQueue {
         self.lock().pushed
     }
 
+    /// Whether this many events are handled.
+    pub(in crate::client) fn has_reached(&self, count: u64) -> bool {
+        *self.done.borrow() >= count
+    }
+
     /// Waits until this many events are handled.
     pub(in crate::client) async fn reached(&self, count: u64) {
         let mut done = self.done.subscribe();
@@ -125,33 +127,46 @@ impl CallbackQueue {
         let _ = tokio::time::timeout(CALLBACK_TIMEOUT, done.wait_for(|done| *done >= count)).await;
     }
 
-    /// Ends the task after the queued events.
+    /// Ends the task, and the events of listeners, after the queued events.
     pub(in crate::client) fn close(&self) {
-        self.lock().closed = true;
-        self.filled.notify_one();
+        let mut queue = self.lock();
+        queue.closed = true;
+        let started = queue.started;
+        drop(queue);
+        match started {
+            true => self.filled.notify_one(),
+            false => self.hub.close(),
+        }
     }
 
-    async fn run(self: Arc<Self>, settings: Arc<ClientSettings>) {
+    async fn run(self: Arc<Self>) {
         loop {
             let (next, done) = {
                 let mut queue = self.lock();
                 let next = queue.pop();
                 if next.is_none() && queue.closed {
-                    return;
+                    drop(queue);
+                    return self.hub.close();
                 }
                 (next, queue.pushed - queue.waiting.len() as u64)
             };
             match next {
                 Some(notice) => {
-                    match (notice, &settings.layers) {
-                        (CallbackEvent::Layered(cx), Some(layers)) => {
-                            pass(layers, *cx, settings.timeouts.call).await;
+                    let settings = &self.settings;
+                    match (notice, &settings.on_noise) {
+                        (CallbackEvent::Message(cx), _) => {
+                            pass(&settings.layers, *cx, settings.timeouts.call).await;
                         }
-                        (notice, _) => call(&settings, self.name.as_ref(), notice),
+                        (CallbackEvent::Noise(line), Some(callback)) => {
+                            call_back(&**callback, self.name.as_ref(), &*line);
+                        }
+                        (CallbackEvent::Noise(_), None) => {}
                     }
                     self.done.send_replace(done);
                     // Callbacks do not wait, so that this is where others get their turn.
-                    tokio::task::yield_now().await;
+                    if done.is_multiple_of(BUDGET) {
+                        tokio::task::yield_now().await;
+                    }
                 }
                 None => {
                     // What was dropped counts as handled, or calls would wait for it.
@@ -179,43 +194,20 @@ impl CallbackEvent {
     /// Returns the size in bytes, as far as the server determines it.
     fn size(&self) -> usize {
         match self {
-            Self::Log(params) => params.as_str().len(),
             Self::Noise(line) => line.len(),
-            Self::Change(Change::Resource(uri)) => uri.len(),
-            Self::Change(_) => 0,
-            Self::Notification(notification) => {
-                let params = notification.params.as_ref().map_or(0, |params| params.as_str().len());
-                notification.method.len() + params
-            }
-            Self::Layered(cx) => cx.method().len() + cx.params().as_str().len(),
+            Self::Message(cx) => cx.method().len() + cx.params().as_str().len(),
         }
     }
 }
 
-/// Runs the callback of an event.
-pub(super) fn call(settings: &ClientSettings, name: Option<&Arc<str>>, notice: CallbackEvent) {
-    let called = catch_unwind(AssertUnwindSafe(|| match notice {
-        CallbackEvent::Log(params) => match params.decode::<LoggingMessageParams>() {
-            Ok(message) => {
-                settings.on_log.iter().for_each(|call| call(Report::new(name.cloned(), message.clone())));
-            }
-            Err(error) => tracing::debug!(%error, "a log message that does not fit"),
-        },
-        CallbackEvent::Noise(line) => {
-            settings.on_noise.iter().for_each(|call| call(Report::new(name.cloned(), &*line)));
-        }
-        CallbackEvent::Change(change) => {
-            settings.on_change.iter().for_each(|call| call(Report::new(name.cloned(), change.clone())));
-        }
-        CallbackEvent::Notification(Notification { method, params, .. }) => {
-            if let Some(call) = settings.notified.get(&*method) {
-                call(Report::new(name.cloned(), params.unwrap_or_default()));
-            }
-        }
-        // Without layers there is none.
-        CallbackEvent::Layered(_) => {}
-    }));
-    if called.is_err() {
+/// Runs a callback. If it panics, that is all that ends.
+pub(super) fn call_back<P>(
+    callback: &(dyn Fn(Report<P>) + Send + Sync),
+    connection: Option<&Arc<str>>,
+    params: P,
+) {
+    let report = Report::new(connection.cloned(), params);
+    if catch_unwind(AssertUnwindSafe(|| callback(report))).is_err() {
         tracing::error!("a callback panicked");
     }
 }
@@ -224,25 +216,26 @@ pub(super) fn call(settings: &ClientSettings, name: Option<&Arc<str>>, notice: C
 mod tests {
     use super::*;
 
-    #[test]
-    fn what_waits_for_slow_callbacks_is_bounded_in_bytes() {
-        let notices = CallbackQueue {
-            queue: Mutex::default(),
-            filled: Notify::new(),
-            done: watch::Sender::new(0),
-            max_bytes: 100,
-            name: None,
-            hub: Arc::new(EventHub::new(100)),
-        };
-        let log =
-            |bytes: usize| CallbackEvent::Log(format!(r#"{{"x":"{}"}}"#, "x".repeat(bytes)).parse().unwrap());
-        (0..5).for_each(|_| notices.push(log(32)));
+    fn queue() -> Arc<CallbackQueue> {
+        let mut settings = ClientSettings::new(pintle_types::schema::Implementation::new("c", "0"));
+        settings.limits.queued_bytes = 100;
+        Arc::new(CallbackQueue::new(&Arc::new(settings), None, &Arc::new(EventHub::new(100))))
+    }
+
+    fn noise(bytes: usize) -> CallbackEvent {
+        CallbackEvent::Noise("x".repeat(bytes).into())
+    }
+
+    #[tokio::test]
+    async fn what_waits_for_slow_callbacks_is_bounded_in_bytes() {
+        let notices = queue();
+        (0..5).for_each(|_| notices.push(noise(40)));
         let held = || {
             let queue = notices.lock();
             (queue.waiting.len(), queue.bytes)
         };
         assert_eq!(held(), (2, 80));
-        notices.push(CallbackEvent::Change(Change::Resource("u".repeat(200).into())));
+        notices.push(noise(200));
         assert_eq!(held(), (0, 0));
         // Whoever waits for those that came before a result does not wait for what was dropped.
         assert_eq!(notices.count(), 6);
@@ -250,11 +243,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_result_does_not_wait_for_what_was_dropped() {
-        let mut settings = ClientSettings::new(pintle_types::schema::Implementation::new("c", "0"));
-        settings.on_change = Some(Arc::new(|_| {}));
-        settings.limits.queued_bytes = 100;
-        let notices = CallbackQueue::start(&Arc::new(settings), None, &Arc::new(EventHub::new(100))).unwrap();
-        notices.push(CallbackEvent::Change(Change::Resource("u".repeat(200).into())));
+        let notices = queue();
+        notices.push(noise(200));
         let before = tokio::time::Instant::now();
         notices.reached(notices.count()).await;
         assert_eq!(before.elapsed(), Duration::ZERO, "it waited until its patience was over");

@@ -43,7 +43,7 @@ pub(in crate::client) struct ConnectionState {
     pub(in crate::client) name: Option<Arc<str>>,
     pub(in crate::client) signals: Signals,
     pub(in crate::client) hub: Arc<EventHub>,
-    pub(in crate::client) notices: Option<Arc<CallbackQueue>>,
+    pub(in crate::client) notices: Arc<CallbackQueue>,
     /// Number of unanswered input requests.
     pub(in crate::client) questions: AtomicUsize,
     /// Number of lines that were not messages.
@@ -116,7 +116,7 @@ impl ConnectionState {
         let hub = Arc::new(EventHub::new(settings.limits.queued_bytes));
         Self {
             signals: Signals::default(),
-            notices: CallbackQueue::start(&settings, name.clone(), &hub),
+            notices: Arc::new(CallbackQueue::new(&settings, name.clone(), &hub)),
             hub,
             questions: AtomicUsize::new(0),
             noise: AtomicU64::new(0),
@@ -245,14 +245,14 @@ impl ConnectionState {
     }
 
     /// Stores a page of tools that was requested at this version; `None` if it is from the cache. Where arguments are mirrored in
-    /// headers, tools with invalid header annotations are removed: they must not be called.
+    /// headers, tools with invalid header annotations are removed: they must not be called. Returns whether there were any.
     pub(in crate::client) fn learn(
         &self,
         page: &mut ListToolsResult,
         extent: PageExtent,
         asked: Option<ToolsVersion>,
-    ) {
-        let mirrors = self.server_facts().mirrors;
+    ) -> bool {
+        let (mirrors, count) = (self.server_facts().mirrors, page.tools.len());
         let mut tools = Vec::with_capacity(page.tools.len());
         page.tools.retain(|tool| {
             let headers = match mirrors.then(|| header_params(tool)) {
@@ -269,13 +269,18 @@ impl ConnectionState {
         });
         let mut known = lock(&self.tools);
         let PageExtent { first, bytes } = extent;
-        let Some(asked) = asked else { return known.supplement(tools, bytes) };
+        let removed = page.tools.len() < count;
+        let Some(asked) = asked else {
+            known.supplement(tools, bytes);
+            return removed;
+        };
         let ttl = u64::try_from(page.ttl_ms.unwrap_or_default()).unwrap_or_default();
         let until = after(Instant::now(), Duration::from_millis(ttl));
         let before =
             known.learn(ToolPage { tools, bytes, first, last: page.next_cursor.is_none(), until }, asked);
         drop(known);
         drop(before);
+        removed
     }
 
     fn discard_tools(&self) {
@@ -348,24 +353,16 @@ impl ConnectionState {
             self.discard_tools();
         }
         self.with_cache(|cache, _| cache.forget(&change));
-        if self.settings.layers.is_some() {
-            return self.queue_change(&change);
-        }
-        self.hub.push(&Event::Changed(change.clone()));
-        if self.settings.on_change.is_some() {
-            self.notify(CallbackEvent::Change(change));
-        }
+        self.queue_change(&change);
     }
 
     pub(in crate::client) fn notify(&self, notice: CallbackEvent) {
-        if let Some(notices) = &self.notices {
-            notices.push(notice);
-        }
+        self.notices.push(notice);
     }
 
     /// Returns how many callback events there have been.
     pub(in crate::client) fn noticed(&self) -> u64 {
-        self.notices.as_ref().map_or(0, |notices| notices.count())
+        self.notices.count()
     }
 
     /// Runs `work` with the cache and the time, if there is a cache.
@@ -385,8 +382,7 @@ impl ConnectionState {
             known.get_or_insert(ended);
             first
         });
-        self.hub.close();
-        self.notices.iter().for_each(|notices| notices.close());
+        self.notices.close();
     }
 }
 

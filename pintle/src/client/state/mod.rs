@@ -3,8 +3,8 @@
 mod callbacks;
 mod connection_state;
 mod hub;
-mod layered;
 mod mailbox;
+mod received;
 mod settings;
 mod signals;
 

@@ -16,7 +16,7 @@ use crate::{
     Error, Result, Timeouts,
     client::{
         asking::{AnswerTasks, Handlers, Report},
-        layer::Next,
+        layer::{Next, innermost},
         tools::{OutputCheck, PolicyHook, output},
     },
     message_log::MessageLog,
@@ -41,7 +41,7 @@ pub(in crate::client) struct ClientSettings {
     /// From when messages that belong to no request are wanted.
     pub(in crate::client) push_demand: PushDemand,
     /// The layers around every message, and where it takes effect.
-    pub(in crate::client) layers: Option<Next>,
+    pub(in crate::client) layers: Next,
     pub(in crate::client) policy: Option<PolicyHook>,
     pub(in crate::client) output: Arc<dyn OutputCheck>,
     pub(in crate::client) meta: Option<Meta>,
@@ -79,7 +79,7 @@ impl ClientSettings {
             answer_tasks: None,
             declared: None,
             push_demand: PushDemand::always(),
-            layers: None,
+            layers: innermost(),
             policy: None,
             output: output::usual(),
             meta: None,
@@ -117,7 +117,8 @@ impl ClientSettings {
         let capabilities = print(RawObject::from_serialize(&self.capabilities(&self.handlers)))?;
         let mut profile = Profile::new(info, capabilities);
         profile.result_types = self.result_types.clone();
-        profile.deferred = self.layers.is_some();
+        // A `ping` of the server passes the layers, as every other request.
+        profile.deferred = true;
         profile.methods = self.handlers.custom.keys().cloned().collect();
         profile.any_method = self.handlers.raw.is_some();
         if let Some(revisions) = &self.revisions {

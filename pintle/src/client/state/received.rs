@@ -1,13 +1,13 @@
-//! Messages of the server that pass the layers of the client.
+//! Messages of the server, and their way through the layers of the client.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, time::Duration};
 
 use pintle_proto::client::Change;
 use pintle_types::{Notification, RawObject, RpcError, method};
 use tokio::time::timeout;
 
 use super::{
-    callbacks::{CallbackEvent, call},
+    callbacks::{CallbackEvent, call_back},
     connection_state::ConnectionState,
     hub::Event,
 };
@@ -31,7 +31,7 @@ impl ConnectionState {
         }
     }
 
-    /// Answers an input request, through the layers if there are any.
+    /// Answers an input request or a `ping`.
     pub(in crate::client) async fn answer(
         &self,
         handlers: Handlers,
@@ -39,9 +39,6 @@ impl ConnectionState {
         method: &str,
         params: RawObject,
     ) -> Result<RawObject, RpcError> {
-        let Some(layers) = &self.settings.layers else {
-            return handlers.answer(asker, method, &params).await;
-        };
         let extensions = asker.extensions.clone();
         let perform = move |cx: Cx| -> LayerFuture {
             let (handlers, mut asker) = (handlers.clone(), asker.clone());
@@ -52,7 +49,7 @@ impl ConnectionState {
         };
         let cx = Cx::received(self.cx_origin(), Cow::Owned(method.to_owned()), params, perform)
             .with_extensions(extensions);
-        match caught(layers.start(cx)).await {
+        match caught(self.settings.layers.start(cx)).await {
             Some(Ok(result)) => Ok(result),
             Some(Err(Error::Rpc(error))) => Err(error),
             Some(Err(Error::Refused(reason))) => Err(RpcError::invalid_request(reason)),
@@ -81,25 +78,29 @@ impl ConnectionState {
     /// Passes a notification of a call through the layers, in the task of its caller.
     pub(in crate::client) async fn pass_notification(
         &self,
-        layers: &Next,
         method: &'static str,
         params: RawObject,
         deliver: impl Fn(RawObject) + Send + Sync + 'static,
     ) {
         let cx = self.notification_cx(method.into(), params, deliver);
-        pass(layers, cx, self.settings.timeouts.call).await;
+        pass(&self.settings.layers, cx, self.settings.timeouts.call).await;
     }
 
-    /// Queues a log message of the connection for the layers.
+    /// Queues a log message of the connection.
     pub(in crate::client) fn queue_log(&self, params: RawObject) {
         let (settings, name) = (self.settings.clone(), self.name.clone());
         let cx = self.notification_cx(method::NOTIFICATIONS_MESSAGE.into(), params, move |params| {
-            call(&settings, name.as_ref(), CallbackEvent::Log(params));
+            if let Some(callback) = &settings.on_log {
+                match params.decode() {
+                    Ok(message) => call_back(&**callback, name.as_ref(), message),
+                    Err(error) => tracing::debug!(%error, "a log message that does not fit"),
+                }
+            }
         });
-        self.notify(CallbackEvent::Layered(Box::new(cx)));
+        self.notify(CallbackEvent::Message(Box::new(cx)));
     }
 
-    /// Queues a change for the layers.
+    /// Queues a change.
     pub(super) fn queue_change(&self, change: &Change) {
         let Notification { method, params, .. } = change.to_notification();
         let (settings, name, hub) = (self.settings.clone(), self.name.clone(), self.hub.clone());
@@ -108,40 +109,31 @@ impl ConnectionState {
             let notification = Notification::new(announced.clone(), Some(params));
             let Some(change) = Change::of(&notification) else { return };
             hub.push(&Event::Changed(change.clone()));
-            if settings.on_change.is_some() {
-                call(&settings, name.as_ref(), CallbackEvent::Change(change));
+            if let Some(callback) = &settings.on_change {
+                call_back(&**callback, name.as_ref(), change);
             }
         });
-        self.notify(CallbackEvent::Layered(Box::new(cx)));
+        self.notify(CallbackEvent::Message(Box::new(cx)));
     }
 
-    /// Delivers a notification that the application handles, through the layers if there are any.
-    pub(in crate::client) fn deliver(&self, notification: Notification) {
-        let is_handled = self.settings.notified.contains_key(&*notification.method);
-        if self.settings.layers.is_none() {
-            self.hub.push(&Event::Notification(notification.clone()));
-            if is_handled {
-                self.notify(CallbackEvent::Notification(notification));
-            }
-            return;
-        }
+    /// Queues a notification that the application handles.
+    pub(in crate::client) fn queue_notification(&self, notification: Notification) {
         let Notification { method, params, .. } = notification;
-        let (hub, name): (Arc<_>, _) = (self.hub.clone(), method.clone());
-        let (settings, connection) = (self.settings.clone(), self.name.clone());
+        let (settings, name, hub) = (self.settings.clone(), self.name.clone(), self.hub.clone());
+        let announced = method.clone();
         let cx = self.notification_cx(method, params.unwrap_or_default(), move |params| {
-            let params = Some(params).filter(|params| !params.is_empty());
-            let notification = Notification::new(name.clone(), params);
-            hub.push(&Event::Notification(notification.clone()));
-            if is_handled {
-                call(&settings, connection.as_ref(), CallbackEvent::Notification(notification));
+            let given = Some(params.clone()).filter(|params| !params.is_empty());
+            hub.push(&Event::Notification(Notification::new(announced.clone(), given)));
+            if let Some(callback) = settings.notified.get(&*announced) {
+                call_back(&**callback, name.as_ref(), params);
             }
         });
-        self.notify(CallbackEvent::Layered(Box::new(cx)));
+        self.notify(CallbackEvent::Message(Box::new(cx)));
     }
 }
 
 /// Passes a notification through the layers, within the timeout of calls.
-pub(super) async fn pass(layers: &Next, cx: Cx, limit: std::time::Duration) {
+pub(super) async fn pass(layers: &Next, cx: Cx, limit: Duration) {
     let method = cx.method().to_owned();
     match timeout(limit, caught(layers.start(cx))).await {
         Ok(Some(Ok(_))) => {}

@@ -1,0 +1,100 @@
+//! Layers around the messages of both roles.
+
+use std::{
+    fmt,
+    future::poll_fn,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use tower_layer::{Layer, layer_fn};
+use tower_service::Service;
+
+/// The future of a message in the layers.
+pub(crate) type LayerFuture<O> = Pin<Box<dyn Future<Output = O> + Send>>;
+
+/// The rest of the way of a message, for a layer to go on with: a `tower` service from the context of a message to its outcome.
+pub struct Next<C, O>(Arc<dyn Fn(C) -> LayerFuture<O> + Send + Sync>);
+
+impl<C: Send + 'static, O: 'static> Next<C, O> {
+    pub(crate) fn new(go: impl Fn(C) -> LayerFuture<O> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(go))
+    }
+
+    pub(crate) fn go(&self, cx: C) -> LayerFuture<O> {
+        (self.0)(cx)
+    }
+
+    /// Starts with the first poll, so that a panic of a layer is one of the future.
+    pub(crate) fn start(&self, cx: C) -> LayerFuture<O> {
+        let next = self.clone();
+        Box::pin(async move { next.go(cx).await })
+    }
+
+    /// Goes on: to the next layer, and in the end to where the message takes effect.
+    pub async fn run(self, cx: C) -> O {
+        self.go(cx).await
+    }
+
+    /// Puts a layer around it. `outcome` makes an outcome of what the service of the layer returns.
+    pub(crate) fn wrapped<L, S>(self, layer: &L, outcome: fn(Result<S::Response, S::Error>) -> O) -> Self
+    where
+        L: Layer<Self, Service = S>,
+        S: Service<C, Future: Send> + Clone + Send + Sync + 'static,
+        S::Response: 'static,
+        S::Error: Send + 'static,
+    {
+        let service = layer.layer(self);
+        Self::new(move |cx| {
+            let mut service = service.clone();
+            Box::pin(async move {
+                match poll_fn(|task| service.poll_ready(task)).await {
+                    Ok(()) => outcome(service.call(cx).await),
+                    Err(error) => outcome(Err(error)),
+                }
+            })
+        })
+    }
+}
+
+/// Makes a layer of an async function, which gets each message and the rest of its way.
+pub(crate) fn around<C, O, F, Fut>(function: F) -> impl Layer<Next<C, O>, Service = Next<C, O>>
+where
+    C: Send + 'static,
+    O: 'static,
+    F: Fn(C, Next<C, O>) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = O> + Send + 'static,
+{
+    let function = Arc::new(function);
+    layer_fn(move |next: Next<C, O>| {
+        let function = function.clone();
+        Next::new(move |cx| Box::pin(function(cx, next.clone())))
+    })
+}
+
+impl<C: Send + 'static, R: 'static, E: 'static> Service<C> for Next<C, Result<R, E>> {
+    type Response = R;
+    type Error = E;
+    type Future = Pin<Box<dyn Future<Output = Result<R, E>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), E>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, cx: C) -> Self::Future {
+        self.go(cx)
+    }
+}
+
+impl<C, O> Clone for Next<C, O> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<C, O> fmt::Debug for Next<C, O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Next")
+    }
+}
