@@ -1,12 +1,6 @@
-use std::{
-    borrow::Cow,
-    future::IntoFuture,
-    pin::{Pin, pin},
-    sync::Arc,
-    time::Duration,
-};
+use std::{borrow::Cow, future::IntoFuture, pin::Pin};
 
-use pintle_proto::client::{Cache, CacheTicket, RequestOutcome, Rounds};
+use pintle_proto::client::RequestOutcome;
 use pintle_types::{ErrorCode, RawObject, RawObjectBuilder, method, plain_error, schema::CallToolResult};
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::{
@@ -19,17 +13,15 @@ use super::{
     admission::Admission,
     exchange::{Missing, failed},
     options::{RequestOptions, ResultUse, request_options},
-    repeat, rounds,
-    unresolved::{CallStart, ResultArm, Unresolved, UnresolvedSlot},
+    repeat,
+    unresolved::{CallStart, UnresolvedSlot},
 };
 use crate::{
     Error, Result,
     client::{
         driver::Command,
-        layer::{in_span, request_span},
         state::{CallFailure, mailbox},
     },
-    suspended_call::SuspendedCall,
     transport::Delivery,
 };
 
@@ -138,161 +130,8 @@ impl<'a> IntoFuture for Call<'a> {
 }
 
 impl Connection {
-    /// Sends a request that the layers have passed on, until it is complete: looks in the cache, asks the policy, answers input
-    /// requests. Returns also whether the result is from the cache.
-    pub(in crate::client) async fn perform(
-        &self,
-        method: Cow<'static, str>,
-        params: RawObject,
-        options: &mut RequestOptions,
-    ) -> Result<(RawObject, bool)> {
-        options.declare(self.shared())?;
-        let mut admission = self.admit(&method, &params).await?;
-        let keeps = !options.forwarded && Cache::keeps(&method);
-        let partition = if keeps { cache_partition(&params) } else { String::new() };
-        let cached = keeps.then(|| {
-            self.shared().with_cache(|cache, now| match cache.fresh(&method, &params, &partition, now) {
-                Some(result) => Err(result.clone()),
-                None => Ok(cache.ticket()),
-            })
-        });
-        let ticket = match cached.flatten() {
-            Some(Err(result)) => return Ok((result, true)),
-            Some(Ok(ticket)) => Some(ticket),
-            None => None,
-        };
-        let prepared = match self.arms.is_empty() || options.forwarded || self.facts().result_types {
-            true => None,
-            false => Box::pin(self.prepared(&method, &params)).await,
-        };
-        let (params, arm) = match prepared {
-            Some((params, arm)) => (params, Some(arm)),
-            None => (params, None),
-        };
-        let limits = &self.shared().settings.limits;
-        let mut rounds = None;
-        // What is sent instead of the params.
-        let mut next: Option<RawObject> = None;
-        let (mut pages_shown, mut asked_user) = (false, false);
-        let mut refreshed = !self.shared().server_facts().mirrors || method != method::TOOLS_CALL;
-        loop {
-            let sent = next.as_ref().unwrap_or(&params);
-            if asked_user && admission.is_some() {
-                self.readmit_after_asking(&mut admission, sent).await?;
-            }
-            let span = request_span(|| self.shared().cx_origin(), &method, sent);
-            let ended = {
-                let exchange = pin!(self.exchange(method.clone(), sent, options, &mut admission));
-                in_span(span, exchange).await
-            };
-            match ended? {
-                RequestOutcome::Complete(result)
-                    if arm.as_ref().is_some_and(|arm| arm.recognizes(&result)) =>
-                {
-                    let resolved = Box::pin(self.resolve(arm.as_ref(), &method, result, options)).await?;
-                    return Ok((resolved, false));
-                }
-                RequestOutcome::Complete(result) => {
-                    if let (Some(ticket), None) = (ticket, &rounds) {
-                        self.keep(&method, &params, &partition, ticket, &result);
-                    }
-                    return Ok((result, false));
-                }
-                RequestOutcome::Extension { result, .. } if options.forwarded => return Ok((result, false)),
-                RequestOutcome::Extension { result_type, result } => {
-                    let arm = self.arms.iter().find(|arm| arm.result_type == result_type).cloned();
-                    let resolved = Box::pin(self.resolve(arm.as_ref(), &method, result, options)).await?;
-                    return Ok((resolved, false));
-                }
-                // The other client answers them.
-                RequestOutcome::InputRequired(asked) if options.forwarded => {
-                    return Ok((asked.result, false));
-                }
-                RequestOutcome::UrlRequired { error, .. } if options.forwarded => {
-                    return Err(Error::Rpc(error));
-                }
-                RequestOutcome::InputRequired(asked) => {
-                    // What is rare is boxed: else the future of every call, which is moved, had room for it.
-                    let (handlers, extensions) = (options.questions(self.shared()), &options.extensions);
-                    let answers =
-                        Box::pin(rounds::answer(self.shared(), handlers, &asked, extensions)).await?;
-                    let answers = match answers {
-                        Ok(answers) => answers,
-                        Err(reason) if options.suspends => {
-                            let call = SuspendedCall::new(&method, &params, asked, reason);
-                            return Err(Error::Suspended(Box::new(call)));
-                        }
-                        Err(reason) => return Err(Error::Refused(reason)),
-                    };
-                    let rounds = rounds.get_or_insert_with(|| Rounds::new(params.clone(), limits.rounds));
-                    let round =
-                        rounds.next(&asked, answers).map_err(|error| Error::Refused(error.to_string()))?;
-                    Box::pin(sleep(Duration::from_millis(round.wait_ms))).await;
-                    next = Some(round.params);
-                    asked_user = true;
-                }
-                RequestOutcome::UrlRequired { urls, error } => {
-                    let shown = rounds::show_pages(
-                        self.shared(),
-                        options.questions(self.shared()),
-                        &urls,
-                        options.timeout,
-                    );
-                    if pages_shown || !Box::pin(shown).await? {
-                        return Err(Error::Rpc(error));
-                    }
-                    (pages_shown, asked_user) = (true, true);
-                    next = None;
-                }
-                // The tool has other headers by now than we know of, or we never asked.
-                RequestOutcome::Error(error) if error.code == ErrorCode::HEADER_MISMATCH && !refreshed => {
-                    refreshed = true;
-                    self.shared().forget_tools();
-                    self.tools().await?;
-                }
-                RequestOutcome::Error(error) => return Err(Error::Rpc(error)),
-                RequestOutcome::Violation(violation) => return Err(Error::Protocol(violation)),
-                _ => return Err(Error::Decode(format!("`{method}` was answered with something unknown"))),
-            }
-        }
-    }
-
-    /// Returns the params that ask for the result of an extension in a session, if an extension wants that.
-    async fn prepared(&self, method: &str, params: &RawObject) -> Option<(RawObject, Arc<ResultArm>)> {
-        for arm in self.arms.iter().filter(|arm| arm.is_of(method)) {
-            if let Some(params) = arm.prepare(self, params).await {
-                return Some((params, arm.clone()));
-            }
-        }
-        None
-    }
-
-    /// Makes the result of a call from that of an extension.
-    async fn resolve(
-        &self,
-        arm: Option<&Arc<ResultArm>>,
-        method: &str,
-        result: RawObject,
-        options: &RequestOptions,
-    ) -> Result<RawObject> {
-        let Some(arm) = arm else { return Ok(result) };
-        if !arm.is_of(method) {
-            return Err(Error::Decode(format!(
-                "`{method}` returned a result of type `{}`, which it cannot have",
-                arm.result_type
-            )));
-        }
-        let unresolved = Unresolved::new(self, method, result, options);
-        match &options.unresolved {
-            Some(slot) => {
-                slot.put(unresolved);
-                Ok(RawObject::empty())
-            }
-            None => arm.resolve(unresolved).await,
-        }
-    }
-
-    async fn exchange(
+    /// Sends one round of a request, again if it was lost and may be repeated.
+    pub(super) async fn exchange(
         &self,
         method: Cow<'static, str>,
         params: &RawObject,
@@ -301,6 +140,7 @@ impl Connection {
     ) -> Result<RequestOutcome> {
         let mut tries = if self.shared().has_headers { 2 } else { 1 };
         let (mut changes, mut retries) = (0, 0);
+        let mut refreshed = !self.shared().server_facts().mirrors || method != method::TOOLS_CALL;
         loop {
             if admission.is_some() {
                 self.readmit(admission, params).await?;
@@ -345,6 +185,14 @@ impl Connection {
                     tries -= 1;
                 }
                 Err(Missing::Failed(CallFailure::Outdated)) if changes < MAX_CHANGES => changes += 1,
+                // The tool has other headers by now than we know of, or we never asked.
+                Ok(RequestOutcome::Error(error))
+                    if error.code == ErrorCode::HEADER_MISMATCH && !refreshed =>
+                {
+                    refreshed = true;
+                    self.shared().forget_tools();
+                    self.tools().await?;
+                }
                 Err(missing)
                     if retries < self.shared().settings.retries
                         && Box::pin(self.may_repeat(&missing, &method, params)).await =>
@@ -357,30 +205,6 @@ impl Connection {
             }
         }
     }
-
-    fn keep(
-        &self,
-        method: &str,
-        params: &RawObject,
-        partition: &str,
-        ticket: CacheTicket,
-        result: &RawObject,
-    ) {
-        self.shared().with_cache(|cache, now| cache.store(method, params, partition, ticket, result, now));
-    }
-}
-
-/// Returns the metadata that a private result may depend on, such as the user on whose behalf a host sends the request. Trace
-/// contexts differ with every request and are left out.
-fn cache_partition(params: &RawObject) -> String {
-    let meta: Option<RawObject> = params.decode_member("_meta").ok().flatten();
-    let Some(meta) = meta else { return String::new() };
-    let mut members: Vec<_> = meta
-        .iter()
-        .filter(|(name, _)| !matches!(*name, "progressToken" | "traceparent" | "tracestate"))
-        .collect();
-    members.sort_unstable();
-    members.iter().flat_map(|(name, value)| ["\"", name, "\":", value, "\n"]).collect()
 }
 
 pub(in crate::client) fn params(params: &impl Serialize) -> Result<RawObject> {

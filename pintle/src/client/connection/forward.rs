@@ -7,6 +7,7 @@ use std::{
 };
 
 use http::HeaderMap;
+use pintle_proto::client::RequestOutcome;
 use pintle_types::{
     RawObject,
     schema::{ClientCapabilities, LoggingLevel, LoggingMessageParams},
@@ -17,7 +18,7 @@ use super::{
     options::{CallNotification, RequestOptions},
 };
 use crate::{
-    Result,
+    Error, Result,
     client::{Client, Report, asking::RawHandler},
     transport::PushDemand,
 };
@@ -53,7 +54,6 @@ impl Connection {
         let mut options = RequestOptions::of(self);
         options.timeout = Duration::MAX;
         options.max_timeout = Duration::MAX;
-        options.forwarded = true;
         options.progress = progress;
         options.log_level = log_level;
         options.on_notification = Some(Arc::new(Mutex::new(on_notification)));
@@ -62,7 +62,27 @@ impl Connection {
         handlers.capabilities = Some(capabilities);
         handlers.logs = true;
         handlers.headers = headers;
-        self.send(method, params, options).await
+        let params = options.with_meta(params, self.meta.as_ref())?;
+        let cx = self.cx(method, params, move |connection, cx| {
+            let mut options = options.clone();
+            Box::pin(async move {
+                let (method, params, _) = cx.into_parts();
+                let mut admission = connection.admit(&method, &params).await?;
+                let exchange =
+                    connection.exchange_in_span(method.clone(), &params, &mut options, &mut admission);
+                match exchange.await? {
+                    RequestOutcome::Complete(result) | RequestOutcome::Extension { result, .. } => Ok(result),
+                    // The other client answers them.
+                    RequestOutcome::InputRequired(asked) => Ok(asked.result),
+                    RequestOutcome::Error(error) | RequestOutcome::UrlRequired { error, .. } => {
+                        Err(Error::Rpc(error))
+                    }
+                    RequestOutcome::Violation(violation) => Err(Error::Protocol(violation)),
+                    _ => Err(Error::Decode(format!("`{method}` was answered with something unknown"))),
+                }
+            })
+        });
+        self.shared().settings.layers.go(cx).await
     }
 
     /// Whether arguments are repeated in headers.

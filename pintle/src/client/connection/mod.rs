@@ -11,6 +11,7 @@ mod forward;
 mod lists;
 mod options;
 mod output;
+mod perform;
 mod repeat;
 mod request;
 mod resume;

@@ -52,9 +52,7 @@ pub(in crate::client) struct RequestOptions {
     handlers: Option<Arc<CallHandlers>>,
     /// Whether input that no handler gives suspends the request.
     pub(in crate::client) suspends: bool,
-    /// Whether the request is forwarded for another client: its result is not cached, and input requests are its result.
-    pub(in crate::client) forwarded: bool,
-    /// A callback for the notifications of this request, unparsed, in place of the others.
+    /// A callback for the notifications of a request that is forwarded for another client, unparsed, in place of the others.
     pub(in crate::client) on_notification: Option<OwnCallback<CallNotification>>,
     /// The use of the result.
     pub(in crate::client) result_use: ResultUse,
@@ -113,7 +111,6 @@ impl RequestOptions {
             meta: None,
             handlers: None,
             suspends: false,
-            forwarded: false,
             on_notification: None,
             result_use: ResultUse::Caller,
             extensions: Extensions::new(),
@@ -181,7 +178,7 @@ impl RequestOptions {
 
     /// The level of log messages to request: that of the request, or of the connection; `info` if there is only a callback.
     pub(in crate::client) fn log_level(&self, state: &ConnectionState) -> Option<LoggingLevel> {
-        if self.forwarded {
+        if self.on_notification.is_some() {
             return self.log_level;
         }
         let own = self.log_level.or_else(|| state.log_level());
@@ -381,7 +378,6 @@ mod tests {
                 meta: None,
                 handlers: None,
                 suspends: false,
-                forwarded: false,
                 on_notification: None,
                 result_use: ResultUse::Caller,
                 extensions: Extensions::new(),

@@ -27,7 +27,7 @@ use crate::{
 
 impl Connection {
     /// Returns a message for the layers. `perform` sends it when they pass it on.
-    fn cx(
+    pub(super) fn cx(
         &self,
         method: Cow<'static, str>,
         params: RawObject,
