@@ -43,8 +43,9 @@ pub(crate) struct ProgramStarts {
 #[derive(Clone, Debug)]
 struct Slots {
     limit: usize,
-    /// What takes the slots, and what to do when all are taken, for messages.
+    /// The users of the slots, for messages.
     kind: &'static str,
+    /// The advice of a message when all are taken.
     advice: Arc<str>,
     state: Arc<Mutex<StartState>>,
     /// Notified when one is free again.

@@ -164,7 +164,7 @@ fn resume(relay: &Relay, cx: &Cx, id: &str) -> Result<ParkedCall, RpcError> {
 /// Returns how long a call waits for answers: as long as its state can be used.
 fn lifetime(cx: &Cx) -> Duration {
     let state = Duration::from_millis(cx.snapshot().service.bounds().state_ttl_ms);
-    state.min(cx.snapshot().settings.question)
+    state.min(cx.snapshot().settings.timeouts.question)
 }
 
 /// The data of an error that requires the user to open URLs.

@@ -302,7 +302,7 @@ fn tool(cx: &Cx) -> Result<HandlerFuture, Outcome> {
 
 /// Starts the handler of a tool, as the extensions decide. The first that decides anything else than to run it decides.
 fn start_tool(cx: &Cx, route: &ToolRoute) -> HandlerFuture {
-    for interceptor in &cx.snapshot().settings.interceptors {
+    for interceptor in &cx.snapshot().settings.extensions.interceptors {
         return match interceptor(cx, &route.tool) {
             ToolStart::Run => continue,
             ToolStart::DetachOnWait => go_after(cx, &route.options, Cx::detach_on_wait),

@@ -132,7 +132,8 @@ use self::{
     handler::blocking::BlockingThreads,
     provider::watch::Watches,
     sessions::registry::SessionRegistry,
-    snapshot::{ServerSettings, Snapshot},
+    settings::ServerSettings,
+    snapshot::Snapshot,
 };
 use crate::{Error, Result, ToolPredicate, directory::Directory};
 
@@ -367,37 +368,37 @@ impl Server {
     /// Lists at most this many entries on one page.
     #[must_use]
     pub fn page_size(self, entries: usize) -> Self {
-        self.setting(|settings| settings.page = Some(entries.max(1)))
+        self.setting(|settings| settings.lists.page = entries.max(1))
     }
 
     /// Results of more bytes are not sent: a tool's becomes an error that says so. 16 MiB if nothing is said.
     #[must_use]
     pub fn max_content_bytes(self, bytes: usize) -> Self {
-        self.setting(|settings| settings.result_bytes = bytes)
+        self.setting(|settings| settings.calls.result_bytes = bytes)
     }
 
     /// Lets clients ask for log messages.
     #[must_use]
     pub fn logging(self) -> Self {
-        self.setting(|settings| settings.logging = true)
+        self.setting(|settings| settings.capabilities.logging = true)
     }
 
     /// Completes arguments of tools too, for clients that know to ask (`ref/tool`, an extension of this SDK).
     #[must_use]
     pub fn tool_completion(self) -> Self {
-        self.setting(|settings| settings.tool_completion = true)
+        self.setting(|settings| settings.capabilities.tool_completion = true)
     }
 
     /// How long clients may keep the lists, and who may. What [`cache_list`](Self::cache_list) says of one goes first.
     #[must_use]
     pub fn cache_lists(self, hint: CacheHint) -> Self {
-        self.setting(|settings| settings.list_hint = hint)
+        self.setting(|settings| settings.lists.hint = hint)
     }
 
     /// How long clients may keep this list, and who may.
     #[must_use]
     pub fn cache_list(self, list: ListKind, hint: CacheHint) -> Self {
-        self.setting(|settings| drop(settings.list_hints.insert(list, hint)))
+        self.setting(|settings| drop(settings.lists.hints.insert(list, hint)))
     }
 
     /// Declares an extension, with its settings. [`with`](Self::with) adds one that is implemented here.
@@ -407,9 +408,7 @@ impl Server {
     #[must_use]
     pub fn extension(self, name: impl Into<String>, settings: Value) -> Self {
         let name = name.into();
-        self.noting(|server| {
-            server.change(|state| declare(&mut state.settings.extensions, "extension", name, settings))
-        })
+        self.declaring(|declared| declare(&mut declared.extensions, "extension", name, settings))
     }
 
     /// How long clients may keep what the server says of itself, and who may.
@@ -424,20 +423,14 @@ impl Server {
     /// overwritten.
     #[must_use]
     pub fn experimental(self, name: impl Into<String>, settings: Value) -> Self {
-        let name = name.into();
-        self.noting(|server| {
-            server.change(|state| {
-                declare(&mut state.settings.experimental, "experimental capability", name, settings)
-            })
-        })
+        let (kind, name) = ("experimental capability", name.into());
+        self.declaring(|declared| declare(&mut declared.experimental, kind, name, settings))
     }
 
     /// Declares tools, prompts and resources even while there are none, because some may be added while the server runs.
     #[must_use]
     pub fn may_change(self) -> Self {
-        self.setting(|settings| {
-            settings.expected = snapshot::Expected { tools: true, prompts: true, resources: true };
-        })
+        self.setting(|settings| settings.capabilities.may_change = true)
     }
 
     /// Puts a `tower` layer around every request and every notification, on every transport; [`around`] makes one of a
@@ -511,7 +504,7 @@ impl Server {
         self.refresh_providers();
         self.check()?;
         self.0.linted.call_once(|| self.lint().iter().for_each(|warning| tracing::warn!("{warning}")));
-        self.snapshot().settings.start_hooks.iter().for_each(|hook| hook(self));
+        self.snapshot().settings.extensions.start_hooks.iter().for_each(|hook| hook(self));
         Ok(())
     }
 

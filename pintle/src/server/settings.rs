@@ -1,15 +1,104 @@
-use std::{future::Future, io, sync::Arc, time::Duration};
+use std::{collections::HashMap, future::Future, io, sync::Arc, time::Duration};
 
-use pintle_types::RawObject;
+use pintle_proto::server::CacheHint;
+use pintle_types::{JsonObject, RawObject};
 
 use crate::{
-    Timeouts,
+    Result, Timeouts,
     message_log::MessageLog,
     server::{
-        AskError, Entry, Gate, OutgoingNext, OutgoingRequest, Scope, Server, SourceRoute, StateKeys,
-        call::cx::outgoing::AroundOutgoing, gate::decision::FilterGate,
+        AskError, Entry, Gate, ListKind, MemoryReplayGuard, OutgoingNext, OutgoingRequest, ReplayGuard,
+        Scope, Server, SourceRoute, StateKeys, call::cx::outgoing::AroundOutgoing,
+        catalogue::extension::ExtensionHooks, gate::decision::FilterGate,
     },
 };
+
+/// The settings of a server.
+#[derive(Clone)]
+pub(crate) struct ServerSettings {
+    /// The instructions without those of providers.
+    pub(crate) instructions: Option<String>,
+    pub(crate) calls: CallSettings,
+    pub(crate) timeouts: Timeouts,
+    pub(crate) lists: ListSettings,
+    pub(crate) capabilities: CapabilitySettings,
+    pub(crate) extensions: ExtensionHooks,
+    /// The keys that seal states, and values of stores.
+    pub(crate) keys: StateKeys,
+    /// The guard against the replay of states.
+    pub(crate) replay: Arc<dyn ReplayGuard>,
+    /// Whether the guard is that of one process.
+    #[cfg(feature = "http-server")]
+    pub(crate) guards_alone: bool,
+    pub(crate) message_log: Option<MessageLog>,
+    /// The functions around requests to clients. The last is the outermost.
+    pub(crate) outgoing: Vec<Arc<AroundOutgoing>>,
+}
+
+/// The limits of calls.
+#[derive(Clone)]
+pub(crate) struct CallSettings {
+    /// The time limit of a call, if it was set: `None` within means that there is none.
+    pub(crate) timeout: Option<Option<Duration>>,
+    /// The limit of concurrent calls of one connection or session. Further calls are queued.
+    pub(crate) running: usize,
+    /// The limit of bytes of one result.
+    pub(crate) result_bytes: usize,
+}
+
+/// The pages and the cache hints of lists.
+#[derive(Clone)]
+pub(crate) struct ListSettings {
+    /// The limit of entries of one page, at least 1.
+    pub(crate) page: usize,
+    pub(crate) hint: CacheHint,
+    /// The cache hints of lists that differ from `hint`.
+    pub(crate) hints: HashMap<ListKind, CacheHint>,
+}
+
+impl ListSettings {
+    /// Returns how long a list may be cached.
+    pub(crate) fn hint(&self, list: ListKind) -> &CacheHint {
+        self.hints.get(&list).unwrap_or(&self.hint)
+    }
+}
+
+/// The capabilities that are declared besides those of the catalogue and of providers.
+#[derive(Clone, Default)]
+pub(crate) struct CapabilitySettings {
+    /// Whether entries are declared although the catalogue has none yet.
+    pub(crate) may_change: bool,
+    pub(crate) logging: bool,
+    pub(crate) tool_completion: bool,
+    pub(crate) extensions: JsonObject,
+    pub(crate) experimental: JsonObject,
+}
+
+impl Default for ServerSettings {
+    fn default() -> Self {
+        Self {
+            instructions: None,
+            calls: CallSettings { timeout: None, running: 1024, result_bytes: 16 << 20 },
+            timeouts: Timeouts::default(),
+            lists: ListSettings { page: usize::MAX, hint: CacheHint::default(), hints: HashMap::new() },
+            capabilities: CapabilitySettings::default(),
+            extensions: ExtensionHooks::default(),
+            keys: StateKeys::random(),
+            replay: Arc::new(MemoryReplayGuard::new()),
+            #[cfg(feature = "http-server")]
+            guards_alone: true,
+            message_log: None,
+            outgoing: Vec::new(),
+        }
+    }
+}
+
+impl Server {
+    /// Declares a capability. What is wrong with it is a fault of the server.
+    pub(super) fn declaring(self, declare: impl FnOnce(&mut CapabilitySettings) -> Result<()>) -> Self {
+        self.noting(|server| server.change(|state| declare(&mut state.settings.capabilities)))
+    }
+}
 
 /// How long things may take, and how many of them at the same time.
 impl Server {
@@ -53,7 +142,7 @@ impl Server {
     #[must_use]
     pub fn call_timeout(self, after: impl Into<Option<Duration>>) -> Self {
         let after = after.into();
-        self.setting(|settings| settings.timeout = Some(after))
+        self.setting(|settings| settings.calls.timeout = Some(after))
     }
 
     /// Sets the timeouts for clients: the keep-alive of a silent session, the end of running calls of a client that has
@@ -68,25 +157,8 @@ impl Server {
     /// let server = Server::new("notes", "1.0.0").timeouts(timeouts);
     /// ```
     #[must_use]
-    #[expect(clippy::needless_pass_by_value, reason = "as for a client")]
     pub fn timeouts(self, timeouts: Timeouts) -> Self {
-        let Timeouts {
-            keepalive,
-            disconnect,
-            question,
-            detached_call,
-            idle_session,
-            uninitialized_session,
-            ..
-        } = timeouts;
-        self.setting(|settings| {
-            settings.keepalive = keepalive;
-            settings.grace = disconnect;
-            settings.question = question;
-            settings.detached_call = detached_call;
-            settings.idle_session = idle_session;
-            settings.uninitialized_session = uninitialized_session;
-        })
+        self.setting(|settings| settings.timeouts = timeouts)
     }
 
     /// Logs every message on every transport, over HTTP with headers. Applies to connections that are opened, and to HTTP requests
@@ -106,7 +178,7 @@ impl Server {
     /// waits for the client to answer a question does not count.
     #[must_use]
     pub fn concurrency(self, calls: usize) -> Self {
-        self.setting(|settings| settings.running = calls.max(1))
+        self.setting(|settings| settings.calls.running = calls.max(1))
     }
 }
 

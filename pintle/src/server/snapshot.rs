@@ -1,8 +1,4 @@
-use std::{
-    collections::HashMap,
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::OnceLock};
 
 use pintle_proto::{
     http::Served,
@@ -18,26 +14,19 @@ use pintle_types::{
 };
 
 use crate::{
-    Error, Result, Timeouts,
-    message_log::MessageLog,
+    Error, Result,
     server::{
-        Cx, ListKind, MemoryReplayGuard, Next, ReplayGuard, StateKeys,
+        Cx, ListKind, Next,
         call::{
-            cx::{
-                detached::{Detacher, Interceptor, OuterTask, TaskHolder},
-                outgoing::AroundOutgoing,
-            },
+            cx::detached::{OuterTask, TaskHolder},
             run::Start,
         },
-        catalogue::{
-            Catalogue,
-            custom::CustomMethod,
-            extension::{CapabilityEdit, CatalogueCheck, ConfigurationCheck, StartHook},
-        },
+        catalogue::{Catalogue, custom::CustomMethod},
         gate::registry::Gates,
         handler::state_map::StateMap,
         hooks::Hooks,
         provider::registry::Providers,
+        settings::ServerSettings,
     },
 };
 
@@ -69,108 +58,6 @@ pub(crate) struct Snapshot {
     pub(crate) faults: Vec<String>,
     /// The result of the check, once it ran. A changed state has none.
     pub(crate) verdict: OnceLock<Option<Box<str>>>,
-}
-
-/// The settings of a server.
-#[derive(Clone)]
-pub(crate) struct ServerSettings {
-    /// The instructions without those of providers.
-    pub(crate) instructions: Option<String>,
-    pub(crate) page: Option<usize>,
-    /// The time limit of a call, if it was set: `None` within means that there is none.
-    pub(crate) timeout: Option<Option<Duration>>,
-    pub(crate) keepalive: Option<Duration>,
-    /// The time that running calls have when the peer has disconnected.
-    pub(crate) grace: Duration,
-    /// The timeout of a question.
-    pub(crate) question: Duration,
-    /// The time that a call of an HTTP session may run after its client has disconnected.
-    pub(crate) detached_call: Duration,
-    /// The time after which an idle HTTP session ends.
-    pub(crate) idle_session: Duration,
-    pub(crate) uninitialized_session: Duration,
-    /// The limit of concurrent calls of one connection or session. Further calls are queued.
-    pub(crate) running: usize,
-    /// The keys that seal states, and values of stores.
-    pub(crate) keys: StateKeys,
-    /// The guard against the replay of states.
-    pub(crate) replay: Arc<dyn ReplayGuard>,
-    /// Whether the guard is that of one process.
-    #[cfg(feature = "http-server")]
-    pub(crate) guards_alone: bool,
-    /// The limit of bytes of one result.
-    pub(crate) result_bytes: usize,
-    pub(crate) message_log: Option<MessageLog>,
-    pub(crate) logging: bool,
-    pub(crate) tool_completion: bool,
-    pub(crate) extensions: JsonObject,
-    /// The capabilities and extensions that extensions need: who needs it, and what.
-    pub(crate) needs: Vec<(String, String)>,
-    /// Checks of extensions: the fault, if there is one.
-    pub(crate) checks: Vec<Arc<ConfigurationCheck>>,
-    /// The functions of extensions that run when the server starts to serve.
-    pub(crate) start_hooks: Vec<Arc<StartHook>>,
-    /// Changes that extensions make to the declared capabilities.
-    pub(crate) capability_edits: Vec<Arc<CapabilityEdit>>,
-    /// The extensions that decide how calls of tools start.
-    pub(crate) interceptors: Vec<Arc<Interceptor>>,
-    /// The extension that takes over calls whose handlers detach them.
-    pub(crate) detacher: Option<Arc<Detacher>>,
-    /// The checks of the catalogue that extensions have added.
-    pub(crate) catalogue_checks: Vec<Arc<CatalogueCheck>>,
-    /// The functions around requests to clients. The last is the outermost.
-    pub(crate) outgoing: Vec<Arc<AroundOutgoing>>,
-    pub(crate) experimental: JsonObject,
-    /// The capabilities that are declared although the catalogue has no such entries yet.
-    pub(crate) expected: Expected,
-    pub(crate) list_hint: CacheHint,
-    /// The cache hints of lists that differ from `list_hint`.
-    pub(crate) list_hints: HashMap<ListKind, CacheHint>,
-}
-
-impl Default for ServerSettings {
-    fn default() -> Self {
-        Self {
-            instructions: None,
-            page: None,
-            timeout: None,
-            keepalive: None,
-            grace: Timeouts::default().disconnect,
-            question: Timeouts::default().question,
-            detached_call: Timeouts::default().detached_call,
-            idle_session: Timeouts::default().idle_session,
-            uninitialized_session: Timeouts::default().uninitialized_session,
-            keys: StateKeys::random(),
-            replay: Arc::new(MemoryReplayGuard::new()),
-            #[cfg(feature = "http-server")]
-            guards_alone: true,
-            running: 1024,
-            result_bytes: 16 << 20,
-            message_log: None,
-            logging: false,
-            tool_completion: false,
-            extensions: JsonObject::new(),
-            needs: Vec::new(),
-            checks: Vec::new(),
-            start_hooks: Vec::new(),
-            capability_edits: Vec::new(),
-            interceptors: Vec::new(),
-            detacher: None,
-            catalogue_checks: Vec::new(),
-            outgoing: Vec::new(),
-            experimental: JsonObject::new(),
-            expected: Expected::default(),
-            list_hint: CacheHint::default(),
-            list_hints: HashMap::new(),
-        }
-    }
-}
-
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Expected {
-    pub(crate) tools: bool,
-    pub(crate) prompts: bool,
-    pub(crate) resources: bool,
 }
 
 impl Snapshot {
@@ -207,20 +94,22 @@ impl Snapshot {
         faults.extend(self.offered().faults());
         faults.extend(self.unmet_needs());
         faults.extend(self.tools_without_tasks());
-        faults.extend(self.settings.checks.iter().filter_map(|check| check(&self.settings.keys)));
+        let checks = self.settings.extensions.checks.iter();
+        faults.extend(checks.filter_map(|check| check(&self.settings.keys)));
         faults.extend(self.failed_checks());
         (!faults.is_empty()).then(|| faults.join("\n").into())
     }
 
     /// Returns what the checks of extensions find.
     fn failed_checks(&self) -> Vec<String> {
-        if self.settings.catalogue_checks.is_empty() {
+        let checks = &self.settings.extensions.catalogue_checks;
+        if checks.is_empty() {
             return Vec::new();
         }
         let tools: Vec<_> = self.catalogue.tools.iter().map(|route| route.definition().clone()).collect();
         let resources: Vec<_> =
             self.catalogue.resources.iter().map(|route| route.definition().clone()).collect();
-        self.settings.catalogue_checks.iter().flat_map(|check| check(&tools, &resources)).collect()
+        checks.iter().flat_map(|check| check(&tools, &resources)).collect()
     }
 
     /// Returns the tools that have to be called as tasks, if the server has no tasks: they would be called as any other.
@@ -242,7 +131,8 @@ impl Snapshot {
 
     /// Returns what extensions need and the server does not have.
     fn unmet_needs(&self) -> Vec<String> {
-        if self.settings.needs.is_empty() {
+        let needs = &self.settings.extensions.needs;
+        if needs.is_empty() {
             return Vec::new();
         }
         let can = serde_json::to_value(self.service.capabilities()).unwrap_or_default();
@@ -250,7 +140,7 @@ impl Snapshot {
             true => can["extensions"].get(need).is_some(),
             false => can.get(need).is_some(),
         };
-        let unmet = self.settings.needs.iter().filter(|(_, need)| !has(need));
+        let unmet = needs.iter().filter(|(_, need)| !has(need));
         unmet
             .map(|(name, need)| {
                 format!("the extension `{name}` needs `{need}`, which the server does not have; add it")
@@ -261,7 +151,7 @@ impl Snapshot {
     /// Returns how long a list may be cached, with those of the providers: all pages alike. A list that depends on the caller is
     /// private.
     pub(crate) fn list_hint(&self, list: ListKind) -> CacheHint {
-        let mut hint = self.settings.list_hints.get(&list).unwrap_or(&self.settings.list_hint).clone();
+        let mut hint = self.settings.lists.hint(list).clone();
         if self.list_depends(list) {
             hint.scope = CacheScope::Private;
         }
@@ -310,40 +200,40 @@ impl Snapshot {
 
     /// Returns the capabilities of the server with those of these providers.
     pub(crate) fn capabilities_with(&self, providers: &Providers) -> ServerCapabilities {
-        let (catalogue, settings) = (&self.catalogue, &self.settings);
+        let (catalogue, declared) = (&self.catalogue, &self.settings.capabilities);
         let mut can = ServerCapabilities::default();
-        if settings.expected.tools || !catalogue.tools.is_empty() || !catalogue.principal_tools.is_empty() {
+        if declared.may_change || !catalogue.tools.is_empty() || !catalogue.principal_tools.is_empty() {
             let mut tools = ToolsCapability::default();
             tools.list_changed = Some(true);
             can.tools = Some(tools);
         }
-        if settings.expected.prompts || !catalogue.prompts.is_empty() {
+        if declared.may_change || !catalogue.prompts.is_empty() {
             let mut prompts = PromptsCapability::default();
             prompts.list_changed = Some(true);
             can.prompts = Some(prompts);
         }
         let no_resources =
             catalogue.resources.is_empty() && catalogue.templates.is_empty() && catalogue.sources.is_empty();
-        if settings.expected.resources || !no_resources {
+        if declared.may_change || !no_resources {
             let mut resources = ResourcesCapability::default();
             resources.list_changed = Some(true);
             resources.subscribe = Some(true);
             can.resources = Some(resources);
         }
-        if catalogue.completes() || (settings.tool_completion && can.tools.is_some()) {
+        if catalogue.completes() || (declared.tool_completion && can.tools.is_some()) {
             can.completions = Some(JsonObject::new());
         }
-        if settings.logging {
+        if declared.logging {
             can.logging = Some(JsonObject::new());
         }
-        if !settings.extensions.is_empty() {
-            can.extensions = Some(settings.extensions.clone());
+        if !declared.extensions.is_empty() {
+            can.extensions = Some(declared.extensions.clone());
         }
-        if !settings.experimental.is_empty() {
-            can.experimental = Some(settings.experimental.clone());
+        if !declared.experimental.is_empty() {
+            can.experimental = Some(declared.experimental.clone());
         }
         providers.declare(&mut can);
-        settings.capability_edits.iter().for_each(|edit| edit(&mut can));
+        self.settings.extensions.capability_edits.iter().for_each(|edit| edit(&mut can));
         can
     }
 }

@@ -210,7 +210,7 @@ impl Driver {
             }
             Inbound::Reply(response) => self.reply(response),
             Inbound::Log(params) => self.log(params),
-            Inbound::Change { change, .. } => self.shared.changed(change),
+            Inbound::Change { change, .. } => self.shared.changed(&change),
             Inbound::Acknowledged { subscription, granted } => self.acknowledged(&subscription, &granted),
             Inbound::Ended { subscription, end } => self.listening_ended(&subscription, end),
             Inbound::Notification { notification, .. } => self.shared.queue_notification(notification),

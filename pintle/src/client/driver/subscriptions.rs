@@ -193,7 +193,7 @@ impl Driver {
         let limit = self.shared.settings.limits.watched;
         self.watching.waiters.retain(|(_, post)| !post.is_abandoned());
         let target = match watch {
-            Watch::Lists if self.watching.lists && !self.watching.opening.is_some() => return done(post),
+            Watch::Lists if self.watching.lists && self.watching.opening.is_none() => return done(post),
             Watch::Lists => {
                 self.watching.lists = true;
                 SubscriptionTarget::Lists
@@ -236,7 +236,7 @@ impl Driver {
     }
 
     fn unwatch(&mut self, uri: String, params: Option<RawObject>, post: CallSender) {
-        if self.watching.live.is_none() && !self.watching.opening.is_some() {
+        if self.watching.live.is_none() && self.watching.opening.is_none() {
             return self.subscribe(method::RESOURCES_UNSUBSCRIBE, Some(uri), params, post);
         }
         match self.listen() {

@@ -348,12 +348,12 @@ impl ConnectionState {
     }
 
     /// Records a change on the server: outdated entries are discarded and listeners notified.
-    pub(in crate::client) fn changed(&self, change: Change) {
-        if change == Change::Tools {
+    pub(in crate::client) fn changed(&self, change: &Change) {
+        if *change == Change::Tools {
             self.discard_tools();
         }
-        self.with_cache(|cache, _| cache.forget(&change));
-        self.queue_change(&change);
+        self.with_cache(|cache, _| cache.forget(change));
+        self.queue_change(change);
     }
 
     pub(in crate::client) fn notify(&self, notice: CallbackEvent) {

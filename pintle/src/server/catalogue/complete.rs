@@ -115,7 +115,7 @@ impl CompletionTarget {
                 let (route, _) = catalogue.template(&uri).filter(|_| is_clear)?;
                 Some(Self::Template(route.clone(), Some(resource.uri.clone())))
             }
-            CompletionReference::Unknown(other) if cx.snapshot().settings.tool_completion => {
+            CompletionReference::Unknown(other) if cx.snapshot().settings.capabilities.tool_completion => {
                 let named = |key: &str| other.get(key).and_then(Value::as_str);
                 let name = named("name").filter(|_| named("type") == Some("ref/tool"))?;
                 let own = Overlay::of(cx).and_then(|overlay| overlay.tool(name));

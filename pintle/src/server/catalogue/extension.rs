@@ -76,16 +76,38 @@ pub struct Installation {
     settings: JsonObject,
     methods: Vec<(String, CustomMethod)>,
     notified: Vec<(String, Arc<OnNotification>)>,
-    needs: Vec<String>,
-    checks: Vec<Arc<ConfigurationCheck>>,
-    start_hooks: Vec<Arc<StartHook>>,
-    capability_edits: Vec<Arc<CapabilityEdit>>,
-    interceptors: Vec<Arc<Interceptor>>,
-    detacher: Option<Arc<Detacher>>,
+    hooks: ExtensionHooks,
     layers: Vec<Box<dyn FnOnce(Next) -> Next + Send>>,
     routes: CatalogueEdits,
     sources: Vec<SourceRoute>,
-    catalogue_checks: Vec<Arc<CatalogueCheck>>,
+}
+
+/// The checks of extensions, and the functions of them that run in the calls of others.
+#[derive(Clone, Default)]
+pub(crate) struct ExtensionHooks {
+    /// The capabilities and extensions that extensions need: who needs it, and what.
+    pub(crate) needs: Vec<(String, String)>,
+    pub(crate) checks: Vec<Arc<ConfigurationCheck>>,
+    pub(crate) catalogue_checks: Vec<Arc<CatalogueCheck>>,
+    pub(crate) start_hooks: Vec<Arc<StartHook>>,
+    pub(crate) capability_edits: Vec<Arc<CapabilityEdit>>,
+    /// The functions that decide how calls of tools start.
+    pub(crate) interceptors: Vec<Arc<Interceptor>>,
+    /// The function that takes over calls whose handlers detach them.
+    pub(crate) detacher: Option<Arc<Detacher>>,
+}
+
+impl ExtensionHooks {
+    /// Adds those of another extension.
+    fn extend(&mut self, other: Self) {
+        self.needs.extend(other.needs);
+        self.checks.extend(other.checks);
+        self.catalogue_checks.extend(other.catalogue_checks);
+        self.start_hooks.extend(other.start_hooks);
+        self.capability_edits.extend(other.capability_edits);
+        self.interceptors.extend(other.interceptors);
+        self.detacher = other.detacher.or(self.detacher.take());
+    }
 }
 
 impl Installation {
@@ -95,16 +117,10 @@ impl Installation {
             settings: extension.settings(),
             methods: Vec::new(),
             notified: Vec::new(),
-            needs: Vec::new(),
-            checks: Vec::new(),
-            start_hooks: Vec::new(),
-            capability_edits: Vec::new(),
-            interceptors: Vec::new(),
-            detacher: None,
+            hooks: ExtensionHooks::default(),
             layers: Vec::new(),
             routes: CatalogueEdits::new(),
             sources: Vec::new(),
-            catalogue_checks: Vec::new(),
         };
         extension.install(empty)
     }
@@ -192,7 +208,7 @@ impl Installation {
     /// Changes the capabilities that the server declares, besides the extension itself.
     #[must_use]
     pub fn capabilities(mut self, edit: impl Fn(&mut ServerCapabilities) + Send + Sync + 'static) -> Self {
-        self.capability_edits.push(Arc::new(edit));
+        self.hooks.capability_edits.push(Arc::new(edit));
         self
     }
 
@@ -200,7 +216,7 @@ impl Installation {
     /// its name. [`Server::check`] reports what is missing, and `serve` refuses to start.
     #[must_use]
     pub fn needs(mut self, name: impl Into<String>) -> Self {
-        self.needs.push(name.into());
+        self.hooks.needs.push((self.wire.name.clone(), name.into()));
         self
     }
 
@@ -208,14 +224,14 @@ impl Installation {
     /// there is one. [`Server::check`] reports it, and `serve` refuses to start.
     #[must_use]
     pub fn check(mut self, check: impl Fn(&StateKeys) -> Option<String> + Send + Sync + 'static) -> Self {
-        self.checks.push(Arc::new(check));
+        self.hooks.checks.push(Arc::new(check));
         self
     }
 
     /// Adds a function that runs each time the server starts to serve, on any transport. It must not block.
     #[must_use]
     pub fn on_start(mut self, hook: impl Fn(&Server) + Send + Sync + 'static) -> Self {
-        self.start_hooks.push(Arc::new(hook));
+        self.hooks.start_hooks.push(Arc::new(hook));
         self
     }
 
@@ -226,7 +242,7 @@ impl Installation {
         mut self,
         decide: impl Fn(&Cx, &Tool) -> ToolStart + Send + Sync + 'static,
     ) -> Self {
-        self.interceptors.push(Arc::new(decide));
+        self.hooks.interceptors.push(Arc::new(decide));
         self
     }
 
@@ -239,7 +255,7 @@ impl Installation {
         mut self,
         adopt: impl Fn(&Cx) -> Option<ToolStart> + Send + Sync + 'static,
     ) -> Self {
-        self.detacher = Some(Arc::new(adopt));
+        self.hooks.detacher = Some(Arc::new(adopt));
         self
     }
 
@@ -282,7 +298,7 @@ impl Installation {
         mut self,
         check: impl Fn(&[Tool], &[Resource]) -> Vec<String> + Send + Sync + 'static,
     ) -> Self {
-        self.catalogue_checks.push(Arc::new(check));
+        self.hooks.catalogue_checks.push(Arc::new(check));
         self
     }
 
@@ -378,22 +394,8 @@ impl Server {
 
     /// Installs all that an extension has, or nothing.
     fn install(&self, installation: Installation) -> Result<()> {
-        let Installation {
-            wire,
-            settings,
-            methods,
-            notified,
-            needs,
-            checks,
-            start_hooks,
-            capability_edits,
-            interceptors,
-            detacher,
-            layers,
-            mut routes,
-            sources,
-            catalogue_checks,
-        } = installation;
+        let Installation { wire, settings, methods, notified, hooks, layers, mut routes, sources } =
+            installation;
         let name = wire.name.clone();
         if !is_extension_name(&name) {
             return Err(Error::misuse(format!(
@@ -402,7 +404,7 @@ impl Server {
         }
         routes.prepare()?;
         self.change(|state| {
-            let mut extensions = state.settings.extensions.clone();
+            let mut extensions = state.settings.capabilities.extensions.clone();
             declare(&mut extensions, "extension", name.clone(), Value::Object(settings))?;
             let mut custom = state.custom.clone();
             for (method, handler) in methods {
@@ -415,7 +417,7 @@ impl Server {
                 custom.insert(method, handler);
             }
             check_owned(state.service.extensions(), &wire)?;
-            if detacher.is_some() && state.settings.detacher.is_some() {
+            if hooks.detacher.is_some() && state.settings.extensions.detacher.is_some() {
                 return Err(Error::misuse(format!(
                     "`{name}` takes over detached calls, and so does another extension; add one of them"
                 )));
@@ -428,15 +430,9 @@ impl Server {
             }
             self.add_notification_handlers(notified)?;
             state.catalogue = catalogue;
-            state.settings.catalogue_checks.extend(catalogue_checks);
-            (state.custom, state.settings.extensions) = (custom, extensions);
+            state.settings.extensions.extend(hooks);
+            (state.custom, state.settings.capabilities.extensions) = (custom, extensions);
             state.service = state.service.clone().extend(wire);
-            state.settings.needs.extend(needs.into_iter().map(|need| (name.clone(), need)));
-            state.settings.checks.extend(checks);
-            state.settings.start_hooks.extend(start_hooks);
-            state.settings.capability_edits.extend(capability_edits);
-            state.settings.interceptors.extend(interceptors);
-            state.settings.detacher = detacher.or(state.settings.detacher.take());
             layers.into_iter().for_each(|layer| state.add_layer(layer));
             Ok(())
         })

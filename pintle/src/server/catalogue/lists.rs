@@ -140,7 +140,7 @@ pub(crate) fn tools(cx: &Cx) -> Outcome {
     let catalogue = &cx.snapshot().catalogue;
     let printed = &catalogue.printed;
     // How a tool may be run is a member of its definition where clients request tasks, and of nothing where the server decides.
-    let is_intercepted = !cx.snapshot().settings.interceptors.is_empty();
+    let is_intercepted = !cx.snapshot().settings.extensions.interceptors.is_empty();
     let has_execution = is_intercepted && cx.facts().tasks == TaskKind::Protocol;
     let printed = if has_execution { &printed.task_tools } else { &printed.tools };
     list(cx, ListKind::Tools, &catalogue.tools, printed, |route| {
@@ -204,7 +204,7 @@ fn list<R: CatalogueRoute>(
     };
     let hint = snapshot.list_hint(kind);
     // One page, nobody filtered out: printed once for everybody.
-    let common = !snapshot.list_depends(kind) && snapshot.settings.page.is_none() && place == 0;
+    let common = !snapshot.list_depends(kind) && snapshot.settings.lists.page == usize::MAX && place == 0;
     if let Some(body) = printed.whole.get().filter(|_| common) {
         return Outcome::Cacheable(Body::Shared(body.clone()), hint);
     }
@@ -212,7 +212,7 @@ fn list<R: CatalogueRoute>(
         Ok(entries) => entries,
         Err(error) => return Outcome::Failed(RpcError::internal(error.to_string())),
     };
-    let size = snapshot.settings.page.unwrap_or(usize::MAX).max(1);
+    let size = snapshot.settings.lists.page;
     let mut page = ListPage::default();
     let mut next = None;
     let mut last = place;

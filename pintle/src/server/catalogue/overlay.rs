@@ -202,7 +202,7 @@ impl Overlay {
             Ok(position) => position,
             Err(error) => return Outcome::Failed(error),
         };
-        let size = cx.snapshot().settings.page.unwrap_or(usize::MAX).max(1);
+        let size = cx.snapshot().settings.lists.page;
         let mut page = Vec::new();
         let mut last = None;
         let mut next = None;

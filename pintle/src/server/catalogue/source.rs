@@ -255,7 +255,7 @@ const MAX_SOURCE_PAGES: usize = 32;
 
 async fn page(cx: &Cx) -> Result<ListResourcesResult, RequestError> {
     let state = cx.snapshot();
-    let size = state.settings.page.unwrap_or(usize::MAX).max(1);
+    let size = state.settings.lists.page;
     let mut page = PageBuilder { size, entries: Vec::new() };
     let mut position = match ListPosition::read(cx).map_err(RequestError::protocol)? {
         ListPosition::Registered(mut last) => {

@@ -6,7 +6,7 @@ use crate::server::Cx;
 
 /// Returns the printed result, unless it exceeds the size limit.
 pub(crate) fn check(cx: &Cx, printed: Result<RawObject, serde_json::Error>) -> Result<RawObject, PrintError> {
-    let limit = cx.snapshot().settings.result_bytes;
+    let limit = cx.snapshot().settings.calls.result_bytes;
     let printed = printed.map_err(|error| PrintError::Failed(error.to_string()))?;
     match printed.as_str().len() {
         bytes if bytes > limit => Err(PrintError::TooLarge { bytes, limit }),

@@ -89,7 +89,7 @@ async fn fill(
         });
         for (behind, entry) in (first + 1..).zip(found.entries.into_iter().skip(first)) {
             let Some(key) = key(list, &entry) else { continue };
-            if !is_shown(cx, known, (list, &entry), &backend)
+            if !is_shown(cx, known, (list, &entry), backend)
                 || is_shadowed(cx, list, &key, position.source).await
             {
                 continue;
@@ -182,7 +182,7 @@ struct EntryPage {
 
 impl EntryPage {
     fn new(cx: &Cx) -> Self {
-        let size = cx.snapshot().settings.page.unwrap_or(usize::MAX).max(1);
+        let size = cx.snapshot().settings.lists.page;
         Self { entries: ListPage::default(), size }
     }
 

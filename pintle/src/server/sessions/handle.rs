@@ -202,7 +202,7 @@ impl SessionHandle {
     /// Sends a request, and waits for its answer.
     async fn answered(&self, request: SessionRequest) -> Result<Result<RawObject, AskError>, SessionError> {
         let (sender, answer) = oneshot::channel();
-        let limit = self.live()?.server().snapshot().settings.question;
+        let limit = self.live()?.server().snapshot().settings.timeouts.question;
         let span = self.send(request, sender)?;
         let answered = tokio::time::timeout(limit, answer.instrument(span.clone())).await;
         let answered = answered.map_err(|_| {

@@ -74,7 +74,7 @@ impl StreamConnection {
         if self.answers.is_empty() {
             return;
         }
-        let limit = self.server.snapshot().settings.running;
+        let limit = self.server.snapshot().settings.calls.running;
         while self.active() < limit {
             let Some((_, reply, result)) = self.answers.pop_front() else { break };
             let _ = reply.send(result);

@@ -41,7 +41,7 @@ impl StreamConnection {
     }
 
     pub(crate) fn close(&mut self, ended: Ended) {
-        let grace = self.server.snapshot().settings.grace;
+        let grace = self.server.snapshot().settings.timeouts.disconnect;
         self.close_within(ended, grace);
     }
 

@@ -163,7 +163,7 @@ impl StreamConnection {
             backlog: 0,
             stuck: false,
             stop,
-            keepalive: server.snapshot().settings.keepalive.map(Keepalive::new),
+            keepalive: server.snapshot().settings.timeouts.keepalive.map(Keepalive::new),
             closing: None,
             visit: None,
             refused: None,
@@ -354,7 +354,7 @@ impl StreamConnection {
         }
         let snapshot = self.server.snapshot();
         let mut begun = 0;
-        while begun < TURN && !self.is_full() && self.active() < snapshot.settings.running {
+        while begun < TURN && !self.is_full() && self.active() < snapshot.settings.calls.running {
             let Some(call) = self.queue.pop() else { break };
             self.begin(&snapshot, call, cx);
             begun += 1;
@@ -480,7 +480,8 @@ impl StreamConnection {
 
     /// Starts a call, or queues it if the concurrency limit is reached. It does not apply to what the engine does itself.
     fn admit(&mut self, snapshot: &Arc<Snapshot>, call: Call, cx: &mut Context<'_>) {
-        let has_slot = self.queue.is_empty() && !self.is_full() && self.active() < snapshot.settings.running;
+        let has_slot =
+            self.queue.is_empty() && !self.is_full() && self.active() < snapshot.settings.calls.running;
         if has_slot || call.is_own() {
             return self.begin(snapshot, call, cx);
         }
@@ -518,7 +519,7 @@ impl StreamConnection {
     /// Answers a `ping` whose layers have to wait: it asks whether the server is alive. They go on as those of a notification do.
     fn answer_ping(&mut self, snapshot: &Arc<Snapshot>, driver: CallDriver) {
         self.finish(snapshot, driver.call(), Outcome::Complete(RawObject::empty().into()));
-        if self.tasks.len() < snapshot.settings.running {
+        if self.tasks.len() < snapshot.settings.calls.running {
             self.tasks.spawn(driver.run());
         }
     }

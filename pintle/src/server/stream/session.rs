@@ -180,7 +180,7 @@ impl LiveSession for StreamSession {
     }
 
     fn close(self: Arc<Self>) -> SessionEnding {
-        self.stop.ask(self.server.snapshot().settings.grace);
+        self.stop.ask(self.server.snapshot().settings.timeouts.disconnect);
         Box::pin(std::future::ready(Ok(())))
     }
 }

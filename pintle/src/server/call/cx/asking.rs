@@ -94,7 +94,7 @@ impl Cx {
         match self.0.question_timeout_ms.load(Ordering::Relaxed) {
             // A task has a lifetime of its own.
             0 if self.is_detached() => Duration::MAX,
-            0 => self.snapshot().settings.question,
+            0 => self.snapshot().settings.timeouts.question,
             timeout => Duration::from_millis(timeout),
         }
     }

@@ -267,7 +267,7 @@ impl Cx {
         // A server without tasks leaves them to that which it is mounted in.
         let outermost = self.is_mounted().then(|| self.clone().unmounted());
         for cx in [Some(self), outermost.as_ref()].into_iter().flatten() {
-            let start = cx.snapshot().settings.detacher.clone().and_then(|detacher| detacher(cx));
+            let start = cx.snapshot().settings.extensions.detacher.clone().and_then(|detacher| detacher(cx));
             if let Some(ToolStart::Detach(DetachRequest { adopt, .. })) = start {
                 cx.detach_with(adopt).await;
                 return true;

@@ -139,7 +139,7 @@ impl Cx {
     /// Returns the timeout of the innermost mounted server that has one.
     pub(crate) fn mount_timeout(&self) -> Option<Option<Duration>> {
         let mounts = std::iter::successors(self.mount(), |mounted| mounted.outer.as_deref());
-        mounts.into_iter().find_map(|mounted| mounted.snapshot.settings.timeout)
+        mounts.into_iter().find_map(|mounted| mounted.snapshot.settings.calls.timeout)
     }
 
     #[inline]

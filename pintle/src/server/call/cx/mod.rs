@@ -197,7 +197,7 @@ impl Cx {
 
     /// Returns the timeout of the route, or else that of the server, or else the usual one.
     pub(crate) fn timeout(&self) -> Option<Duration> {
-        let of_server = || match self.0.snapshot.settings.timeout {
+        let of_server = || match self.0.snapshot.settings.calls.timeout {
             Some(timeout) => timeout,
             // It waits for a task, which has its own lifetime.
             None if self.method() == method::TASKS_RESULT => None,
@@ -281,6 +281,7 @@ impl Cx {
         } else if let Some(request) = self
             .snapshot()
             .settings
+            .extensions
             .detacher
             .as_ref()
             .and_then(|detacher| DetachRequest::on_wait(detacher(self)?))
@@ -301,7 +302,7 @@ impl Cx {
 
     #[cold]
     fn prepare_detaching(&self) -> Option<&Detaching> {
-        let detacher = self.0.snapshot.settings.detacher.as_ref();
+        let detacher = self.0.snapshot.settings.extensions.detacher.as_ref();
         let request = detacher.and_then(|detacher| DetachRequest::on_wait(detacher(self)?));
         if request.is_none() {
             self.0.call.attach();

@@ -322,7 +322,7 @@ impl Exchange {
                 if !*granted && !*asking && !driver.is_ended() {
                     *granted = self.session.acquire_slot(
                         driver.call(),
-                        self.snapshot.settings.running,
+                        self.snapshot.settings.calls.running,
                         *queued,
                         task,
                     );
