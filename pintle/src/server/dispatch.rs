@@ -35,16 +35,8 @@ use crate::server::{
 };
 use crate::uri::Uri;
 
-/// Starts the handler of a call, inside the layers of the server.
-pub(crate) fn start(cx: &Cx) -> Start {
-    match &cx.snapshot().layered {
-        Some(layered) => Start::Run(layered.go(cx.clone())),
-        None => route(cx),
-    }
-}
-
 /// Finds the route of a call and starts its handler. Its result has nothing that is hidden from the caller.
-pub(crate) fn route(cx: &Cx) -> Start {
+fn route(cx: &Cx) -> Start {
     let start = match request_uri::read(cx) {
         Ok(None) => find_route(cx),
         Ok(Some(cx)) => find_route(&cx),
@@ -163,14 +155,9 @@ async fn prepare(cx: Cx) -> Outcome {
 
 /// Returns the innermost part of the layers: the handler of a request or of a notification.
 pub(crate) fn innermost() -> Next {
-    Next::new(|cx| {
-        if cx.is_notification() {
-            return Box::pin(handle_notification(cx));
-        }
-        match route(&cx) {
-            Start::Run(handling) => handling,
-            Start::Done(outcome) => Box::pin(std::future::ready(outcome)),
-        }
+    Next::starting(|cx| match cx.is_notification() {
+        true => Start::Run(Box::pin(handle_notification(cx))),
+        false => route(&cx),
     })
 }
 
@@ -187,16 +174,13 @@ async fn handle_notification(cx: Cx) -> Outcome {
 
 /// Returns whether a layer or a handler wants notifications of a method.
 pub(crate) fn wants(server: &Server, snapshot: &Snapshot, method: &str) -> bool {
-    snapshot.layered.is_some() || server.notification_handler(method).is_some()
+    snapshot.is_layered || server.notification_handler(method).is_some()
 }
 
 /// Runs the handler of a notification inside the layers of the server, within the timeout of calls.
 pub(crate) async fn notify(cx: Cx) {
     let (limit, method) = (cx.timeout(), cx.method().to_owned());
-    let handling = match &cx.snapshot().layered {
-        Some(layered) => layered.go(cx.clone()),
-        None => Box::pin(handle_notification(cx)),
-    };
+    let handling = cx.snapshot().stack.go(cx.clone());
     let outcome = match limit {
         Some(limit) => tokio::time::timeout(limit, handling).await.ok(),
         None => Some(handling.await),
@@ -214,7 +198,7 @@ pub(crate) async fn notify(cx: Cx) {
 
 /// Returns the cancellations among messages, if there are layers. The engine applies them; layers see them too.
 pub(crate) fn cancellations(snapshot: &Snapshot, frame: &Frame) -> Vec<Notification> {
-    if snapshot.layered.is_none() {
+    if !snapshot.is_layered {
         return Vec::new();
     }
     let cancellation = |message: &Message| match message {

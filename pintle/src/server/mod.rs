@@ -34,6 +34,7 @@ mod ordered_map;
 mod printed_list;
 mod provider;
 mod rate_store;
+mod refused;
 mod request_uri;
 mod rerun;
 mod result_filter;
@@ -199,9 +200,8 @@ impl Server {
             hooks: Default::default(),
             own: Default::default(),
             custom: HashMap::new(),
-            layered: None,
-            dispatch: dispatch::start,
-            innermost: dispatch::innermost,
+            stack: dispatch::innermost(),
+            is_layered: false,
             outer_task: provider::tasks::outer_task,
             filter_question: result_filter::question,
             faults: Vec::new(),

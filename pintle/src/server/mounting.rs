@@ -312,7 +312,7 @@ impl Provider for Server {
             handles_any_method: providers.iter().any(|known| known.info.handles_any_method),
             // A state is claimed right before the handler of the call runs.
             claims_state: false,
-            has_unlisted: snapshot.layered.is_some(),
+            has_unlisted: snapshot.is_layered,
             is_gated: snapshot.is_gated(),
             judges_uris: snapshot.judges_uris(),
             servers: [self.key()].into_iter().chain(servers).collect(),
@@ -454,7 +454,7 @@ impl Watch for Server {
 
 /// Dispatches a call, inside the layers of the mounted server.
 async fn run(cx: &Cx) -> Outcome {
-    match (cx.snapshot().dispatch)(cx) {
+    match cx.snapshot().stack.start(cx.clone()) {
         Start::Done(outcome) => outcome,
         Start::Run(handling) => handling.await,
     }

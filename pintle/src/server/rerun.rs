@@ -18,7 +18,7 @@ use super::{
     call::{
         context::RequestContext,
         detached::DetachedEvents,
-        run::{HandlerRun, Start},
+        run::HandlerRun,
         sink::CallSink,
     },
     unix_millis,
@@ -50,10 +50,7 @@ impl DetachedCall {
         let Some((_, events)) = cx.adoption(false) else {
             return Err(RpcError::internal("the call cannot be detached"));
         };
-        let handler = match (snapshot.dispatch)(&cx) {
-            Start::Run(handler) => handler,
-            Start::Done(outcome) => Box::pin(ready(outcome)),
-        };
+        let handler = snapshot.stack.go(cx.clone());
         let run = Box::pin(HandlerRun::detached(handler, cx.clone()));
         Ok(Self::new(run, &cx, events))
     }

@@ -17,9 +17,8 @@ use crate::{
     Error, Result,
     server::{
         Cx, ListKind, Next,
-        call::{
-            cx::detached::{OuterTask, TaskHolder},
-            run::Start,
+        call::cx::{
+            detached::{OuterTask, TaskHolder},
         },
         catalogue::{Catalogue, custom::CustomMethod},
         gate::registry::Gates,
@@ -44,16 +43,14 @@ pub(crate) struct Snapshot {
     pub(crate) hooks: Hooks,
     pub(crate) own: StateMap,
     pub(crate) custom: HashMap<String, CustomMethod>,
-    /// Finds the route of a call and starts its handler.
-    pub(crate) dispatch: fn(&Cx) -> Start,
-    /// Returns the innermost part of the layers: the handler.
-    pub(crate) innermost: fn() -> Next,
     /// Returns what gives a task of a mounted server, or of a provider, the id that it has for clients.
     pub(crate) outer_task: fn(&Cx, TaskHolder) -> OuterTask,
     /// Returns the params of a question without what is hidden from the caller; `None` if nothing is.
     pub(crate) filter_question: fn(&Cx, &RawObject) -> Option<RawObject>,
-    /// The layers around every call, if there are any.
-    pub(crate) layered: Option<Next>,
+    /// The way of every request and notification: the layers, and innermost the handler.
+    pub(crate) stack: Next,
+    /// Whether there are layers, which see also what nobody handles.
+    pub(crate) is_layered: bool,
     /// Errors of registrations, reported by `check` and `serve`.
     pub(crate) faults: Vec<String>,
     /// The result of the check, once it ran. A changed state has none.
@@ -63,8 +60,8 @@ pub(crate) struct Snapshot {
 impl Snapshot {
     /// Puts a layer around every request and every notification, outside of those that are there.
     pub(crate) fn add_layer(&mut self, wrap: impl FnOnce(Next) -> Next) {
-        let inner = self.layered.take().unwrap_or_else(self.innermost);
-        self.layered = Some(wrap(inner));
+        self.stack = wrap(self.stack.clone());
+        self.is_layered = true;
     }
 
     /// Returns whether the server, or one that is mounted in it, has gates.
@@ -179,7 +176,7 @@ impl Snapshot {
     pub(crate) fn declare(&mut self) {
         self.service.set_capabilities(self.capabilities());
         // Layers see what no handler answers, too.
-        self.service.set_unknown_methods(self.layered.is_some());
+        self.service.set_unknown_methods(self.is_layered);
         self.service.set_any_method(self.providers.has_methods());
         let instructions = self.providers.instructions(self.settings.instructions.as_deref());
         self.service.set_instructions(instructions);

@@ -1,17 +1,19 @@
 use std::fmt;
 #[cfg(feature = "http-server")]
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use http::{Extensions, HeaderMap, Method, Uri};
 
 #[cfg(feature = "http-server")]
 use pintle_proto::http::{MCP_PROTOCOL_VERSION, MCP_SESSION_ID};
+#[cfg(feature = "http-server")]
+use pintle_types::Frame;
 
 use crate::{message_log::Redactor, server::access::peer_address::PeerAddress, transport::TransportKind};
 #[cfg(feature = "http-server")]
 use crate::{
     message_log::{ConnectionLog, Direction, HttpExchangeLog, MessageLog},
-    telemetry::ConnectionFacts,
+    telemetry::{ConnectionFacts, ReceivedRequests},
 };
 
 /// The context of a request: its extensions, and its head if it came over HTTP.
@@ -29,6 +31,9 @@ pub(crate) struct RequestContext {
     /// The message log of the HTTP request.
     #[cfg(feature = "http-server")]
     pub(crate) log: Option<Arc<HttpExchangeLog>>,
+    /// The requests of the HTTP request until they are calls, if a subscriber wants spans.
+    #[cfg(feature = "http-server")]
+    received: Mutex<ReceivedRequests>,
 }
 
 impl RequestContext {
@@ -39,7 +44,22 @@ impl RequestContext {
     /// Creates the context of a request over HTTP. The address is added to the extensions when they are first asked for.
     #[cfg(feature = "http-server")]
     pub(crate) fn over_http(left: Extensions, head: HttpHead, address: Option<PeerAddress>) -> Self {
-        Self { left, head: Some(head), address, with_address: OnceLock::new(), log: None }
+        Self { left, head: Some(head), address, ..Self::default() }
+    }
+
+    /// Notes the requests of an HTTP request, for the spans of those that are refused.
+    #[cfg(feature = "http-server")]
+    pub(crate) fn note_received(&self, frame: &Frame) {
+        let received = ReceivedRequests::of(frame);
+        if !received.is_empty() {
+            *self.received.lock().unwrap_or_else(PoisonError::into_inner) = received;
+        }
+    }
+
+    /// Takes the requests that are no calls yet.
+    #[cfg(feature = "http-server")]
+    pub(crate) fn take_received(&self) -> ReceivedRequests {
+        std::mem::take(&mut self.received.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Logs the HTTP request and its response.

@@ -95,7 +95,7 @@ impl CallDriver {
         let span = call_span(&cx);
         let started = {
             let _entered = span.enter();
-            catch_unwind(AssertUnwindSafe(|| (snapshot.dispatch)(&cx)))
+            catch_unwind(AssertUnwindSafe(|| snapshot.stack.start(cx.clone())))
         };
         let handler = match started {
             Ok(Start::Run(handler)) => HandlerState::Inline(HandlerRun::new(handler, cx.clone(), span)),

@@ -12,20 +12,32 @@ use pintle_types::RpcError;
 use tower_layer::{Layer, layer_fn};
 use tower_service::Service;
 
-use super::run::HandlerFuture;
+use super::run::{HandlerFuture, Start};
 use crate::server::Cx;
 
 /// The rest of the way of a call, for a layer to go on with: a `tower` service from [`Cx`] to [`Outcome`].
 #[derive(Clone)]
-pub struct Next(Arc<dyn Fn(Cx) -> HandlerFuture + Send + Sync>);
+pub struct Next(Arc<dyn Fn(Cx) -> Start + Send + Sync>);
 
 impl Next {
     pub(crate) fn new(go: impl Fn(Cx) -> HandlerFuture + Send + Sync + 'static) -> Self {
-        Self(Arc::new(go))
+        Self::starting(move |cx| Start::Run(go(cx)))
+    }
+
+    /// Creates one whose outcome may be there at once.
+    pub(crate) fn starting(start: impl Fn(Cx) -> Start + Send + Sync + 'static) -> Self {
+        Self(Arc::new(start))
+    }
+
+    pub(crate) fn start(&self, cx: Cx) -> Start {
+        (self.0)(cx)
     }
 
     pub(crate) fn go(&self, cx: Cx) -> HandlerFuture {
-        (self.0)(cx)
+        match self.start(cx) {
+            Start::Run(handling) => handling,
+            Start::Done(outcome) => Box::pin(std::future::ready(outcome)),
+        }
     }
 
     /// Goes on, to the next layer and in the end to the handler.

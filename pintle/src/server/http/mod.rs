@@ -19,7 +19,6 @@ mod session;
 mod settings;
 mod shared;
 mod shutdown;
-mod spans;
 mod stateless;
 mod take_over;
 

@@ -20,16 +20,14 @@ use super::{
     request_cx::HttpRequestCx,
     rights,
     session::{Session, conversation, exchange::Exchange, id::SessionId},
-    spans, stateless,
+    stateless,
 };
-use crate::{
-    server::{
-        Caller, Cx,
-        call::{own_sink::OwnSink, sink::CallSink},
-        dispatch,
-        hooks::refuse_request,
-    },
-    telemetry::ReceivedRequests,
+use crate::server::{
+    Caller, Cx,
+    call::{own_sink::OwnSink, sink::CallSink},
+    dispatch,
+    hooks::refuse_request,
+    refused::record_response,
 };
 
 /// Answers a POST.
@@ -39,11 +37,13 @@ pub(super) async fn answer(
     content: Content,
     accepts: Accepts,
 ) -> Response<Body> {
-    let mut received = ReceivedRequests::default();
-    let admitted = admit(cx, head, content, accepts, &mut received).await;
-    match spans::recorded(cx, received, admitted) {
-        Admitted::Answered(response) => response,
-        Admitted::Called(response) => *response,
+    let admitted = admit(cx, head, content, accepts).await;
+    match admitted {
+        Admitted::Answered(response) => {
+            let refusal = response.body().complete().unwrap_or_default();
+            record_response(cx.context.take_received(), || cx.context.connection_facts(), refusal);
+            response
+        }
         Admitted::Stateless(call) => stateless::run(cx, call, accepts).await,
         Admitted::InSession(exchange) => exchange.run(&cx.http.0, accepts).await,
     }
@@ -53,22 +53,14 @@ pub(super) async fn answer(
 pub(super) enum Admitted {
     /// Nothing is left to run.
     Answered(Response<Body>),
-    /// A call has run.
-    Called(Box<Response<Body>>),
     /// A call that ends with its request.
     Stateless(Call),
     /// The calls of a session.
     InSession(Exchange),
 }
 
-/// Admits the messages of a body. `received` are its requests, if a subscriber wants spans of those that are no calls.
-async fn admit(
-    cx: &HttpRequestCx,
-    head: &Head<'_>,
-    content: Content,
-    accepts: Accepts,
-    received: &mut ReceivedRequests,
-) -> Admitted {
+/// Admits the messages of a body.
+async fn admit(cx: &HttpRequestCx, head: &Head<'_>, content: Content, accepts: Accepts) -> Admitted {
     if let Err(response) = rights::check_body(cx.context.left(), content.bytes()) {
         return Admitted::Answered(*response);
     }
@@ -79,34 +71,16 @@ async fn admit(
             return Admitted::Answered(refused(&refusal, malformed_id(&malformed)));
         }
     };
-    *received = ReceivedRequests::of(&frame);
-    if expects_response(&frame) && cx.http.0.calls.is_closed() {
-        return Admitted::Answered(refused(&closed(), request_id(&frame)));
-    }
-    let (destination, stamped) = match destination(cx, head, &frame) {
-        Ok(found) => found,
-        Err(refusal) => return Admitted::Answered(refused(&refusal, request_id(&frame))),
+    let (destination, frame) = match place(cx, head, frame) {
+        Ok(admitted) => return admitted,
+        Err(placed) => placed,
     };
-    if matches!(destination, Destination::Stateless | Destination::Ignored | Destination::Sessionless(_))
-        && let Some(error) = refused_by_hook(cx)
-    {
-        let refusal = Refusal::new(stateless_status(error.code), error);
-        return Admitted::Answered(refused(&refusal, request_id(&frame)));
-    }
-    if let Destination::Stateless = destination {
-        return match frame {
-            Frame::One(Message::Request(request)) => stateless::admit(cx, request, stamped.as_ref()),
-            other => Admitted::Answered(Box::pin(ignored(cx, other)).await),
-        };
-    }
-    // Not held across an `.await`.
-    drop(stamped);
     let session = match destination {
         Destination::Stateless | Destination::Ignored => {
             return Admitted::Answered(Box::pin(ignored(cx, frame)).await);
         }
         Destination::Initialize => {
-            return Box::pin(conversation::open(cx, frame)).await;
+            return Admitted::Answered(Box::pin(conversation::open(cx, frame)).await);
         }
         Destination::Sessionless(revision) => match cx.transient_session(revision) {
             Some(session) => session,
@@ -114,7 +88,7 @@ async fn admit(
         },
         Destination::Session(id) => {
             let batch = matches!(frame, Frame::Batch(_));
-            let found = cx.session(head, id).await;
+            let found = Box::pin(cx.session(head, id)).await;
             match found.and_then(|session| check_batch(batch, &session).map(|()| session)) {
                 Ok(session) => session,
                 Err(refusal) => return Admitted::Answered(refused(&refusal, request_id(&frame))),
@@ -129,6 +103,30 @@ async fn admit(
     Box::pin(forwarding.send(cx, accepts)).await
 }
 
+/// Admits or refuses a stateless request, or returns where the messages go. Nothing of this is held across an `.await`.
+fn place(cx: &HttpRequestCx, head: &Head<'_>, frame: Frame) -> Result<Admitted, (Destination, Frame)> {
+    cx.context.note_received(&frame);
+    if expects_response(&frame) && cx.http.0.calls.is_closed() {
+        return Ok(Admitted::Answered(refused(&closed(), request_id(&frame))));
+    }
+    let (destination, stamped) = match destination(cx, head, &frame) {
+        Ok(found) => found,
+        Err(refusal) => return Ok(Admitted::Answered(refused(&refusal, request_id(&frame)))),
+    };
+    if matches!(destination, Destination::Stateless | Destination::Ignored | Destination::Sessionless(_))
+        && let Some(error) = refused_by_hook(cx)
+    {
+        let refusal = Refusal::new(stateless_status(error.code), error);
+        return Ok(Admitted::Answered(refused(&refusal, request_id(&frame))));
+    }
+    match (destination, frame) {
+        (Destination::Stateless, Frame::One(Message::Request(request))) => {
+            Ok(stateless::admit(cx, request, stamped.as_ref()))
+        }
+        placed => Err(placed),
+    }
+}
+
 /// Returns the error of a hook that refuses a request without a session.
 fn refused_by_hook(cx: &HttpRequestCx) -> Option<RpcError> {
     refuse_request(&cx.snapshot, &cx.server, || Caller {
@@ -139,7 +137,7 @@ fn refused_by_hook(cx: &HttpRequestCx) -> Option<RpcError> {
 
 /// Accepts a message that has no effect. Layers see it if it is a notification.
 async fn ignored(cx: &HttpRequestCx, frame: Frame) -> Response<Body> {
-    if cx.snapshot.layered.is_some()
+    if cx.snapshot.is_layered
         && let Frame::One(Message::Notification(notification)) = frame
     {
         let call = Call::of_notification(&cx.snapshot.service, notification, None, cx.principal.as_deref());

@@ -7,7 +7,6 @@ mod order;
 pub(crate) mod reading;
 mod serve;
 mod session;
-mod spans;
 
 use std::{
     collections::HashMap,

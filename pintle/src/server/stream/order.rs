@@ -12,11 +12,11 @@ use crate::{
         Principal,
         call::{cx::Cx, sink::CallSink},
         clock::now,
-        dispatch,
+        dispatch, refused,
         snapshot::Snapshot,
         subscription,
     },
-    telemetry::ReceivedRequests,
+    telemetry::{ConnectionFacts, ReceivedRequests},
 };
 
 /// Requests that later messages depend on, and the later messages, which wait.
@@ -74,9 +74,12 @@ impl StreamConnection {
             arrival = arrival.by(principal);
         }
         let inbound = self.engine.admit(&snapshot.service, frame, &arrival);
-        if !received.is_empty() {
-            self.record_spans(received, &inbound);
-        }
+        let facts = || ConnectionFacts {
+            revision: self.engine.peer().map(|peer| peer.revision),
+            session: None,
+            transport: self.context.transport(),
+        };
+        refused::record(received, facts, &inbound);
         inbound
     }
 

@@ -40,24 +40,27 @@ use crate::{
             request_cx::HttpRequestCx,
             rights,
         },
+        refused::record,
         snapshot::Snapshot,
     },
 };
 
 /// Answers `initialize`, with a session if the handshake succeeds and sessions are enabled.
-pub(in crate::server::http) async fn open(cx: &HttpRequestCx, frame: Frame) -> Admitted {
+pub(in crate::server::http) async fn open(cx: &HttpRequestCx, frame: Frame) -> Response<Body> {
     let opened = match cx.open(Engine::new_session()) {
         Ok(session) => session,
-        Err(refusal) => return Admitted::Answered(refused(&refusal, None)),
+        Err(refusal) => return refused(&refusal, None),
     };
     match opened.receive(&cx.snapshot.service, frame) {
         Inbound::Call(call) => {
+            // It has a span of its own.
+            drop(cx.context.take_received());
             let id = Some(call.id().clone());
             let response = initialize(cx, &opened, call).await;
-            Admitted::Called(Box::new(keep_opened(cx, opened, id, response).await))
+            keep_opened(cx, opened, id, response).await
         }
-        Inbound::Reply(answer) => Admitted::Answered(reply(answer)),
-        _ => Admitted::Answered(accepted()),
+        Inbound::Reply(answer) => reply(answer),
+        _ => accepted(),
     }
 }
 
@@ -185,6 +188,7 @@ pub(in crate::server::http) fn admit(
     let cancelled = dispatch::cancellations(&snapshot, &frame);
     let messages = cx.http.0.forwardable(session, &frame);
     let inbound = session.receive(&snapshot.service, frame);
+    record(cx.context.take_received(), || cx.context.connection_facts(), &inbound);
     let is_forwarded = !messages.is_empty() && is_for_others(&inbound);
     let inbound = with_cancellations(session, inbound, cancelled);
     if is_forwarded {
@@ -202,8 +206,12 @@ pub(in crate::server::http) struct Forwarding {
 }
 
 impl Forwarding {
-    pub(in crate::server::http) async fn send(self, cx: &HttpRequestCx, accepts: Accepts) -> Admitted {
-        let Self { snapshot, messages, mut pending } = self;
+    pub(in crate::server::http) async fn send(
+        self: Box<Self>,
+        cx: &HttpRequestCx,
+        accepts: Accepts,
+    ) -> Admitted {
+        let Self { snapshot, messages, mut pending } = *self;
         if let Err(error) = cx.http.0.forward(&pending.session, messages).await {
             return Admitted::Answered(refused(&store_failed(&error), None));
         }

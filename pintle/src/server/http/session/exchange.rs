@@ -27,24 +27,21 @@ use super::{
     record::CallEffect,
     recording::opening_of,
 };
-use crate::{
-    server::{
-        call::{
-            context::RequestContext,
-            driver::{CallDriver, CallStep},
-            sink::{CallEvent, CallSink},
-        },
-        http::{
-            Body,
-            edge::{
-                keep_alive::KeepAlive,
-                response::{accepted, events, json, session_ended},
-            },
-            shared::HttpShared,
-        },
-        snapshot::Snapshot,
+use crate::server::{
+    call::{
+        context::RequestContext,
+        driver::{CallDriver, CallStep},
+        sink::{CallEvent, CallSink},
     },
-    telemetry::{AnsweredRequests, ReceivedRequests},
+    http::{
+        Body,
+        edge::{
+            keep_alive::KeepAlive,
+            response::{accepted, events, json, session_ended},
+        },
+        shared::HttpShared,
+    },
+    snapshot::Snapshot,
 };
 
 /// The calls of one POST, usually one.
@@ -226,18 +223,6 @@ impl Exchange {
                 spawn(driver, &self.session);
             }
         }
-    }
-
-    /// Creates the spans of the requests of a message that no handler answers.
-    pub(in crate::server::http) fn record_spans(&self, context: &RequestContext, received: ReceivedRequests) {
-        let mut answered = AnsweredRequests::default();
-        self.calls.iter().for_each(|call| answered.add_call(call.driver.call().id()));
-        for output in &self.outputs {
-            if let Output::Response(bytes) = output {
-                answered.add_bytes(bytes);
-            }
-        }
-        drop(received.spans(context.connection_facts(), &answered));
     }
 
     /// Returns the description of the stream for other processes, if there are some.

@@ -35,6 +35,7 @@ use crate::{
             rights,
             shared::HttpShared,
         },
+        refused::record,
     },
     telemetry::ReceivedRequests,
 };
@@ -148,12 +149,11 @@ pub(in crate::server::http) async fn receive(
     };
     let received = ReceivedRequests::of(&frame);
     let cancelled = dispatch::cancellations(&snapshot, &frame);
-    let inbound = with_cancellations(session, session.receive(&snapshot.service, frame), cancelled);
+    let inbound = session.receive(&snapshot.service, frame);
+    record(received, || context.connection_facts(), &inbound);
+    let inbound = with_cancellations(session, inbound, cancelled);
     let mut exchange = Exchange::new(shared, session, &snapshot, true);
     decide(&mut exchange, session, context, inbound);
-    if !received.is_empty() {
-        exchange.record_spans(context, received);
-    }
     exchange.begin().await;
     if exchange.is_empty() {
         exchange.forward_to(&channel, None).await;

@@ -75,13 +75,11 @@ const EVENTS: &str = "text/event-stream";
 /// Runs a call. The response is JSON if the call completes without an event; its first notification, or a long silence, makes
 /// it an event stream.
 pub(super) async fn run(cx: &HttpRequestCx, call: Call, accepts: Accepts) -> Response<Body> {
-    let settings = &cx.settings;
-    // The engine answers at once, or with a stream of its own.
-    let (is_own, streams) = (call.is_own(), streams(cx, accepts));
-    let may_stream = streams && !is_own;
     let mut driver =
         CallDriver::start(&cx.server, &cx.snapshot, &cx.context, call, CallSink::Own(OwnSink::default()));
-    let mut keep_alive = KeepAlive::new(settings.keep_alive);
+    // The engine answers at once, or with a stream of its own.
+    let may_stream = streams(cx, accepts) && !driver.call().is_own();
+    let mut keep_alive = KeepAlive::new(cx.settings.keep_alive);
     let first = poll_fn(|task| {
         loop {
             match driver.poll_registered(&cx.http.0.calls, task) {
@@ -106,16 +104,16 @@ pub(super) async fn run(cx: &HttpRequestCx, call: Call, accepts: Accepts) -> Res
             driver.spawn(|_| false);
             events(
                 CallStream { driver, shared: cx.http.0.clone(), snapshot: cx.snapshot.clone(), first },
-                settings.keep_alive,
+                cx.settings.keep_alive,
             )
         }
         FirstStep::Done(Some(outcome)) => {
             let service = &cx.snapshot.service;
             let outcome = match service.carry_out(driver.call(), outcome) {
                 CarriedOut::Outcome(outcome) => outcome,
-                CarriedOut::Listen(listen) => return opened(cx, listen, streams),
+                CarriedOut::Listen(listen) => return opened(cx, listen, accepts),
             };
-            let status = if is_own { admission_status } else { stateless_status };
+            let status = if driver.call().is_own() { admission_status } else { stateless_status };
             let end = driver.finish(service, outcome);
             finished(end.error.map_or(StatusCode::OK, status), end.bytes, accepts, cx)
         }
@@ -124,9 +122,12 @@ pub(super) async fn run(cx: &HttpRequestCx, call: Call, accepts: Accepts) -> Res
 }
 
 /// Answers with the stream of a subscription.
-fn opened(cx: &HttpRequestCx, listen: Listen, streams: bool) -> Response<Body> {
+fn opened(cx: &HttpRequestCx, listen: Listen, accepts: Accepts) -> Response<Body> {
     let id = listen.call.id().clone();
-    let opened = if streams { listen::answer(cx, listen) } else { Err(Refusal::not_acceptable(EVENTS)) };
+    let opened = match streams(cx, accepts) {
+        true => listen::answer(cx, listen),
+        false => Err(Refusal::not_acceptable(EVENTS)),
+    };
     opened.unwrap_or_else(|refusal| refused(&refusal, Some(&id)))
 }
 
