@@ -125,8 +125,6 @@ pub mod relay;
 mod runtime;
 #[cfg(feature = "validation")]
 pub mod schema;
-#[cfg(feature = "client")]
-mod sealed;
 #[cfg(feature = "server")]
 pub mod server;
 #[cfg(all(feature = "skills", any(feature = "client", feature = "server")))]

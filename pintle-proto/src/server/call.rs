@@ -64,7 +64,7 @@ pub(super) struct CallInner {
     pub(super) held: Mutex<Option<Box<dyn Any + Send>>>,
     /// The members of a filter that the driver grants.
     pub(super) granted: Mutex<Option<Box<JsonObject>>>,
-    /// What the engine does if the call ends without an error.
+    /// The action of the engine if the call ends without an error.
     pub(super) action: Mutex<Option<Action>>,
     pub(super) origin: Origin,
     /// The params, if they are long.

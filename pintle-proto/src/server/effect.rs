@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{Facts, Peer, inputs::Inputs, ledger::Charge};
 
-/// What the engine does if a request that [`Service::prepare`] has prepared ends without an error.
+/// The action of the engine if a request that [`Service::prepare`] has prepared ends without an error.
 #[derive(Debug)]
 pub struct Effect(pub(super) Action);
 

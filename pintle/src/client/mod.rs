@@ -36,6 +36,12 @@ mod reconnect;
 mod state;
 mod tools;
 
+mod sealed {
+    /// A supertrait of traits that only this crate implements.
+    #[expect(unnameable_types, reason = "nobody else can implement what they cannot name")]
+    pub trait Sealed {}
+}
+
 use std::{
     collections::hash_map::Entry,
     fmt,

@@ -15,12 +15,7 @@ use pintle_types::{RawObject, RpcError};
 
 use super::{
     Authenticated, Cx, DetachRequest, DetachedCall, Server,
-    call::{
-        context::RequestContext,
-        detached::DetachedEvents,
-        run::HandlerRun,
-        sink::CallSink,
-    },
+    call::{context::RequestContext, detached::DetachedEvents, run::HandlerRun, sink::CallSink},
     unix_millis,
 };
 

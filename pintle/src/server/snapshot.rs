@@ -17,9 +17,7 @@ use crate::{
     Error, Result,
     server::{
         Cx, ListKind, Next,
-        call::cx::{
-            detached::{OuterTask, TaskHolder},
-        },
+        call::cx::detached::{OuterTask, TaskHolder},
         catalogue::{Catalogue, custom::CustomMethod},
         gate::registry::Gates,
         handler::state_map::StateMap,

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{progress::QuestionProgress, task_table::SessionTasks};
-use crate::sealed::Sealed;
+use crate::client::sealed::Sealed;
 
 /// An input request of a server, and which server sent it.
 ///

@@ -6,7 +6,7 @@ use std::{
 
 use pintle_types::schema::Root;
 
-use crate::{Error, Result, sealed::Sealed, uri::root_from_path};
+use crate::{Error, Result, client::sealed::Sealed, uri::root_from_path};
 
 /// The roots that servers may work in. They can change while connections are open; servers are notified.
 ///

@@ -3,7 +3,7 @@ use std::{sync::Arc, time::Duration};
 use pintle_proto::client::Change;
 use pintle_types::{RawObject, method, schema::Tool};
 
-use super::{Connection, slot::Slot};
+use super::{Connection, slot::OutputSlot};
 use crate::{
     Error, Result,
     client::tools::{Decided, PolicyHook, Proposal, ToolsVersion, decide},
@@ -103,7 +103,7 @@ impl Connection {
 
     /// Lists the tools, and returns the definition of one as the server has it: the layers may have changed the list.
     pub(super) async fn list_tool(&self, name: &str, wait: Duration) -> Result<Option<Arc<Tool>>> {
-        let found = Slot::default();
+        let found = OutputSlot::default();
         let mut list = self.tools().timeout(wait);
         list.options.looked_up = Some((name.into(), found.clone()));
         list.await?;

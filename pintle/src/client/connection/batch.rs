@@ -8,7 +8,7 @@ use super::{
     Connection,
     call::{misnamed, named},
     options::RequestOptions,
-    slot::Slot,
+    slot::OutputSlot,
 };
 use crate::{
     Error, Result,
@@ -60,24 +60,24 @@ impl<'a> Batch<'a> {
     pub async fn send(self) -> Vec<Result<RawObject>> {
         let Self { connection, requests } = self;
         let is_batch = connection.shared().server_facts().batches;
-        let (seats, mut taken) = mpsc::channel(requests.len().max(1));
+        let (entries, mut taken) = mpsc::channel(requests.len().max(1));
         let mut running = JoinSet::new();
         let mut results: Vec<Option<Result<RawObject>>> = Vec::with_capacity(requests.len());
         for (at, (method, params)) in requests.into_iter().enumerate() {
             results.push(None);
             let (connection, mut options) = (connection.clone(), RequestOptions::of(connection));
-            let seat = BatchSeat::new(at, &seats);
-            options.seat = is_batch.then(|| seat.clone());
+            let entry = BatchEntry::new(at, &entries);
+            options.batch_entry = is_batch.then(|| entry.clone());
             running.spawn(async move {
                 let result = match params {
                     Ok(params) => connection.send(method, params, options).await,
                     Err(error) => Err(error),
                 };
-                seat.leave();
+                entry.leave();
                 (at, result)
             });
         }
-        drop(seats);
+        drop(entries);
         if is_batch {
             let mut asks = Vec::with_capacity(results.len());
             while let Some(ask) = taken.recv().await {
@@ -103,27 +103,27 @@ impl<'a> Batch<'a> {
 
 /// The place of a request in a batch, which is sent when all are taken or left.
 #[derive(Clone, Debug)]
-pub(in crate::client) struct BatchSeat {
+pub(in crate::client) struct BatchEntry {
     at: usize,
-    seat: Slot<mpsc::Sender<(usize, CallRequest<'static>)>>,
+    entry: OutputSlot<mpsc::Sender<(usize, CallRequest<'static>)>>,
 }
 
-impl BatchSeat {
-    fn new(at: usize, seats: &mpsc::Sender<(usize, CallRequest<'static>)>) -> Self {
-        let seat = Slot::default();
-        seat.put(seats.clone());
-        Self { at, seat }
+impl BatchEntry {
+    fn new(at: usize, entries: &mpsc::Sender<(usize, CallRequest<'static>)>) -> Self {
+        let entry = OutputSlot::default();
+        entry.put(entries.clone());
+        Self { at, entry }
     }
 
-    /// Takes the seat with a request. Returns the request if the seat was taken before.
+    /// Takes the entry with a request. Returns the request if the entry was taken before.
     pub(in crate::client) fn take<'a>(&self, ask: CallRequest<'a>) -> Option<CallRequest<'a>> {
-        let Some(seats) = self.seat.take() else { return Some(ask) };
+        let Some(entries) = self.entry.take() else { return Some(ask) };
         // There is room for all. If nobody waits for the batch, the request ends.
-        let _ = seats.try_send((self.at, ask.into_owned()));
+        let _ = entries.try_send((self.at, ask.into_owned()));
         None
     }
 
     fn leave(&self) {
-        drop(self.seat.take());
+        drop(self.entry.take());
     }
 }

@@ -151,8 +151,8 @@ impl Connection {
             let started = Instant::now();
             // Who waits in the queue is not overtaken.
             let queue = self.commands();
-            let unsent = match &options.seat {
-                Some(seat) => seat.take(ask),
+            let unsent = match &options.batch_entry {
+                Some(entry) => entry.take(ask),
                 None => Some(ask),
             };
             let unsent = match unsent {

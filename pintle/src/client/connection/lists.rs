@@ -19,9 +19,9 @@ use super::{
     call::{decode, params},
     options::{RequestOptions, ResultUse, request_options},
     request::RequestBuilder,
-    slot::Slot,
+    slot::OutputSlot,
 };
-use crate::{Error, Result, ToolPredicate, sealed::Sealed};
+use crate::{Error, Result, ToolPredicate, client::sealed::Sealed};
 
 /// A paginated list, item by item. The next page is fetched when it is needed.
 ///
@@ -335,7 +335,7 @@ impl Connection {
         params: RawObject,
         mut options: RequestOptions,
     ) -> Result<(L::Result, usize)> {
-        let decoded: Slot<(Box<str>, ListToolsResult)> = Slot::default();
+        let decoded: OutputSlot<(Box<str>, ListToolsResult)> = OutputSlot::default();
         if L::NAME == ListTools::NAME {
             options.result_use = ResultUse::ToolsPage(decoded.clone());
         }

@@ -36,7 +36,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::{
-    driver::{Command, DirectSend, GRANTED, Watch},
+    driver::{Command, DirectSend, GRANTED, WatchChange},
     state::{CallFailure, ConnectionState},
 };
 use crate::{Ended, Error, Result};
@@ -338,7 +338,7 @@ impl Connection {
     /// The server refused the subscription, or the connection is closed.
     pub async fn changes(&self) -> Result<Changes> {
         let queue = self.shared.hub.listen();
-        self.watch(Watch::Lists).await?;
+        self.watch(WatchChange::Lists).await?;
         Ok(Changes::new(queue, self.clone()))
     }
 
@@ -349,7 +349,7 @@ impl Connection {
     ///
     /// The server refused the subscription, or the connection is closed.
     pub async fn subscribe(&self, uri: impl Into<String>) -> Result<()> {
-        self.watch(Watch::Resource(uri.into())).await.map(drop)
+        self.watch(WatchChange::Resource(uri.into())).await.map(drop)
     }
 
     /// Ends a subscription of [`subscribe`](Self::subscribe).
@@ -358,7 +358,7 @@ impl Connection {
     ///
     /// The server did not answer, or the connection is closed.
     pub async fn unsubscribe(&self, uri: impl Into<String>) -> Result<()> {
-        self.watch(Watch::NotResource(uri.into())).await.map(drop)
+        self.watch(WatchChange::NotResource(uri.into())).await.map(drop)
     }
 
     /// Subscribes to notifications of an extension: sets a member of the filter of `subscriptions/listen`, such as `taskIds`. They are
@@ -394,7 +394,7 @@ impl Connection {
                 "`{name}` is defined by the protocol: use `changes` or `subscribe` for it"
             )));
         }
-        let granted = self.watch(Watch::Extension(name, value.into())).await?;
+        let granted = self.watch(WatchChange::Extension(name, value.into())).await?;
         let granted = granted.decode_member(GRANTED).map_err(|error| Error::Decode(error.to_string()))?;
         Ok(granted.unwrap_or_default())
     }

@@ -12,7 +12,7 @@ use pintle_types::{
 use serde::de::DeserializeOwned;
 use serde_json::value::to_raw_value;
 
-use super::{Connection, batch::BatchSeat, call::unprintable, slot::Slot, unresolved::UnresolvedSlot};
+use super::{Connection, batch::BatchEntry, call::unprintable, slot::OutputSlot, unresolved::UnresolvedSlot};
 use crate::{
     Error, Result,
     client::{
@@ -61,9 +61,9 @@ pub(in crate::client) struct RequestOptions {
     /// Where a result of an extension is put, if the caller resolves it.
     pub(in crate::client) unresolved: Option<UnresolvedSlot>,
     /// The tool that is looked for in a list, and where it is put as the server has it.
-    pub(in crate::client) looked_up: Option<(Arc<str>, Slot<Arc<Tool>>)>,
-    /// Its place in a batch, if it is sent with others.
-    pub(in crate::client) seat: Option<BatchSeat>,
+    pub(in crate::client) looked_up: Option<(Arc<str>, OutputSlot<Arc<Tool>>)>,
+    /// The place of the request in a batch, if it is sent with others.
+    pub(in crate::client) batch_entry: Option<BatchEntry>,
 }
 
 /// A notification of one request, unparsed.
@@ -86,7 +86,7 @@ pub(in crate::client) enum ResultUse {
     /// Checked against the schema of its tool.
     ToolResult,
     /// Remembered, as a page of tools, which the caller gets decoded.
-    ToolsPage(Slot<(Box<str>, ListToolsResult)>),
+    ToolsPage(OutputSlot<(Box<str>, ListToolsResult)>),
 }
 
 impl RequestOptions {
@@ -116,7 +116,7 @@ impl RequestOptions {
             extensions: Extensions::new(),
             unresolved: None,
             looked_up: None,
-            seat: None,
+            batch_entry: None,
         }
     }
 
@@ -128,7 +128,7 @@ impl RequestOptions {
             result_use: ResultUse::Caller,
             unresolved: None,
             looked_up: None,
-            seat: None,
+            batch_entry: None,
             ..self.clone()
         }
     }
@@ -383,7 +383,7 @@ mod tests {
                 extensions: Extensions::new(),
                 unresolved: None,
                 looked_up: None,
-                seat: None,
+                batch_entry: None,
             }
         }
     }

@@ -25,7 +25,7 @@ struct Performance<'a> {
     method: Cow<'static, str>,
     params: RawObject,
     options: &'a mut RequestOptions,
-    /// What the policy has decided.
+    /// The decision of the policy.
     admission: Option<Admission>,
     /// Where the result of the first round is kept: the state of the cache, and the partition.
     ticket: Option<(CacheTicket, String)>,
@@ -38,8 +38,8 @@ struct Performance<'a> {
     pages_shown: bool,
 }
 
-/// What a request does next.
-enum Step {
+/// The next step of a request.
+enum RequestStep {
     /// Looks in the cache, and asks the policy and the extensions.
     Prepare,
     /// Sends a round, and waits for its outcome.
@@ -50,7 +50,7 @@ enum Step {
     Done(RawObject, bool),
 }
 
-/// What the server needs before it returns a result.
+/// The input that the server needs before it returns a result.
 enum Needed {
     Input(InputRequired),
     /// Pages that the user has to open, and the error if that does not happen.
@@ -78,14 +78,14 @@ impl Connection {
             next: None,
             pages_shown: false,
         };
-        let mut step = Step::Prepare;
+        let mut step = RequestStep::Prepare;
         loop {
             step = match step {
-                Step::Prepare => request.prepare().await?,
-                Step::Exchange => request.exchange().await?,
+                RequestStep::Prepare => request.prepare().await?,
+                RequestStep::Exchange => request.exchange().await?,
                 // What is rare is boxed: else the future of every call, which is moved, had room for it.
-                Step::Answer(needed) => Box::pin(request.answer(needed)).await?,
-                Step::Done(result, from_cache) => return Ok((result, from_cache)),
+                RequestStep::Answer(needed) => Box::pin(request.answer(needed)).await?,
+                RequestStep::Done(result, from_cache) => return Ok((result, from_cache)),
             }
         }
     }
@@ -114,7 +114,7 @@ impl Connection {
 }
 
 impl Performance<'_> {
-    async fn prepare(&mut self) -> Result<Step> {
+    async fn prepare(&mut self) -> Result<RequestStep> {
         let (connection, shared) = (self.connection, self.connection.shared());
         self.options.declare(shared)?;
         self.admission = connection.admit(&self.method, &self.params).await?;
@@ -127,7 +127,7 @@ impl Performance<'_> {
                 }
             });
             match cached {
-                Some(Err(result)) => return Ok(Step::Done(result, true)),
+                Some(Err(result)) => return Ok(RequestStep::Done(result, true)),
                 Some(Ok(ticket)) => self.ticket = Some((ticket, partition)),
                 None => {}
             }
@@ -138,10 +138,10 @@ impl Performance<'_> {
                 (self.params, self.arm) = (params, Some(arm));
             }
         }
-        Ok(Step::Exchange)
+        Ok(RequestStep::Exchange)
     }
 
-    async fn exchange(&mut self) -> Result<Step> {
+    async fn exchange(&mut self) -> Result<RequestStep> {
         let params = self.next.as_ref().unwrap_or(&self.params);
         let exchange =
             self.connection.exchange_in_span(self.method.clone(), params, self.options, &mut self.admission);
@@ -150,25 +150,27 @@ impl Performance<'_> {
                 Some(arm) => self.resolve(&arm, result).await,
                 None => {
                     self.keep(&result);
-                    Ok(Step::Done(result, false))
+                    Ok(RequestStep::Done(result, false))
                 }
             },
             RequestOutcome::Extension { result_type, result } => {
                 let arms = &self.connection.arms;
                 match arms.iter().find(|arm| arm.result_type == result_type).cloned() {
                     Some(arm) => self.resolve(&arm, result).await,
-                    None => Ok(Step::Done(result, false)),
+                    None => Ok(RequestStep::Done(result, false)),
                 }
             }
-            RequestOutcome::InputRequired(asked) => Ok(Step::Answer(Needed::Input(asked))),
-            RequestOutcome::UrlRequired { urls, error } => Ok(Step::Answer(Needed::Pages(urls, error))),
+            RequestOutcome::InputRequired(asked) => Ok(RequestStep::Answer(Needed::Input(asked))),
+            RequestOutcome::UrlRequired { urls, error } => {
+                Ok(RequestStep::Answer(Needed::Pages(urls, error)))
+            }
             RequestOutcome::Error(error) => Err(Error::Rpc(error)),
             RequestOutcome::Violation(violation) => Err(Error::Protocol(violation)),
             _ => Err(Error::Decode(format!("`{}` was answered with something unknown", self.method))),
         }
     }
 
-    async fn answer(&mut self, needed: Needed) -> Result<Step> {
+    async fn answer(&mut self, needed: Needed) -> Result<RequestStep> {
         let shared = self.connection.shared();
         let handlers = self.options.questions(shared);
         match needed {
@@ -201,7 +203,7 @@ impl Performance<'_> {
         }
         let params = self.next.as_ref().unwrap_or(&self.params);
         self.connection.readmit_after_asking(&mut self.admission, params).await?;
-        Ok(Step::Exchange)
+        Ok(RequestStep::Exchange)
     }
 
     fn keep(&mut self, result: &RawObject) {
@@ -213,7 +215,7 @@ impl Performance<'_> {
     }
 
     /// Makes the result of a call from that of an extension.
-    async fn resolve(&self, arm: &ResultArm, result: RawObject) -> Result<Step> {
+    async fn resolve(&self, arm: &ResultArm, result: RawObject) -> Result<RequestStep> {
         if !arm.is_of(&self.method) {
             return Err(Error::Decode(format!(
                 "`{}` returned a result of type `{}`, which it cannot have",
@@ -228,7 +230,7 @@ impl Performance<'_> {
             }
             None => arm.resolve(unresolved).await?,
         };
-        Ok(Step::Done(resolved, false))
+        Ok(RequestStep::Done(resolved, false))
     }
 }
 

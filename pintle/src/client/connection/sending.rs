@@ -18,8 +18,8 @@ use super::{
 use crate::{
     Error, Result,
     client::{
-        driver::{Command, Watch},
-        layer::{Cx, LayerFuture, in_span, request_span},
+        driver::{Command, WatchChange},
+        layer::{Cx, MessageFuture, in_span, request_span},
         state::{PageExtent, mailbox},
     },
     transport::Delivery,
@@ -31,7 +31,7 @@ impl Connection {
         &self,
         method: Cow<'static, str>,
         params: RawObject,
-        perform: impl Fn(Self, Cx) -> LayerFuture + Send + Sync + 'static,
+        perform: impl Fn(Self, Cx) -> MessageFuture + Send + Sync + 'static,
     ) -> Cx {
         let connection = self.clone();
         Cx::sent(self.shared().cx_origin(), method, params, move |cx| perform(connection.clone(), cx))
@@ -131,8 +131,8 @@ impl Connection {
                 let (method, params, _) = cx.into_parts();
                 let params = Some(params).filter(|params| !params.is_empty());
                 let (done, sent) = oneshot::channel();
-                let told = connection.command(Command::Tell(method, params, done)).await;
-                told.map_err(|failure| failed(failure.into()))?;
+                let queued = connection.command(Command::Tell(method, params, done)).await;
+                queued.map_err(|failure| failed(failure.into()))?;
                 let closed = |_| Error::Closed(connection.shared().how_ended());
                 let sent: Result<(), SendError> = sent.await.map_err(closed)?;
                 sent.map(|()| RawObject::empty()).map_err(|error| Error::Misuse(error.to_string()))
@@ -142,11 +142,13 @@ impl Connection {
     }
 
     /// Changes the subscriptions.
-    pub(super) async fn watch(&self, watch: Watch) -> Result<RawObject> {
+    pub(super) async fn watch(&self, watch: WatchChange) -> Result<RawObject> {
         let (uri, method) = match &watch {
-            Watch::Resource(uri) => (uri, method::RESOURCES_SUBSCRIBE),
-            Watch::NotResource(uri) => (uri, method::RESOURCES_UNSUBSCRIBE),
-            Watch::Lists | Watch::Extension(..) => return result_of(self.send_watch(watch, None).await?),
+            WatchChange::Resource(uri) => (uri, method::RESOURCES_SUBSCRIBE),
+            WatchChange::NotResource(uri) => (uri, method::RESOURCES_UNSUBSCRIBE),
+            WatchChange::Lists | WatchChange::Extension(..) => {
+                return result_of(self.send_watch(watch, None).await?);
+            }
         };
         // The driver passes the request for all subscriptions through the layers.
         if !self.revision().has_method(method) {
@@ -154,13 +156,14 @@ impl Connection {
         }
         let params = params(&SubscribeParams::new(uri.as_str()))?;
         let cx = self.cx(method.into(), params, move |connection, cx| {
-            let is_subscribed = matches!(watch, Watch::Resource(_));
+            let is_subscribed = matches!(watch, WatchChange::Resource(_));
             Box::pin(async move {
                 let params = cx.into_params();
                 let uri: Option<String> = params.decode_member("uri").ok().flatten();
                 let uri =
                     uri.ok_or_else(|| Error::misuse(format!("`{method}` needs `uri`: set it in `params`")))?;
-                let watch = if is_subscribed { Watch::Resource(uri) } else { Watch::NotResource(uri) };
+                let watch =
+                    if is_subscribed { WatchChange::Resource(uri) } else { WatchChange::NotResource(uri) };
                 let span = request_span(|| connection.shared().cx_origin(), method, &params);
                 result_of(in_span(span, pin!(connection.send_watch(watch, Some(params)))).await?)
             })
@@ -169,7 +172,7 @@ impl Connection {
     }
 
     /// `params` are those of the request of one resource.
-    async fn send_watch(&self, watch: Watch, params: Option<RawObject>) -> Result<RequestOutcome> {
+    async fn send_watch(&self, watch: WatchChange, params: Option<RawObject>) -> Result<RequestOutcome> {
         let mut again = true;
         loop {
             let (post, pending) = mailbox(self.shared());

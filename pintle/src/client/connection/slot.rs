@@ -2,9 +2,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A value that the innermost step of a request leaves for its caller, outside of the layers.
 #[derive(Debug)]
-pub(in crate::client) struct Slot<T>(Arc<Mutex<Option<T>>>);
+pub(in crate::client) struct OutputSlot<T>(Arc<Mutex<Option<T>>>);
 
-impl<T> Slot<T> {
+impl<T> OutputSlot<T> {
     pub(in crate::client) fn put(&self, value: T) {
         *self.lock() = Some(value);
     }
@@ -22,13 +22,13 @@ impl<T> Slot<T> {
     }
 }
 
-impl<T> Clone for Slot<T> {
+impl<T> Clone for OutputSlot<T> {
     fn clone(&self) -> Self {
         Self(self.0.clone())
     }
 }
 
-impl<T> Default for Slot<T> {
+impl<T> Default for OutputSlot<T> {
     fn default() -> Self {
         Self(Arc::default())
     }

@@ -7,7 +7,7 @@ use pintle_types::{
     schema::{CallToolResult, ProgressParams},
 };
 
-use super::{Connection, options::RequestOptions, slot::Slot};
+use super::{Connection, options::RequestOptions, slot::OutputSlot};
 use crate::{Result, client::asking::Asker};
 
 /// A result type, and how it is resolved.
@@ -147,4 +147,4 @@ pub enum CallStart {
 }
 
 /// Where a result of an extension is put, instead of being resolved.
-pub(in crate::client) type UnresolvedSlot = Slot<Unresolved>;
+pub(in crate::client) type UnresolvedSlot = OutputSlot<Unresolved>;

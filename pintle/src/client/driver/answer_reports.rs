@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use super::{BUDGET, Driver};
 use crate::client::{
     asking::{BoxFuture, QuestionProgress, TaskTable},
-    layer::{Cx, LayerFuture},
+    layer::{Cx, MessageFuture},
     state::ConnectionState,
 };
 
@@ -60,7 +60,7 @@ impl AnswerReports {
         report: impl Fn(RawObject) -> AnswerReport + Clone + Send + Sync + 'static,
     ) -> impl Fn(RawObject) -> BoxFuture<()> + Send + Sync + 'static {
         let (reports, shared) = (self.sender.clone(), shared.clone());
-        let perform = move |cx: Cx| -> LayerFuture {
+        let perform = move |cx: Cx| -> MessageFuture {
             let (reports, report) = (reports.clone(), report(cx.into_params()));
             Box::pin(async move {
                 // After the end of the connection nobody reads it.

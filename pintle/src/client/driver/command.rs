@@ -22,7 +22,7 @@ pub(in crate::client) enum Command {
     /// Send a notification.
     Tell(Cow<'static, str>, Option<RawObject>, tokio::sync::oneshot::Sender<Result<(), SendError>>),
     /// Change the subscriptions. The params are those of the request of one resource, if layers have passed it on.
-    Watch(Watch, Option<RawObject>, CallSender),
+    Watch(WatchChange, Option<RawObject>, CallSender),
 }
 
 /// A request to be sent.
@@ -45,12 +45,12 @@ impl CallRequest<'_> {
     }
 }
 
-/// The member of the result of a [`Watch`] with what the server has granted of a member of the filter.
+/// The member of the result of a [`WatchChange`] with what the server has granted of a member of the filter.
 pub(in crate::client) const GRANTED: &str = "granted";
 
 /// A change of what is subscribed to.
 #[derive(Clone, Debug)]
-pub(in crate::client) enum Watch {
+pub(in crate::client) enum WatchChange {
     /// Subscribe to the lists.
     Lists,
     /// Subscribe to a resource.

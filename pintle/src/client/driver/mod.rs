@@ -45,7 +45,7 @@ use crate::{
 
 use answer_reports::AnswerReports;
 use attribution::Cancellations;
-pub(super) use command::{CallRequest, Command, GRANTED, Watch};
+pub(super) use command::{CallRequest, Command, GRANTED, WatchChange};
 pub(super) use direct_send::DirectSend;
 use direct_send::DriverSlot;
 use own_messages::{LayerReply, OwnKind, OwnMessage};

@@ -20,7 +20,7 @@ use crate::{
     Error, Result,
     client::{
         asking::{BoxFuture, caught},
-        layer::{Cx, CxOrigin, LayerFuture, in_span, request_span},
+        layer::{Cx, CxOrigin, MessageFuture, in_span, request_span},
         state::ConnectionState,
     },
 };
@@ -88,7 +88,7 @@ impl OwnMessage {
         let (method, is_notification) = (kind.method(), matches!(kind, OwnKind::Notification(_)));
         let (passing, passed) = mpsc::channel(1);
         let state = shared.clone();
-        let perform = move |cx: Cx| -> LayerFuture {
+        let perform = move |cx: Cx| -> MessageFuture {
             let (passing, state) = (passing.clone(), state.clone());
             Box::pin(async move {
                 let params = cx.into_params();

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::{
     CallFailure, Driver, Waiter,
-    command::{GRANTED, Watch},
+    command::{GRANTED, WatchChange},
     own_messages::{LayerReply, OwnKind},
 };
 use crate::{Ended, Error, client::state::CallSender, transport::Failed};
@@ -189,16 +189,18 @@ impl Subscriptions {
 }
 
 impl Driver {
-    pub(super) fn change_watch(&mut self, watch: Watch, params: Option<RawObject>, post: CallSender) {
+    pub(super) fn change_watch(&mut self, watch: WatchChange, params: Option<RawObject>, post: CallSender) {
         let limit = self.shared.settings.limits.watched;
         self.watching.waiters.retain(|(_, post)| !post.is_abandoned());
         let target = match watch {
-            Watch::Lists if self.watching.lists && self.watching.opening.is_none() => return done(post),
-            Watch::Lists => {
+            WatchChange::Lists if self.watching.lists && self.watching.opening.is_none() => {
+                return done(post);
+            }
+            WatchChange::Lists => {
                 self.watching.lists = true;
                 SubscriptionTarget::Lists
             }
-            Watch::Resource(uri) => {
+            WatchChange::Resource(uri) => {
                 if self.watching.uris.len() >= limit && !self.watching.uris.contains(&uri) {
                     let message = format!("{limit} resources are watched already: raise the limit `watched`");
                     return post.end(Err(CallFailure::Refused(message)), 0);
@@ -206,7 +208,7 @@ impl Driver {
                 let known = !self.watching.uris.insert(uri.clone());
                 SubscriptionTarget::Resource { uri, known }
             }
-            Watch::Extension(name, value) => {
+            WatchChange::Extension(name, value) => {
                 let known = self.watching.extensions.contains_key(&name);
                 if self.watching.extensions.len() >= limit && !known {
                     let message =
@@ -216,7 +218,7 @@ impl Driver {
                 let before = self.watching.extensions.insert(name.clone(), value);
                 SubscriptionTarget::Extension { name, before }
             }
-            Watch::NotResource(uri) => {
+            WatchChange::NotResource(uri) => {
                 self.watching.uris.remove(&uri);
                 return self.unwatch(uri, params, post);
             }

@@ -12,10 +12,10 @@ use crate::{
 };
 
 /// The future of a message in the layers.
-pub(in crate::client) type LayerFuture = layer::LayerFuture<Result<RawObject>>;
+pub(in crate::client) type MessageFuture = layer::LayerFuture<Result<RawObject>>;
 
 /// Has a message take effect: sends it, or passes it to its handler.
-type Perform = Arc<dyn Fn(Cx) -> LayerFuture + Send + Sync>;
+type Perform = Arc<dyn Fn(Cx) -> MessageFuture + Send + Sync>;
 
 /// A request or notification of a connection, for the [layers](crate::Client::layer) of its client.
 ///
@@ -62,7 +62,7 @@ impl Cx {
         origin: CxOrigin,
         method: Cow<'static, str>,
         params: RawObject,
-        perform: impl Fn(Self) -> LayerFuture + Send + Sync + 'static,
+        perform: impl Fn(Self) -> MessageFuture + Send + Sync + 'static,
     ) -> Self {
         let perform: Perform = Arc::new(perform);
         let (extensions, direction) = (Extensions::new(), Direction::Out);
@@ -74,7 +74,7 @@ impl Cx {
         origin: CxOrigin,
         method: Cow<'static, str>,
         params: RawObject,
-        perform: impl Fn(Self) -> LayerFuture + Send + Sync + 'static,
+        perform: impl Fn(Self) -> MessageFuture + Send + Sync + 'static,
     ) -> Self {
         Self { direction: Direction::In, ..Self::sent(origin, method, params, perform) }
     }
@@ -85,7 +85,7 @@ impl Cx {
     }
 
     /// Has the message take effect.
-    pub(in crate::client) fn perform(self) -> LayerFuture {
+    pub(in crate::client) fn perform(self) -> MessageFuture {
         let perform = self.perform.clone();
         perform(self)
     }

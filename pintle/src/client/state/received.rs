@@ -15,7 +15,7 @@ use crate::{
     Error,
     client::{
         asking::{Asker, Handlers, caught},
-        layer::{Cx, CxOrigin, LayerFuture, Next},
+        layer::{Cx, CxOrigin, MessageFuture, Next},
     },
 };
 
@@ -40,7 +40,7 @@ impl ConnectionState {
         params: RawObject,
     ) -> Result<RawObject, RpcError> {
         let extensions = asker.extensions.clone();
-        let perform = move |cx: Cx| -> LayerFuture {
+        let perform = move |cx: Cx| -> MessageFuture {
             let (handlers, mut asker) = (handlers.clone(), asker.clone());
             Box::pin(async move {
                 asker.extensions = cx.extensions().clone();
@@ -68,7 +68,7 @@ impl ConnectionState {
         params: RawObject,
         deliver: impl Fn(RawObject) + Send + Sync + 'static,
     ) -> Cx {
-        let perform = move |cx: Cx| -> LayerFuture {
+        let perform = move |cx: Cx| -> MessageFuture {
             deliver(cx.into_params());
             Box::pin(std::future::ready(Ok(RawObject::empty())))
         };

@@ -23,7 +23,7 @@ use crate::server::ListKind;
 pub struct ProviderInfo {
     /// The name, for errors, logs and gates.
     pub name: String,
-    /// What the provider may offer: `tools`, `prompts`, `resources`, `completions` and `logging`. The server declares it too. A list of
+    /// The kinds that the provider may offer: `tools`, `prompts`, `resources`, `completions` and `logging`. The server declares it too. A list of
     /// which nothing is declared is not requested, and `listChanged` and `subscribe` are for providers that report changes.
     ///
     /// A provider with [methods](Self::methods), or that [answers any](Self::handles_any_method), may also offer `extensions`,
