@@ -1,5 +1,7 @@
 //! A POST whose body was read: parses it, decides where its messages go, and answers.
 
+use std::ops::ControlFlow;
+
 use http::Response;
 use pintle_proto::{
     Revision,
@@ -72,8 +74,8 @@ async fn admit(cx: &HttpRequestCx, head: &Head<'_>, content: Content, accepts: A
         }
     };
     let (destination, frame) = match place(cx, head, frame) {
-        Ok(admitted) => return admitted,
-        Err(placed) => placed,
+        ControlFlow::Break(admitted) => return admitted,
+        ControlFlow::Continue(placed) => placed,
     };
     let session = match destination {
         Destination::Stateless | Destination::Ignored => {
@@ -104,26 +106,31 @@ async fn admit(cx: &HttpRequestCx, head: &Head<'_>, content: Content, accepts: A
 }
 
 /// Admits or refuses a stateless request, or returns where the messages go. Nothing of this is held across an `.await`.
-fn place(cx: &HttpRequestCx, head: &Head<'_>, frame: Frame) -> Result<Admitted, (Destination, Frame)> {
+fn place(cx: &HttpRequestCx, head: &Head<'_>, frame: Frame) -> ControlFlow<Admitted, (Destination, Frame)> {
     cx.context.note_received(&frame);
     if expects_response(&frame) && cx.http.0.calls.is_closed() {
-        return Ok(Admitted::Answered(refused(&closed(), request_id(&frame))));
+        return ControlFlow::Break(Admitted::Answered(refused(&closed(), request_id(&frame))));
     }
     let (destination, stamped) = match destination(cx, head, &frame) {
         Ok(found) => found,
-        Err(refusal) => return Ok(Admitted::Answered(refused(&refusal, request_id(&frame)))),
+        Err(refusal) => {
+            return ControlFlow::Break(Admitted::Answered(refused(&refusal, request_id(&frame))));
+        }
     };
     if matches!(destination, Destination::Stateless | Destination::Ignored | Destination::Sessionless(_))
         && let Some(error) = refused_by_hook(cx)
     {
         let refusal = Refusal::new(stateless_status(error.code), error);
-        return Ok(Admitted::Answered(refused(&refusal, request_id(&frame))));
+        return ControlFlow::Break(Admitted::Answered(refused(&refusal, request_id(&frame))));
     }
     match (destination, frame) {
         (Destination::Stateless, Frame::One(Message::Request(request))) => {
-            Ok(stateless::admit(cx, request, stamped.as_ref()))
+            ControlFlow::Break(match stateless::admit(cx, request, stamped.as_ref()) {
+                Ok(call) => Admitted::Stateless(call),
+                Err(response) => Admitted::Answered(*response),
+            })
         }
-        placed => Err(placed),
+        placed => ControlFlow::Continue(placed),
     }
 }
 

@@ -23,7 +23,6 @@ use super::{
         keep_alive::KeepAlive,
         response::{EventSource, PIECE, events, json, refused},
     },
-    post::Admitted,
     request_cx::HttpRequestCx,
     rights,
     shared::HttpShared,
@@ -38,8 +37,12 @@ use crate::server::{
     snapshot::Snapshot,
 };
 
-/// Admits a request. `stamped` is its `_meta`.
-pub(super) fn admit(cx: &HttpRequestCx, request: Request, stamped: Option<&Stamped>) -> Admitted {
+/// Admits a request, or returns the response that refuses it. `stamped` is its `_meta`.
+pub(super) fn admit(
+    cx: &HttpRequestCx,
+    request: Request,
+    stamped: Option<&Stamped>,
+) -> Result<Call, Box<Response<Body>>> {
     let account = || cx.account();
     let mut arrival = Arrival::with_clock(now).charged_to(&account);
     if let Some(stamped) = stamped {
@@ -51,9 +54,7 @@ pub(super) fn admit(cx: &HttpRequestCx, request: Request, stamped: Option<&Stamp
     let admitted = cx.snapshot.service.admit_call(request, &arrival).map_err(|(id, error)| {
         Box::new(refused(&Refusal::new(admission_status(error.code), error), Some(&id)))
     });
-    let admitted =
-        admitted.and_then(|call| rights::check_call(&cx.snapshot, &cx.context, &call).map(|()| call));
-    admitted.map_or_else(|response| Admitted::Answered(*response), Admitted::Stateless)
+    admitted.and_then(|call| rights::check_call(&cx.snapshot, &cx.context, &call).map(|()| call))
 }
 
 /// Returns the status of an error of a request that no handler has seen. A handler returns the code of invalid params for an
