@@ -144,8 +144,11 @@ async fn prepare(cx: Cx) -> Outcome {
     };
     cx.call().set_effect(effect);
     match cx.method() {
-        // Both are kept as long as the subscription is open.
-        method::SUBSCRIPTIONS_LISTEN => cx.call().hold((held, tracing::Span::current())),
+        // Both are kept as long as the subscription is open, and of a session until the engine has opened it: what is held watches the
+        // resource until then.
+        method::SUBSCRIPTIONS_LISTEN | method::RESOURCES_SUBSCRIBE => {
+            cx.call().hold((held, tracing::Span::current()));
+        }
         method::RESOURCES_UNSUBSCRIBE => subscribing::end(&cx, &permitted).await,
         method::INITIALIZE | method::SERVER_DISCOVER => return shown::declared(&cx, outcome),
         _ => {}

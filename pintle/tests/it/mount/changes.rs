@@ -1,12 +1,15 @@
 //! A mount is live: what changes in the mounted server changes in the outer one.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    future::ready,
+    sync::{Arc, Mutex},
+};
 
 use pintle::{
     Server,
     server::{
         Cx, ListKind, Outcome, PageRequest, Prefix, ProvidedEntry, Provider, ProviderInfo, ProviderPage,
-        RequestError, Scope, Target, Watch, prompt, resource, tool,
+        ProviderSubscription, RequestError, Scope, Target, Watch, WatchFuture, prompt, resource, tool,
     },
     types::{
         RpcError,
@@ -190,7 +193,28 @@ impl Provider for Noting {
     }
 }
 
+/// Notes when it is dropped.
+struct Held(Arc<Mutex<Vec<String>>>);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.lock().unwrap().push("released".to_owned());
+    }
+}
+
 impl Watch for Noting {
+    fn subscribe(
+        &self,
+        cx: Cx,
+        _: Vec<String>,
+    ) -> WatchFuture<'_, Result<ProviderSubscription, RequestError>> {
+        let mut subscription = ProviderSubscription::new();
+        if cx.method() == "resources/subscribe" && cx.params().get("_meta").is_some() {
+            subscription.hold(Held(self.0.clone()));
+        }
+        Box::pin(ready(Ok(subscription)))
+    }
+
     fn watched(&self, uri: &str) {
         self.0.lock().unwrap().push(format!("+{uri}"));
     }
@@ -238,4 +262,17 @@ async fn a_provider_learns_what_is_watched_while_somebody_does() {
     let late = Arc::new(Mutex::new(Vec::new()));
     git.add_provider(Noting(late.clone())).unwrap();
     assert_eq!(*late.lock().unwrap(), ["+a://3"]);
+}
+
+/// Between the two nobody would watch it.
+#[tokio::test]
+async fn what_a_provider_holds_for_a_session_is_released_when_the_resource_is_watched() {
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let server = Server::new("s", "1").provider(Noting(log.clone()));
+    let mut client = Client::open(&server, R4, json!({})).await;
+    client.call("resources/subscribe", json!({"uri": "a://1", "_meta": {"held": true}})).await;
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(*log.lock().unwrap(), ["+a://1", "released"]);
 }
