@@ -14,9 +14,9 @@ use pintle_types::{Notification, RawObject, RpcError, method, schema::ServerCapa
 use crate::{
     Error, Result,
     server::{
-        ConnectionEvent, Cx, ListHints, ListKind, Mount, Notice, Opened, PageRequest, Prefix, ProvidedEntry,
-        Provider, ProviderChanges, ProviderInfo, ProviderPage, ProviderSubscription, ReportPart,
-        RequestError, Scope, Server, ServerInner, ServerKey, SessionHandle, Target, Watch, WatchFuture,
+        ConnectionEvent, Cx, ListKind, Mount, Notice, Opened, PageRequest, Prefix, ProvidedEntry, Provider,
+        ProviderChanges, ProviderInfo, ProviderPage, ProviderSubscription, ReportPart, RequestError, Scope,
+        Server, ServerInner, ServerKey, SessionHandle, Target, Watch, WatchFuture,
         call::{cx::Mounted, run::Start},
         catalogue::{custom::OnNotification, lint},
         changes::{Audience, ChangeLink},
@@ -301,13 +301,11 @@ impl Provider for Server {
                 providers.instructions(snapshot.settings.instructions.as_deref()),
             ),
         };
-        let mut hints = ListHints::default();
-        ListKind::ALL.into_iter().for_each(|list| *hints.get_mut(list) = snapshot.list_hint(list));
         let methods = snapshot.custom.keys().map(String::as_str).chain(providers.methods());
         let servers = providers.iter().flat_map(|known| known.info.servers.iter().copied());
         ProviderInfo {
             instructions,
-            hints,
+            hints: snapshot.list_hints(&ListKind::ALL),
             methods: methods.map(str::to_owned).collect(),
             handles_any_method: providers.iter().any(|known| known.info.handles_any_method),
             // A state is claimed right before the handler of the call runs.

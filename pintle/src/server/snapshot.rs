@@ -16,7 +16,7 @@ use pintle_types::{
 use crate::{
     Error, Result,
     server::{
-        Cx, ListKind, Next,
+        Cx, ListHints, ListKind, Next,
         call::cx::detached::{OuterTask, TaskHolder},
         catalogue::{Catalogue, custom::CustomMethod},
         gate::registry::Gates,
@@ -146,12 +146,21 @@ impl Snapshot {
     /// Returns how long a list may be cached, with those of the providers: all pages alike. A list that depends on the caller is
     /// private.
     pub(crate) fn list_hint(&self, list: ListKind) -> CacheHint {
-        let mut hint = self.settings.lists.hint(list).clone();
-        if self.list_depends(list) {
-            hint.scope = CacheScope::Private;
+        self.list_hints(&[list]).get(list).clone()
+    }
+
+    /// Returns how long these lists may be cached. The facts of each provider are read once.
+    pub(crate) fn list_hints(&self, lists: &[ListKind]) -> ListHints {
+        let mut hints = ListHints::default();
+        for list in lists.iter().copied() {
+            let hint = hints.get_mut(list);
+            hint.clone_from(self.settings.lists.hint(list));
+            if self.list_depends(list) {
+                hint.scope = CacheScope::Private;
+            }
         }
-        self.providers.restrict(list, &mut hint);
-        hint
+        self.providers.restrict(lists, &mut hints);
+        hints
     }
 
     /// Returns whether a list depends on the caller.

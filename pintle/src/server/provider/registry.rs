@@ -8,10 +8,7 @@ use std::{
 };
 
 use http::Extensions;
-use pintle_proto::{
-    Peer, Revision,
-    server::{CacheHint, Outcome},
-};
+use pintle_proto::{Peer, Revision, server::Outcome};
 use pintle_types::{
     JsonObject, RawObject, RpcError,
     schema::{CacheScope, ServerCapabilities, Tool},
@@ -22,7 +19,7 @@ use super::{
     any::AnyProvider,
     definitions::DefinitionCache,
     entry::{Definition, EntryRank, ProvidedEntry},
-    info::{ProviderInfo, ReportPart},
+    info::{ListHints, ProviderInfo, ReportPart},
     page::ProviderPage,
     watched_tasks::WatchedTasks,
 };
@@ -422,14 +419,20 @@ impl Providers {
         (!texts.is_empty()).then(|| texts.join("\n\n"))
     }
 
-    /// Makes a cache hint as strict as those of the providers.
-    pub(crate) fn restrict(&self, list: ListKind, hint: &mut CacheHint) {
-        for known in self.0.iter().filter(|known| known.offers(list)) {
+    /// Makes the hints of these lists as strict as those of the providers.
+    pub(crate) fn restrict(&self, lists: &[ListKind], hints: &mut ListHints) {
+        for known in &self.0 {
+            let mut offered = lists.iter().copied().filter(|list| known.offers(*list)).peekable();
+            if offered.peek().is_none() {
+                continue;
+            }
             let info = known.provider.info(None);
-            let provided = info.hints.get(list);
-            hint.ttl_ms = hint.ttl_ms.min(provided.ttl_ms);
-            if provided.scope != CacheScope::Public {
-                hint.scope = provided.scope.clone();
+            for list in offered {
+                let (hint, provided) = (hints.get_mut(list), info.hints.get(list));
+                hint.ttl_ms = hint.ttl_ms.min(provided.ttl_ms);
+                if provided.scope != CacheScope::Public {
+                    hint.scope = provided.scope.clone();
+                }
             }
         }
     }

@@ -1,6 +1,9 @@
 //! Lists over several providers.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use pintle::{
     Server,
@@ -270,4 +273,43 @@ async fn an_endless_list_of_one_provider_leaves_the_others_as_they_are() {
             assert_eq!(names.len(), listed + 1, "{kind:?} {page_size:?}");
         }
     }
+}
+
+/// A provider that counts how often its facts are read.
+struct Asked(Arc<AtomicUsize>);
+
+impl Provider for Asked {
+    fn info(&self, _: Option<&Scope<'_>>) -> ProviderInfo {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        let offered = json!({"tools": {}, "prompts": {}, "resources": {}});
+        ProviderInfo::new("asked", serde_json::from_value(offered).unwrap())
+    }
+
+    async fn list(&self, _: Cx, _: ListKind, _: PageRequest) -> Result<ProviderPage, RequestError> {
+        Ok(ProviderPage::default())
+    }
+
+    fn describe(&self, _: &Scope<'_>, _: &Target<'_>) -> Option<ProvidedEntry> {
+        None
+    }
+
+    async fn handle(&self, _: Cx) -> Outcome {
+        Outcome::Failed(RpcError::internal("it has nothing"))
+    }
+}
+
+#[tokio::test]
+async fn the_facts_of_a_provider_are_read_no_more_than_once_for_each_server_around_it() {
+    const DEPTH: usize = 7;
+    let asked = Arc::new(AtomicUsize::new(0));
+    let innermost = Server::new("s", "1").provider(Asked(asked.clone()));
+    let server = (0..DEPTH).fold(innermost, |inner, _| Server::new("s", "1").provider(inner));
+    each(&server, &[R4, R5], json!({}), async |client| {
+        asked.store(0, Ordering::SeqCst);
+        let listed = client.call("tools/list", json!({})).await;
+        assert_eq!(listed["result"]["tools"], json!([]), "{listed}");
+        let count = asked.load(Ordering::SeqCst);
+        assert!(count <= DEPTH + 1, "{count}");
+    })
+    .await;
 }
