@@ -1,6 +1,8 @@
 //! Tasks whose types are erased: what a runtime compiles for each type of future is larger than many of them.
 
 use std::pin::Pin;
+#[cfg(feature = "server")]
+use std::{future::poll_fn, task::Poll};
 
 use tokio::task::JoinHandle;
 
@@ -20,4 +22,20 @@ pub(crate) fn spawn_on(
 ) -> JoinHandle<()> {
     let future: ErasedFuture = Box::pin(future);
     runtime.spawn(future)
+}
+
+/// Runs futures concurrently, and returns their results in order.
+#[cfg(feature = "server")]
+pub(crate) async fn join_all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
+    let mut running: Vec<_> = futures.map(|future| (Box::pin(future), None)).collect();
+    poll_fn(|task| {
+        for (future, output) in running.iter_mut().filter(|(_, output)| output.is_none()) {
+            if let Poll::Ready(ready) = future.as_mut().poll(task) {
+                *output = Some(ready);
+            }
+        }
+        if running.iter().any(|(_, output)| output.is_none()) { Poll::Pending } else { Poll::Ready(()) }
+    })
+    .await;
+    running.into_iter().filter_map(|(_, output)| output).collect()
 }

@@ -27,6 +27,19 @@ pub enum Target<'a> {
 }
 
 impl Target<'_> {
+    /// Returns the target without a borrowed name.
+    pub(crate) fn into_owned(self) -> Target<'static> {
+        let own = |name: Cow<'_, str>| Cow::Owned(name.into_owned());
+        match self {
+            Self::Tool(name) => Target::Tool(own(name)),
+            Self::Prompt(name) => Target::Prompt(own(name)),
+            Self::Resource(name) => Target::Resource(own(name)),
+            Self::Template(name) => Target::Template(own(name)),
+            Self::Task(name) => Target::Task(own(name)),
+            Self::Method(name) => Target::Method(own(name)),
+        }
+    }
+
     /// Returns the name, URI, URI template or id.
     pub fn name(&self) -> &str {
         match self {

@@ -104,7 +104,7 @@ fn may_repeat(relay: &Relay, cx: &Cx) -> bool {
         Repetition::SafeIfIdempotent => {
             let name: Option<String> = cx.params().decode_member("name").ok().flatten();
             let tool = name.and_then(|name| {
-                let of_client = relay.inner.upstream.last_catalogue(cx, relay.options.links.sharing);
+                let of_client = relay.inner.upstream.last_catalogue(&cx.scope(), relay.options.links.sharing);
                 let of_client = of_client.and_then(|catalogue| catalogue.tool(&name));
                 of_client.or_else(|| relay.inner.known.tool(&name))
             });

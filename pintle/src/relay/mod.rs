@@ -38,7 +38,6 @@ mod upstream;
 mod upstream_call;
 
 use std::{
-    collections::HashSet,
     fmt,
     sync::{Arc, Mutex},
     time::Duration,
@@ -104,8 +103,6 @@ struct Inner {
     watched: WatchedResources,
     /// The tasks that are watched over it.
     watched_tasks: SharedTaskWatches,
-    /// Everything that clients watch.
-    reported: Mutex<HashSet<Box<str>>>,
     hints: Mutex<ListHints>,
     /// The lists that any connection has seen last.
     known: Arc<LinkCatalogue>,
@@ -161,7 +158,6 @@ impl Relay {
             parked: ParkedCalls::default(),
             watched: WatchedResources::default(),
             watched_tasks: SharedTaskWatches::default(),
-            reported: Mutex::default(),
             hints: Mutex::default(),
             known: Arc::default(),
             paged: PagedLists::default(),

@@ -15,7 +15,7 @@ use serde_json::{json, value::to_raw_value};
 
 use super::{Relay, link::RelayLink};
 use crate::{
-    server::{Cx, ListKind, Target},
+    server::{Cx, ListKind},
     tasks::{ProvidedTasks, Tasks, requested, requested_ttl},
 };
 
@@ -144,14 +144,14 @@ impl Relay {
     pub(super) async fn supports_tasks(&self, cx: &Cx) -> bool {
         let Ok(Some(name)) = cx.params().decode_member::<String>("name") else { return false };
         let known = || {
-            let of_client = self.inner.upstream.last_catalogue(cx, self.options.links.sharing);
+            let of_client = self.inner.upstream.last_catalogue(&cx.scope(), self.options.links.sharing);
             let of_client = of_client.and_then(|catalogue| catalogue.task_support(&name));
             of_client.or_else(|| self.inner.known.task_support(&name))
         };
         let mut support = known();
         if support.is_none() {
             // Nobody has asked for the list yet. If it cannot be read, the call fails with the reason.
-            let _ = self.look_up(cx, &Target::Tool(name.as_str().into())).await;
+            let _ = self.refresh(cx, ListKind::Tools).await;
             support = known();
         }
         matches!(support.flatten(), Some(TaskSupport::Optional | TaskSupport::Required))

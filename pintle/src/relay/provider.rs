@@ -16,7 +16,7 @@ use super::{
     attempts::Attempts,
     forward::{self, failed, upstream_capabilities, upstream_params},
     hops,
-    link_state::catalogue::{ChangeMark, KnownList, lists_of},
+    link_state::catalogue::{ChangeMark, KnownList},
     pool::Lease,
     upstream_call::{CallProgress, UpstreamCall, UpstreamRequest},
 };
@@ -24,8 +24,9 @@ use crate::{
     lock::lock,
     question_key,
     server::{
-        Cx, ListKind, PageRequest, ProvidedEntry, Provider, ProviderChanges, ProviderInfo, ProviderPage,
-        ProviderSubscription, ReportPart, RequestError, Scope, SessionHandle, Target, Watch, WatchFuture,
+        Cx, ListKind, Lookup, PageRequest, ProvidedEntry, Provider, ProviderChanges, ProviderInfo,
+        ProviderPage, ProviderSubscription, ReportPart, RequestError, Scope, SessionHandle, Target, Watch,
+        WatchFuture,
     },
 };
 
@@ -43,6 +44,7 @@ impl Provider for Relay {
             hints: lock(&self.inner.hints).clone(),
             handles_any_method: true,
             is_whole_server,
+            may_be_stale: true,
             // The server behind decides by the credentials of the relay.
             may_require: false,
             ..ProviderInfo::new(self.backend(), self.offered(connection.capabilities()))
@@ -50,6 +52,10 @@ impl Provider for Relay {
     }
 
     async fn list(&self, cx: Cx, list: ListKind, page: PageRequest) -> Result<ProviderPage, RequestError> {
+        if page.is_refresh() {
+            self.refresh(&cx, list).await?;
+            return Ok(ProviderPage::default());
+        }
         let (cursor, first) = (page.cursor.as_deref(), page.cursor.is_none());
         match self.page(&cx, list, page.cursor.clone()).await {
             Ok((mut read, link, requested)) => {
@@ -77,30 +83,29 @@ impl Provider for Relay {
         }
     }
 
-    fn describe(&self, _: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
-        let known = self.inner.upstream.primary().catalogue.describe(target);
-        // Gates judge by what any connection has read.
-        let known = known.or_else(|| self.inner.known.describe(target));
-        // Its server notifies those that watch it.
-        let is_watched =
-            || matches!(target, Target::Resource(uri) if lock(&self.inner.reported).contains(&**uri));
-        known.or_else(|| is_watched().then(ProvidedEntry::unlisted))
-    }
-
-    async fn find(&self, cx: Cx, target: &Target<'_>) -> Result<Option<ProvidedEntry>, RequestError> {
+    fn find(&self, scope: &Scope<'_>, target: &Target<'_>) -> Lookup {
+        let upstream = &self.inner.upstream;
         if self.options.forwards_unlisted {
-            let known = self.inner.upstream.primary().catalogue.describe(target);
-            return Ok(Some(known.unwrap_or_else(ProvidedEntry::unlisted)));
+            let known = upstream.primary().catalogue.describe(target);
+            return known.unwrap_or_else(ProvidedEntry::unlisted).into();
         }
-        // Boxed, because a relay that forwards all names has no use for it.
-        match Box::pin(self.look_up(&cx, target)).await {
-            Ok(found) => Ok(found),
-            // It is still an entry of this server: calls of it fail with the reason, and no other provider answers them.
-            Err(error) => match self.last_known(&cx, target) {
-                Some(entry) => Ok(Some(entry)),
-                None => Err(error.into()),
-            },
+        let capabilities = self.inner.last_declared.of(&scope.peer.capabilities);
+        let sharing = self.options.links.sharing;
+        if let Some(link) = upstream.open_for_lists(scope, &capabilities.capabilities, sharing) {
+            let known = link.catalogue.describe(target);
+            let lists = || ListKind::all_of(target).iter().copied().filter(|list| self.offers(*list));
+            // A list that does not have the name is read again, if that was not just done.
+            if known.is_some() && lists().all(|list| link.is_fresh(list))
+                || lists().all(|list| link.catalogue.was_just_read(list))
+            {
+                return known.into();
+            }
         }
+        // It is still an entry of this server: if that cannot be reached, calls of it fail with the reason, and no other provider answers
+        // them.
+        let of_client = upstream.last_catalogue(scope, sharing);
+        let of_client = of_client.and_then(|catalogue| catalogue.describe(target));
+        Lookup::Stale(of_client.or_else(|| self.inner.known.describe(target)))
     }
 
     async fn handle(&self, cx: Cx) -> Outcome {
@@ -134,7 +139,6 @@ impl Watch for Relay {
     }
 
     fn watched(&self, uri: &str) {
-        lock(&self.inner.reported).insert(uri.into());
         // Other connections watch what their clients subscribe to, and those of one principal what that one does.
         let upstream = &self.inner.upstream;
         if upstream.is_shared(self.options.links.sharing) && upstream.principal().is_none() {
@@ -144,7 +148,6 @@ impl Watch for Relay {
     }
 
     fn unwatched(&self, uri: &str) {
-        lock(&self.inner.reported).remove(uri);
         self.inner.watched.remove(uri);
         self.send_subscriptions();
     }
@@ -304,46 +307,22 @@ impl Relay {
         Ok(page)
     }
 
-    /// Returns the entry of a name or URI. Lists that may have changed are read again, at most once a second for names that they
-    /// do not have, and if no change would be heard of.
-    pub(super) async fn look_up(
-        &self,
-        cx: &Cx,
-        target: &Target<'_>,
-    ) -> Result<Option<ProvidedEntry>, RpcError> {
+    /// Reads a list again that may have changed, at most once a second if no change was reported.
+    pub(super) async fn refresh(&self, cx: &Cx, list: ListKind) -> Result<(), RpcError> {
+        if !self.offers(list) {
+            return Ok(());
+        }
         let capabilities = &upstream_capabilities(self, cx).capabilities;
         let link = self.inner.upstream.lease_for_lists(cx, capabilities, self.options.links).await?;
         link.want_pushes();
-        let known = || {
-            let mut lists = lists_of(target).iter().filter(|list| self.offers(**list));
-            let fresh = lists.all(|list| link.is_fresh(*list));
-            fresh.then(|| link.catalogue.describe(target)).flatten()
-        };
-        if let Some(entry) = known() {
-            return Ok(Some(entry));
-        }
-        let _reading = link.catalogue.reading.lock().await;
         // Another caller may have read it meanwhile.
-        if let Some(entry) = known() {
-            return Ok(Some(entry));
+        let _reading = link.catalogue.reading.lock().await;
+        if !link.catalogue.was_just_read(list) {
+            let requested = link.mark(list);
+            let read = Box::pin(self.read_list(cx, &link, list)).await?;
+            self.learn(&link, list, &read, requested);
         }
-        // The list has changed since it was read, or the server does not report changes.
-        for list in lists_of(target).iter().copied().filter(|list| self.offers(*list)) {
-            if !link.catalogue.was_just_read(list) {
-                let requested = link.mark(list);
-                let read = Box::pin(self.read_list(cx, &link, list)).await?;
-                self.learn(&link, list, &read, requested);
-            }
-        }
-        Ok(link.catalogue.describe(target))
-    }
-
-    /// Returns an entry of the lists that were read last, over the connection of a client or any other.
-    fn last_known(&self, cx: &Cx, target: &Target<'_>) -> Option<ProvidedEntry> {
-        let upstream = &self.inner.upstream;
-        let of_client = upstream.last_catalogue(cx, self.options.links.sharing);
-        let of_client = of_client.and_then(|catalogue| catalogue.describe(target));
-        of_client.or_else(|| self.inner.known.describe(target))
+        Ok(())
     }
 
     /// Stores a list for the connection over which it was read, and as the last one of the server.
@@ -377,7 +356,7 @@ impl Relay {
 
     /// Returns the list that was read last over the connection of a client.
     fn last_list(&self, cx: &Cx, list: ListKind) -> Option<Arc<KnownList>> {
-        self.inner.upstream.last_catalogue(cx, self.options.links.sharing)?.last(list)
+        self.inner.upstream.last_catalogue(&cx.scope(), self.options.links.sharing)?.last(list)
     }
 }
 

@@ -53,7 +53,7 @@ impl Relay {
         if upstream.principal().is_some_and(|name| cx.principal() != Some(name)) {
             return Ok(ProviderSubscription::new());
         }
-        if upstream.is_shared_by(cx, options.sharing) {
+        if upstream.is_shared_by(&cx.scope(), options.sharing) {
             let mut subscription = self.watch_over_primary(uris.clone(), None).await?;
             self.watch_tasks(cx, &mut subscription).await;
             if let Some(session) = cx.session().filter(|_| upstream.principal().is_some()) {
@@ -68,7 +68,7 @@ impl Relay {
         if let Some(session) = cx.session() {
             return self.watch_in_session(cx, &session, capabilities, &uris).await;
         }
-        match link_key(cx, options.sharing, &capabilities)? {
+        match link_key(&cx.scope(), options.sharing, &capabilities)? {
             Some(key) => self.watch_for_principal(key, capabilities, uris).await,
             None => {
                 let listener = upstream.listen_to_primary().await?;

@@ -27,7 +27,7 @@ use crate::{
     Client, Connection, Error, Result,
     client::{Change, Connector, Mode},
     lock::lock,
-    server::{Cx, InboxOwner, OwnedPrincipal, SessionHandle},
+    server::{Cx, InboxOwner, OwnedPrincipal, Scope, SessionHandle},
 };
 
 /// The server behind a relay.
@@ -192,8 +192,8 @@ impl Upstream {
     }
 
     /// Whether the client of a call shares the first connection.
-    pub(super) fn is_shared_by(&self, cx: &Cx, sharing: LinkSharing) -> bool {
-        self.is_shared(sharing) && !(self.pairs(sharing) && cx.session().is_some())
+    pub(super) fn is_shared_by(&self, scope: &Scope<'_>, sharing: LinkSharing) -> bool {
+        self.is_shared(sharing) && !(self.pairs(sharing) && scope.session().is_some())
     }
 
     /// Whether the connection for a call has a session.
@@ -283,7 +283,7 @@ impl Upstream {
         capabilities: &ClientCapabilities,
         options: LinkOptions,
     ) -> Result<Lease, RpcError> {
-        let is_shared = self.is_shared_by(cx, options.sharing);
+        let is_shared = self.is_shared_by(&cx.scope(), options.sharing);
         let mut attempts = 0;
         loop {
             let (lease, limits) = match self.own.as_ref().filter(|_| !is_shared) {
@@ -291,7 +291,7 @@ impl Upstream {
                     let lease = match cx.session() {
                         Some(session) => self.of_session(own, &session, capabilities).await?,
                         None => {
-                            let key = link_key(cx, options.sharing, capabilities)?;
+                            let key = link_key(&cx.scope(), options.sharing, capabilities)?;
                             // Boxed, because its future is large, and those with a session have no use for it.
                             Box::pin(self.of_principal(own, key, capabilities)).await?
                         }
@@ -321,8 +321,8 @@ impl Upstream {
         capabilities: &ClientCapabilities,
         options: LinkOptions,
     ) -> Result<Lease, RpcError> {
-        let own = self.own.as_ref().filter(|_| !self.is_shared_by(cx, options.sharing));
-        match (own, link_key(cx, options.sharing, capabilities)?) {
+        let own = self.own.as_ref().filter(|_| !self.is_shared_by(&cx.scope(), options.sharing));
+        match (own, link_key(&cx.scope(), options.sharing, capabilities)?) {
             _ if cx.session().is_some() => self.lease(cx, capabilities, options).await,
             (Some(own), Some(key)) => {
                 let link = self.pooled(own, key, capabilities).await?;
@@ -387,17 +387,40 @@ impl Upstream {
     }
 
     /// Returns the lists that were read last on behalf of a client.
-    pub(super) fn last_catalogue(&self, cx: &Cx, sharing: LinkSharing) -> Option<Arc<LinkCatalogue>> {
-        let Some(own) = self.own.as_ref().filter(|_| !self.is_shared_by(cx, sharing)) else {
+    pub(super) fn last_catalogue(
+        &self,
+        scope: &Scope<'_>,
+        sharing: LinkSharing,
+    ) -> Option<Arc<LinkCatalogue>> {
+        let Some(own) = self.own.as_ref().filter(|_| !self.is_shared_by(scope, sharing)) else {
             return Some(self.primary().catalogue.clone());
         };
-        if let Some(session) = cx.session() {
+        if let Some(session) = scope.session() {
             return Some(session.get::<SessionLinks>()?.slot(self.id).link.last()?.catalogue.clone());
         }
-        match sharing_principal(cx, sharing) {
+        match sharing_principal(scope, sharing) {
             Some(principal) => own.pool.last_catalogue(&principal),
             None => Some(self.primary().catalogue.clone()),
         }
+    }
+
+    /// Returns the connection that [`lease_for_lists`](Self::lease_for_lists) would return, if it is open.
+    pub(super) fn open_for_lists(
+        &self,
+        scope: &Scope<'_>,
+        capabilities: &ClientCapabilities,
+        sharing: LinkSharing,
+    ) -> Option<Arc<RelayLink>> {
+        let own = self.own.as_ref().filter(|_| !self.is_shared_by(scope, sharing));
+        let link = match (own, scope.session()) {
+            (Some(_), Some(session)) => self.session_link(&session)?,
+            (Some(own), None) => match link_key(scope, sharing, capabilities).ok()? {
+                Some(key) => own.pool.peek(&key)?,
+                None => self.primary(),
+            },
+            (None, _) => self.primary(),
+        };
+        Some(link).filter(|link| !link.is_closed())
     }
 
     /// Returns the connection of a session, if it has one that is open.
@@ -543,8 +566,8 @@ impl Upstream {
 }
 
 /// Returns the principal that a call without a session shares connections with; `None` if it shares none.
-pub(super) fn sharing_principal(cx: &Cx, sharing: LinkSharing) -> Option<OwnedPrincipal> {
-    let principal = OwnedPrincipal::from(cx.identity());
+pub(super) fn sharing_principal(scope: &Scope<'_>, sharing: LinkSharing) -> Option<OwnedPrincipal> {
+    let principal = OwnedPrincipal::from(scope.identity());
     (principal != OwnedPrincipal::Anonymous || sharing == LinkSharing::Anonymous).then_some(principal)
 }
 
@@ -556,10 +579,10 @@ pub(super) fn backend_name(connection: &Connection) -> String {
 
 /// Returns on whose behalf a call without a session has its connection; `None` if it shares none.
 pub(super) fn link_key(
-    cx: &Cx,
+    scope: &Scope<'_>,
     sharing: LinkSharing,
     capabilities: &ClientCapabilities,
 ) -> Result<Option<LinkKey>, RpcError> {
-    let key = |principal| LinkKey::new(principal, capabilities, cx.peer().info.as_ref());
-    sharing_principal(cx, sharing).map(key).transpose()
+    let key = |principal| LinkKey::new(principal, capabilities, scope.peer.info.as_ref());
+    sharing_principal(scope, sharing).map(key).transpose()
 }

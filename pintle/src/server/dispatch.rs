@@ -1,4 +1,4 @@
-use std::{borrow::Cow, sync::Arc};
+use std::sync::Arc;
 
 use pintle_proto::{
     http::{HeaderParams, Streams, name_in},
@@ -12,7 +12,7 @@ use pintle_types::{
 use pintle_uri::nearest;
 
 use crate::server::{
-    Access, Cx, Entry, ListKind, Next, Server, Target, ToolRoute,
+    Access, Cx, Entry, ListKind, Next, PromptRoute, ResourceRoute, Server, Target, TemplateRoute, ToolRoute,
     access::required::Required,
     call::{
         cx::detached::ToolStart,
@@ -22,18 +22,23 @@ use crate::server::{
     catalogue::{
         complete, lists,
         options::{CatalogueRoute, RouteOptions},
-        overlay::Overlay,
         source,
     },
     gate::admission::{AccessGrant, Used, admit},
+    lookup::{Found, OwnEntry},
     provider::{
-        self, any::AnyProvider, entry::ProvidedEntry, info::ReportPart, registry::FoundEntry, subscribing,
+        self,
+        any::AnyProvider,
+        entry::ProvidedEntry,
+        info::ReportPart,
+        registry::{FindError, FoundEntry},
+        subscribing,
     },
     request_uri, result_filter, shown,
     snapshot::Snapshot,
     subscription,
 };
-use crate::uri::Uri;
+use crate::uri::{Uri, Vars};
 
 /// Finds the route of a call and starts its handler. Its result has nothing that is hidden from the caller.
 fn route(cx: &Cx) -> Start {
@@ -60,11 +65,9 @@ fn find_route(cx: &Cx) -> Start {
         return Start::Run(Box::pin(provider::list::list(cx.clone(), list)));
     }
     let found = match cx.method() {
-        method::TOOLS_CALL => tool(cx),
-        method::PROMPTS_GET => prompt(cx),
-        method::RESOURCES_READ => resource(cx),
-        method::COMPLETION_COMPLETE if complete::is_provided(cx) => Ok(provided(cx)),
-        method::COMPLETION_COMPLETE => complete::complete(cx),
+        method::TOOLS_CALL | method::PROMPTS_GET | method::RESOURCES_READ | method::COMPLETION_COMPLETE => {
+            named(cx)
+        }
         method::TOOLS_LIST => return Start::Done(lists::tools(cx)),
         method::PROMPTS_LIST => return Start::Done(lists::prompts(cx)),
         method::RESOURCES_LIST if !cx.snapshot().catalogue.sources.is_empty() => {
@@ -239,35 +242,81 @@ fn go_after(cx: &Cx, options: &RouteOptions, first: impl FnOnce(&Cx) + Send + 's
     })
 }
 
-/// Returns the text of a member that must be a string.
-fn text<'a>(cx: &'a Cx, name: &str) -> Result<Cow<'a, str>, Outcome> {
-    let method = cx.method();
-    let refuse = |reason: String| Outcome::Failed(RpcError::invalid_params(reason));
-    let Some(raw) = cx.params().get(name) else {
-        return Err(refuse(format!("`{method}` needs `{name}`: send it in `params`")));
-    };
-    if let Some(inner) = raw.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'))
-        && !inner.contains('\\')
-    {
-        return Ok(Cow::Borrowed(inner));
+/// Starts the handler of a request that names an entry.
+fn named(cx: &Cx) -> Result<HandlerFuture, Outcome> {
+    let target = cx.target().ok_or_else(|| unnamed(cx))?;
+    let lookup = cx.snapshot().find_for(cx, &target);
+    if !lookup.is_stale() {
+        return start(cx, &target, lookup.finish());
     }
-    serde_json::from_str(raw)
-        .map(Cow::Owned)
-        .map_err(|error| refuse(format!("`{name}` of `{method}` is not a string: {}", plain_error(&error))))
+    let cx = cx.clone();
+    Ok(Box::pin(async move {
+        let Some(target) = cx.target() else { return unnamed(&cx) };
+        let found = cx.snapshot().lookup(&cx, &target).await;
+        match start(&cx, &target, found) {
+            Ok(handling) => handling.await,
+            Err(refused) => refused,
+        }
+    }))
 }
 
-fn tool(cx: &Cx) -> Result<HandlerFuture, Outcome> {
-    let name = text(cx, "name")?;
-    let own = Overlay::of(cx).and_then(|overlay| overlay.tool(&name));
-    let route = own.as_ref().or_else(|| cx.snapshot().catalogue.tools.get(&name));
-    if route.is_none() && !cx.snapshot().providers.is_empty() {
-        return Ok(provided(cx));
+/// Returns the outcome of a request that has to name an entry, and does not.
+fn unnamed(cx: &Cx) -> Outcome {
+    let member = match cx.method() {
+        method::COMPLETION_COMPLETE => {
+            return complete::params(cx).err().unwrap_or_else(complete::unknown_reference);
+        }
+        method::RESOURCES_READ => "uri",
+        _ => "name",
+    };
+    let method = cx.method();
+    let text = cx.params().get(member).map(serde_json::from_str::<String>);
+    let reason = match text.and_then(Result::err) {
+        None => format!("`{method}` needs `{member}`: send it in `params`"),
+        Some(error) => format!("`{member}` of `{method}` is not a string: {}", plain_error(&error)),
+    };
+    Outcome::Failed(RpcError::invalid_params(reason))
+}
+
+/// Starts the handler of an entry that was looked up. Only the best match counts: if the caller does not see it, no other is tried.
+fn start(
+    cx: &Cx,
+    target: &Target<'_>,
+    found: Result<Option<Found>, FindError>,
+) -> Result<HandlerFuture, Outcome> {
+    let own = match found {
+        Ok(Some(Found::Own(own))) => own,
+        Ok(Some(Found::Provided(found))) => {
+            return Ok(Box::pin(provided(cx.clone(), target.clone().into_owned(), found)));
+        }
+        Ok(None) => return Err(unknown_entry(cx, target)),
+        Err(failed) if failed.is_hidden(cx, target) => return Err(unknown_entry(cx, target)),
+        Err(failed) => {
+            let uri = matches!(target, Target::Resource(_)).then(|| target.name());
+            return Err(failed.error.outcome(cx.method(), uri));
+        }
+    };
+    if cx.method() == method::COMPLETION_COMPLETE {
+        return complete::complete(cx, &own);
     }
-    let unknown = || unknown("tool", &name, visible(cx, cx.snapshot().catalogue.tools.iter()));
-    let Some(route) = route else { return Err(unknown()) };
+    match own {
+        OwnEntry::Tool(route) => tool(cx, target, &route),
+        OwnEntry::Prompt(route) => prompt(cx, target, route),
+        OwnEntry::Resource(route) => resource(cx, target, route),
+        OwnEntry::Source(route, _) => {
+            cx.set_uri(target.name());
+            Ok(source::read(cx.clone(), route))
+        }
+        OwnEntry::Template(route, Some(vars)) => template(cx, target, route, vars),
+        OwnEntry::Template(_, None) | OwnEntry::Method(..) => Err(unknown_entry(cx, target)),
+    }
+}
+
+fn tool(cx: &Cx, target: &Target<'_>, route: &Arc<ToolRoute>) -> Result<HandlerFuture, Outcome> {
     let arguments = cx.sent_arguments();
     let used = Used::own(&route.options.required, route.entry()).arguments(arguments);
-    let admission = admit(cx, Access::Call, &used).map_err(|refused| refused.or_unknown(unknown))?;
+    let admission = admit(cx, Access::Call, &used);
+    let admission = admission.map_err(|refused| refused.or_unknown(|| unknown_entry(cx, target)))?;
     let arguments = admission.arguments().unwrap_or(arguments);
     if !arguments.starts_with('{') {
         let message = "`arguments` of `tools/call` is not an object: send one with the arguments by name";
@@ -302,12 +351,6 @@ fn start_tool(cx: &Cx, route: &ToolRoute) -> HandlerFuture {
     go(cx, &route.options)
 }
 
-/// Returns the tool of this name: one of the session or the principal, or one of everybody.
-fn find_tool(cx: &Cx, name: &str) -> Option<Arc<ToolRoute>> {
-    let own = Overlay::of(cx).and_then(|overlay| overlay.tool(name));
-    own.or_else(|| cx.snapshot().catalogue.tools.get(name).cloned())
-}
-
 /// Checks that the headers that repeat arguments have their values, in revisions that define them. They repeat what the client
 /// sent, whatever a layer has made of it.
 fn mirrored(cx: &Cx, route: &ToolRoute) -> Result<(), Outcome> {
@@ -315,12 +358,13 @@ fn mirrored(cx: &Cx, route: &ToolRoute) -> Result<(), Outcome> {
         return Ok(());
     }
     let params = cx.sent_params();
-    let named = cx.has_edited_params().then(|| name_in(params, "name").and_then(|name| find_tool(cx, &name)));
+    let sent = || cx.snapshot().own(cx.overlay_key(), &Target::Tool(name_in(params, "name")?));
+    let named = cx.has_edited_params().then(sent);
     let route = match &named {
         None => route,
-        Some(Some(route)) => route,
+        Some(Some(OwnEntry::Tool(route))) => route,
         // The client named a tool that does not exist: no header repeats anything.
-        Some(None) => return Ok(()),
+        Some(_) => return Ok(()),
     };
     if !Streams::of(cx.peer().revision).mirrored {
         return Ok(());
@@ -338,92 +382,85 @@ fn check_mirrored(cx: &Cx, mirrored: &HeaderParams) -> Result<(), Outcome> {
     mirrored.check(&head.headers, arguments).map_err(|refusal| Outcome::Failed(refusal.error))
 }
 
-fn prompt(cx: &Cx) -> Result<HandlerFuture, Outcome> {
-    let name = text(cx, "name")?;
-    let route = cx.snapshot().catalogue.prompts.get(&name);
-    if route.is_none() && !cx.snapshot().providers.is_empty() {
-        return Ok(provided(cx));
-    }
-    let unknown = || unknown("prompt", &name, visible(cx, cx.snapshot().catalogue.prompts.iter()));
-    let Some(route) = route else { return Err(unknown()) };
+fn prompt(cx: &Cx, target: &Target<'_>, route: Arc<PromptRoute>) -> Result<HandlerFuture, Outcome> {
     let used = Used::own(&route.options.required, route.entry()).arguments(cx.sent_arguments());
-    let admission = admit(cx, Access::Call, &used).map_err(|refused| refused.or_unknown(unknown))?;
+    let admission = admit(cx, Access::Call, &used);
+    let admission = admission.map_err(|refused| refused.or_unknown(|| unknown_entry(cx, target)))?;
     let vars = route.admit(cx).map_err(Outcome::Failed)?;
-    let route = route.clone();
     Ok(admission.run(cx, move |cx| {
         cx.set_texts(TextArguments::of_prompt(route.clone(), vars));
         go(&cx, &route.options)
     }))
 }
 
-/// Has the provider that has an entry handle the call, if the caller may use it.
-fn provided(cx: &Cx) -> HandlerFuture {
-    let cx = cx.clone();
-    Box::pin(async move {
-        let Some(target) = cx.target() else {
-            return Outcome::Failed(RpcError::invalid_params(format!("`{}` names no entry", cx.method())));
-        };
-        let snapshot = cx.snapshot();
-        let is_resource = matches!(target, Target::Resource(_)).then(|| target.name());
-        let FoundEntry { number, provider, info, entry } = match snapshot.find_provided(&cx, &target).await {
-            Ok(Some(found)) => found,
-            Ok(None) => match own_by_template(&cx, &target) {
-                Some(Ok(handling)) => return handling.await,
-                Some(Err(refused)) => return refused,
-                None => return unprovided(&cx, &target),
-            },
-            Err(failed) if failed.is_hidden(&cx, &target) => return unprovided(&cx, &target),
-            Err(failed) => return failed.error.outcome(cx.method(), is_resource),
-        };
-        // Readers may differ about this spelling: it is the listed one, or there is no such resource.
-        if snapshot.is_misspelled(&target, &entry) {
-            return unprovided(&cx, &target);
-        }
-        let admission = match entry.admit(&cx, &info.name, &target).await {
-            Ok(admission) => admission,
-            Err(refused) => return refused.or_unknown(|| unprovided(&cx, &target)),
-        };
-        let listed = match &target {
-            Target::Resource(uri) => entry.listed_as(&Uri::of(uri)).filter(|listed| *listed != **uri),
-            _ => None,
-        };
-        let listed = listed.map(|uri| cx.clone().with_params(request_uri::with_uri(cx.params(), &uri)));
-        let cx = listed.as_ref().unwrap_or(&cx);
-        if let Err(refused) = provided_mirrored(cx, &entry) {
-            return refused;
-        }
-        cx.set_provider(number);
-        let (is_asked, claims_state) = (admission.asks(), info.claims_state);
-        let handling = admission.run_here(cx, move |cx| {
-            let run = move |cx: Cx, provider: Arc<dyn AnyProvider>| match claims_state && cx.call().returned()
-            {
-                true => run_claimed(&cx, move |cx| provider.handle(cx)),
-                false => provider.handle(cx),
-            };
-            if !is_asked {
-                return run(cx, provider);
-            }
-            Box::pin(async move {
-                if let Some(target) = cx.target()
-                    && let Err(refused) =
-                        entry.check_unchanged(provider.find(cx.clone(), &target).await, target.name())
-                {
-                    return refused;
-                }
-                run(cx, provider).await
-            })
-        });
-        provider::tasks::readdressed(cx, number, &info, handling.await)
-    })
+fn resource(cx: &Cx, target: &Target<'_>, route: Arc<ResourceRoute>) -> Result<HandlerFuture, Outcome> {
+    let (sent, listed) = (target.name(), &*route.resource.uri);
+    let used = Used::own(&route.options.required, route.entry()).uri(sent);
+    let admission = admit(cx, Access::Read, &used);
+    let admission = admission.map_err(|refused| refused.or_unknown(|| unknown_entry(cx, target)))?;
+    let cx = match listed == sent {
+        true => cx.clone(),
+        false => cx.clone().with_params(request_uri::with_uri(cx.params(), listed)),
+    };
+    Ok(admission.run(&cx, move |cx| {
+        cx.set_uri(&route.resource.uri);
+        go(&cx, &route.options)
+    }))
 }
 
-/// Starts the handler of a template of the server itself, if one matches the URI of a target.
-fn own_by_template(cx: &Cx, target: &Target<'_>) -> Option<Result<HandlerFuture, Outcome>> {
-    match target {
-        Target::Resource(uri) => resource_by_template(cx, &Uri::of(uri)),
-        Target::Template(_) => cx.snapshot().own_rank(&cx.scope(), target).map(|_| complete::complete(cx)),
-        _ => None,
+fn template(
+    cx: &Cx,
+    target: &Target<'_>,
+    route: Arc<TemplateRoute>,
+    vars: Vars,
+) -> Result<HandlerFuture, Outcome> {
+    let uri = target.name().to_owned();
+    let used = Used::own(&route.options.required, route.entry()).uri(&uri);
+    let admission = admit(cx, Access::Read, &used);
+    let admission = admission.map_err(|refused| refused.or_unknown(|| unknown_entry(cx, target)))?;
+    Ok(admission.run(cx, move |cx| {
+        cx.set_uri(&uri);
+        cx.set_texts(TextArguments::of_template(route.clone(), vars, uri));
+        go(&cx, &route.options)
+    }))
+}
+
+/// Has the provider that has an entry handle the call, if the caller may use it.
+async fn provided(cx: Cx, target: Target<'static>, found: FoundEntry) -> Outcome {
+    let FoundEntry { number, provider, info, entry, .. } = found;
+    // Readers may differ about this spelling: it is the listed one, or there is no such resource.
+    if cx.snapshot().is_misspelled(&target, &entry) {
+        return unknown_entry(&cx, &target);
     }
+    let admission = match entry.admit(&cx, &info.name, &target).await {
+        Ok(admission) => admission,
+        Err(refused) => return refused.or_unknown(|| unknown_entry(&cx, &target)),
+    };
+    let listed = match &target {
+        Target::Resource(uri) => entry.listed_as(&Uri::of(uri)).filter(|listed| *listed != **uri),
+        _ => None,
+    };
+    let listed = listed.map(|uri| cx.clone().with_params(request_uri::with_uri(cx.params(), &uri)));
+    let cx = listed.as_ref().unwrap_or(&cx);
+    if let Err(refused) = provided_mirrored(cx, &entry) {
+        return refused;
+    }
+    cx.set_provider(number);
+    let (is_asked, claims_state) = (admission.asks(), info.claims_state);
+    let handling = admission.run_here(cx, move |cx| {
+        let run = move |cx: Cx, provider: Arc<dyn AnyProvider>| match claims_state && cx.call().returned() {
+            true => run_claimed(&cx, move |cx| provider.handle(cx)),
+            false => provider.handle(cx),
+        };
+        if is_asked
+            && let Some(target) = cx.target()
+            && let Err(refused) = entry.check_unchanged(provider.find(&cx.scope(), &target), target.name())
+        {
+            return Box::pin(std::future::ready(refused));
+        }
+        run(cx, provider)
+    });
+    provider::tasks::readdressed(cx, number, &info, handling.await)
 }
 
 /// Checks that the headers that repeat arguments of a provided tool have their values, if its schema is known.
@@ -438,7 +475,7 @@ fn provided_mirrored(cx: &Cx, entry: &ProvidedEntry) -> Result<(), Outcome> {
 }
 
 /// Returns the outcome of a call of something that neither the server nor a provider has.
-fn unprovided(cx: &Cx, target: &Target<'_>) -> Outcome {
+fn unknown_entry(cx: &Cx, target: &Target<'_>) -> Outcome {
     let catalogue = &cx.snapshot().catalogue;
     match target {
         Target::Resource(uri) if cx.method() == method::RESOURCES_READ => cx.snapshot().unknown_resource(uri),
@@ -465,8 +502,8 @@ fn near_provided(cx: &Cx, list: ListKind, name: &str) -> Option<String> {
     for _ in 0..MAX_HIDDEN {
         let near = nearest(name, names.iter().map(String::as_str))?.to_owned();
         let target = list.target(near.as_str().into());
-        let described = cx.snapshot().describe_provided(&cx.scope(), &target);
-        if described.is_some_and(|entry| !entry.is_hidden()) {
+        let seen = cx.snapshot().seen(&cx.scope(), &target);
+        if seen.is_some_and(|entry| !entry.is_hidden()) {
             return Some(near);
         }
         names.retain(|other| *other != near);
@@ -490,56 +527,4 @@ fn unknown<'a>(kind: &str, name: &str, known: impl Iterator<Item = &'a str>) -> 
         message += &format!("; did you mean `{near}`?");
     }
     Outcome::Failed(RpcError::invalid_params(message))
-}
-
-/// Finds the resource of a URI. Only the best match counts: if the caller does not see it, no other is tried.
-fn resource(cx: &Cx) -> Result<HandlerFuture, Outcome> {
-    let sent = text(cx, "uri")?;
-    let (snapshot, uri) = (cx.snapshot(), Uri::of(&sent));
-    let catalogue = &snapshot.catalogue;
-    // Readers may differ about this spelling: it is the listed one, or there is no such resource.
-    let is_refused = snapshot.refuses_spelling(&uri);
-    let unknown = || snapshot.unknown_resource(&sent);
-    let read = |used: Used<'_>| {
-        admit(cx, Access::Read, &used.uri(&sent)).map_err(|refused| refused.or_unknown(unknown))
-    };
-    let listed = if is_refused { catalogue.resources.get(&sent) } else { catalogue.resource(&uri) };
-    if let Some(route) = listed {
-        let admission = read(Used::own(&route.options.required, route.entry()))?;
-        let (route, listed) = (route.clone(), &route.resource.uri);
-        let cx = match *listed == *sent {
-            true => cx.clone(),
-            false => cx.clone().with_params(request_uri::with_uri(cx.params(), listed)),
-        };
-        return Ok(admission.run(&cx, move |cx| {
-            cx.set_uri(&route.resource.uri);
-            go(&cx, &route.options)
-        }));
-    }
-    if !is_refused && let Some((route, _)) = catalogue.sources.describe(&sent) {
-        cx.set_uri(&sent);
-        return Ok(source::read(cx.clone(), route.clone()));
-    }
-    if !snapshot.providers.is_empty() {
-        return Ok(provided(cx));
-    }
-    resource_by_template(cx, &uri).unwrap_or_else(|| Err(unknown()))
-}
-
-/// Starts the handler of the template of the server itself that matches a URI best.
-fn resource_by_template(cx: &Cx, uri: &Uri) -> Option<Result<HandlerFuture, Outcome>> {
-    let (snapshot, sent) = (cx.snapshot(), uri.sent());
-    let matching = || snapshot.catalogue.template(uri);
-    let (route, vars) = if snapshot.refuses_spelling(uri) { None } else { matching() }?;
-    let used = Used::own(&route.options.required, route.entry()).uri(sent);
-    let admission = admit(cx, Access::Read, &used);
-    let admission = admission.map_err(|refused| refused.or_unknown(|| snapshot.unknown_resource(sent)));
-    let (route, uri) = (route.clone(), sent.to_owned());
-    Some(admission.map(|admission| {
-        admission.run(cx, move |cx| {
-            cx.set_uri(&uri);
-            cx.set_texts(TextArguments::of_template(route.clone(), vars, uri));
-            go(&cx, &route.options)
-        })
-    }))
 }

@@ -1,20 +1,140 @@
 //! The entry that a name or URI leads to. Entries of that name come first, whoever has them, then templates, of which the most literal
 //! counts; of equals that of the server itself, then that of the first provider.
 
+use std::sync::Arc;
+
+use pintle_types::schema::Resource;
+
 use crate::{
     server::{
-        Cx, ProvidedEntry, Scope, Target,
-        gate::admission::refusal,
+        Cx, Entry, PromptRoute, ProvidedEntry, ResourceRoute, Scope, SourceRoute, Target, TemplateRoute,
+        ToolRoute,
+        access::required::Required,
+        catalogue::{options::CatalogueRoute as _, overlay::OverlayKey},
+        gate::admission::{Used, refusal},
         provider::{
             conflicts::Offered,
-            entry::{EntryRank, ProvidedRoute},
-            registry::{FindError, FoundEntry},
+            entry::{EntryRank, ProvidedRoute as _},
+            registry::{FindError, FoundEntry, ProviderLookup},
         },
         snapshot::Snapshot,
-        subscription,
     },
-    uri::Uri,
+    uri::{Uri, Vars},
 };
+
+/// An entry that a name or URI leads to.
+pub(crate) enum Found {
+    Own(OwnEntry),
+    Provided(FoundEntry),
+}
+
+/// An entry of the server itself.
+pub(crate) enum OwnEntry {
+    Tool(Arc<ToolRoute>),
+    Prompt(Arc<PromptRoute>),
+    Resource(Arc<ResourceRoute>),
+    /// A resource of a source, as that describes it.
+    Source(SourceRoute, Box<Resource>),
+    /// A template, with the values of its variables if it was found by a URI.
+    Template(Arc<TemplateRoute>, Option<Vars>),
+    /// A method, and the rights that it requires.
+    Method(Box<str>, Required),
+}
+
+/// The result of a lookup.
+pub(crate) struct ServerLookup {
+    /// The entry, as far as it is known.
+    pub(crate) found: Option<Found>,
+    /// The numbers of the providers that have to read lists first.
+    stale: Vec<usize>,
+    /// The failure of a provider, if there is no entry.
+    failed: Option<FindError>,
+}
+
+impl ServerLookup {
+    /// Returns whether providers have to read lists first.
+    pub(crate) fn is_stale(&self) -> bool {
+        !self.stale.is_empty()
+    }
+
+    /// Returns the entry, or the failure of a provider that may have it.
+    pub(crate) fn finish(self) -> Result<Option<Found>, FindError> {
+        match (self.found, self.failed) {
+            (None, Some(failed)) => Err(failed),
+            (found, _) => Ok(found),
+        }
+    }
+}
+
+impl Found {
+    /// Returns the entry as gates judge it.
+    pub(crate) fn entry(&self) -> ProvidedEntry {
+        match self {
+            Self::Own(own) => own.provided(),
+            Self::Provided(found) => found.entry.clone(),
+        }
+    }
+
+    /// Returns the name of the provider that has it.
+    pub(crate) fn backend(&self) -> Option<&str> {
+        match self {
+            Self::Own(_) => None,
+            Self::Provided(found) => Some(&found.info.name),
+        }
+    }
+}
+
+impl OwnEntry {
+    pub(crate) fn required(&self) -> &Required {
+        match self {
+            Self::Tool(route) => &route.options.required,
+            Self::Prompt(route) => &route.options.required,
+            Self::Resource(route) => &route.options.required,
+            Self::Source(route, _) => &route.required,
+            Self::Template(route, _) => &route.options.required,
+            Self::Method(_, required) => required,
+        }
+    }
+
+    /// Returns the use that a request makes of the entry.
+    pub(crate) fn used(&self) -> Used<'_> {
+        let entry = match self {
+            Self::Tool(route) => route.entry(),
+            Self::Prompt(route) => route.entry(),
+            Self::Resource(route) => route.entry(),
+            Self::Source(_, resource) => Entry::Resource(resource),
+            Self::Template(route, _) => route.entry(),
+            Self::Method(name, _) => Entry::Method(name),
+        };
+        Used::own(self.required(), entry)
+    }
+
+    /// Returns how exactly it is the entry of the target that it was found by.
+    pub(crate) fn rank(&self) -> EntryRank {
+        match self {
+            Self::Template(route, Some(_)) => match &route.template {
+                Some(template) => EntryRank::Template(template.rank()),
+                None => EntryRank::Unlisted,
+            },
+            _ => EntryRank::Exact,
+        }
+    }
+
+    fn provided(&self) -> ProvidedEntry {
+        match self {
+            Self::Tool(route) => route.provided(),
+            Self::Prompt(route) => route.provided(),
+            Self::Resource(route) => route.provided(),
+            Self::Source(route, resource) => {
+                let mut entry = ProvidedEntry::from(Resource::clone(resource));
+                entry.required = route.required.clone();
+                entry
+            }
+            Self::Template(route, _) => route.provided(),
+            Self::Method(name, required) => ProvidedEntry::method(name, required.clone()),
+        }
+    }
+}
 
 impl Snapshot {
     /// Returns the routes and the providers.
@@ -22,119 +142,95 @@ impl Snapshot {
         Offered { catalogue: &self.catalogue, providers: &self.providers }
     }
 
-    /// Returns the entry of the server itself, whoever may see it.
-    pub(crate) fn own_entry(&self, scope: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
+    /// Returns the entry of the server itself, whoever may see it: that of the session or of the principal first.
+    pub(crate) fn own(&self, key: OverlayKey<'_>, target: &Target<'_>) -> Option<OwnEntry> {
         let catalogue = &self.catalogue;
-        match target {
+        Some(match target {
             Target::Tool(name) => {
-                let principal =
-                    scope.principal.and_then(|principal| catalogue.principal_tools.get(principal));
-                let own = principal.and_then(|tools| tools.get(name));
-                own.or_else(|| catalogue.tools.get(name)).map(ProvidedRoute::provided)
+                let own = key.tool(catalogue, name);
+                OwnEntry::Tool(own.or_else(|| catalogue.tools.get(name).cloned())?)
             }
-            Target::Prompt(name) => catalogue.prompts.get(name).map(ProvidedRoute::provided),
+            Target::Prompt(name) => OwnEntry::Prompt(catalogue.prompts.get(name)?.clone()),
             Target::Resource(uri) => {
                 let read = Uri::of(uri);
+                // Readers may differ about this spelling: it is the listed one, or there is no such resource.
                 if self.refuses_spelling(&read) {
-                    return catalogue.resources.get(uri).map(ProvidedRoute::provided);
+                    return catalogue.resources.get(uri).cloned().map(OwnEntry::Resource);
                 }
                 if let Some(route) = catalogue.resource(&read) {
-                    return Some(route.provided());
+                    return Some(OwnEntry::Resource(route.clone()));
                 }
                 if let Some((route, resource)) = catalogue.sources.describe(uri) {
-                    let mut entry = ProvidedEntry::from(resource);
-                    entry.required = route.required.clone();
-                    return Some(entry);
+                    return Some(OwnEntry::Source(route.clone(), Box::new(resource)));
                 }
-                catalogue.template(&read).map(|(route, _)| route.provided())
+                let (route, vars) = catalogue.template(&read)?;
+                OwnEntry::Template(route.clone(), Some(vars))
             }
             Target::Template(uri) => {
+                if let Some(route) = catalogue.templates.get(uri) {
+                    return Some(OwnEntry::Template(route.clone(), None));
+                }
                 let read = Uri::of(uri);
-                let matching = || catalogue.template(&read).filter(|_| !self.refuses_spelling(&read));
-                let route = catalogue.templates.get(uri).or_else(|| Some(matching()?.0))?;
-                Some(route.provided())
+                let (route, vars) = catalogue.template(&read).filter(|_| !self.refuses_spelling(&read))?;
+                OwnEntry::Template(route.clone(), Some(vars))
             }
             Target::Method(name) => {
-                Some(ProvidedEntry::method(name, self.custom.get(&**name)?.required.clone()))
+                OwnEntry::Method((**name).into(), self.custom.get(&**name)?.required.clone())
             }
-            Target::Task(_) => None,
-        }
-    }
-
-    /// Returns how exactly the server itself has the entry of a target.
-    pub(crate) fn own_rank(&self, scope: &Scope<'_>, target: &Target<'_>) -> Option<EntryRank> {
-        self.own_entry(scope, target).map(|entry| entry.rank(target))
-    }
-
-    /// Returns the entry of the server itself, as the gates show it, whether or not a provider has it more exactly.
-    pub(crate) fn describe_own(&self, scope: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
-        let entry = self.own_entry(scope, target)?;
-        Some(match entry.required.shows(scope.extensions) {
-            true => self.restrict(scope, entry, target, None),
-            false => entry.hide(),
+            Target::Task(_) => return None,
         })
     }
 
-    /// Returns the entry of the provider that has it more exactly than the server itself. An error counts only if nobody has it.
-    pub(crate) async fn find_provided(
+    /// Looks up an entry for a caller, without waiting for anything.
+    pub(crate) fn find<'s>(
         &self,
-        cx: &Cx,
+        key: OverlayKey<'_>,
         target: &Target<'_>,
-    ) -> Result<Option<FoundEntry>, FindError> {
-        if self.providers.is_empty() {
-            return Ok(None);
+        scope: impl FnOnce() -> Scope<'s>,
+    ) -> ServerLookup {
+        let own = self.own(key, target);
+        let rank = own.as_ref().map(OwnEntry::rank);
+        if rank == Some(EntryRank::Exact) || self.providers.is_empty() {
+            return ServerLookup { found: own.map(Found::Own), stale: Vec::new(), failed: None };
         }
-        let own = self.own_rank(&cx.scope(), target);
-        match self.providers.find(cx, target, usize::MAX, own).await {
-            Err(_) if own.is_some() => Ok(None),
-            found => found,
-        }
+        let ProviderLookup { found, stale, failed } = self.providers.find(&scope(), target, usize::MAX, rank);
+        ServerLookup { found: found.map(Found::Provided).or(own.map(Found::Own)), stale, failed }
     }
 
-    /// Returns the name of the provider that [`find_provided`](Self::find_provided) would return, and what it knows of the entry without
-    /// I/O.
-    pub(crate) fn provided_entry(
-        &self,
-        scope: &Scope<'_>,
-        target: &Target<'_>,
-    ) -> Option<(String, ProvidedEntry)> {
-        if self.providers.is_empty() {
-            return None;
-        }
-        self.providers.describe(scope, target, self.own_rank(scope, target))
+    /// Looks up the entry of a request, without waiting for anything.
+    #[inline]
+    pub(crate) fn find_for(&self, cx: &Cx, target: &Target<'_>) -> ServerLookup {
+        self.find(cx.overlay_key(), target, || cx.scope())
     }
 
-    /// Returns what the provider that has an entry more exactly than the server itself knows of it without I/O, as the gates show it.
-    pub(crate) fn describe_provided(&self, scope: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
-        let (backend, entry) = self.provided_entry(scope, target)?;
-        Some(self.restrict(scope, entry, target, Some(&backend)))
+    /// Returns the entry of a request. Providers that have to read lists first do so, once. An error counts only if nobody has the entry.
+    pub(crate) async fn lookup(&self, cx: &Cx, target: &Target<'_>) -> Result<Option<Found>, FindError> {
+        let first = self.find_for(cx, target);
+        if !first.is_stale() {
+            return first.finish();
+        }
+        let failed = self.providers.refresh(cx, target, &first.stale).await;
+        let again = self.find_for(cx, target);
+        ServerLookup { failed: failed.or(again.failed), ..again }.finish()
     }
 
-    /// Returns what is known of an entry without I/O, whoever has it, as the gates show it.
-    pub(crate) fn describe(&self, scope: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
-        self.describe_provided(scope, target).or_else(|| self.describe_own(scope, target))
+    /// Returns the entry of a target, as far as it is known.
+    pub(crate) fn known(&self, scope: &Scope<'_>, target: &Target<'_>) -> Option<Found> {
+        self.find(scope.overlay_key(), target, || *scope).found
     }
 
-    /// Hides an entry that was found for a request if the caller may not see it. A request for what is hidden is not dispatched to this
-    /// server, and neither is a subscription, so the gates report here what they decide.
-    pub(crate) fn found(
-        &self,
-        cx: &Cx,
-        entry: ProvidedEntry,
-        target: &Target<'_>,
-        backend: Option<&str>,
-    ) -> ProvidedEntry {
-        let scope = cx.scope();
-        let entry = if entry.required.shows(scope.extensions) { entry } else { entry.hide() };
-        if self.gates.is_empty() || entry.owned {
-            return entry;
+    /// Returns the entry of a target, as far as it is known and as the caller sees it.
+    pub(crate) fn seen(&self, scope: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
+        Some(self.as_seen(scope, &self.known(scope, target)?, target))
+    }
+
+    /// Returns an entry as the caller sees it: hidden for want of rights, or by the gates.
+    pub(crate) fn as_seen(&self, scope: &Scope<'_>, found: &Found, target: &Target<'_>) -> ProvidedEntry {
+        let entry = found.entry();
+        match entry.required.shows(scope.extensions) {
+            true => self.restrict(scope, entry, target, found.backend()),
+            false => entry.hide(),
         }
-        let shown = self.restrict(&scope, entry.clone(), target, backend);
-        // A request that names no entry reads a list.
-        if subscription::subscribes(cx) || shown.is_hidden() && cx.target().is_some() {
-            entry.report(cx, backend, target);
-        }
-        shown
     }
 
     /// Hides an entry that the gates hide.

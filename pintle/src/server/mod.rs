@@ -52,10 +52,7 @@ use std::{
     any::type_name,
     collections::{HashMap, HashSet},
     fmt,
-    sync::{
-        Arc, Once, OnceLock, PoisonError, RwLock,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Once, OnceLock, PoisonError, RwLock},
 };
 
 use pintle_proto::{Limits, Revision, http::Served, server::Service};
@@ -113,6 +110,7 @@ pub use provider::transform::{Transform, edit::EntryEdit, pattern::NamePattern, 
 pub use provider::{Provider, changes::ProviderChanges};
 pub use provider::{
     info::{ListHints, ProviderInfo, ReportPart, ServerKey},
+    lookup::Lookup,
     watch::{Watch, WatchFuture},
 };
 pub use provider::{mount::Mount, page::ProviderPage, prefix::Prefix};
@@ -174,8 +172,6 @@ struct ServerInner {
     state: RwLock<Arc<Snapshot>>,
     changes: ChangeHub,
     sessions: SessionRegistry,
-    /// Whether a session has its own tools.
-    session_tools: AtomicBool,
     forms: FormCache,
     /// Lints are told when the first connection is served, not with each.
     linted: Once,
@@ -211,7 +207,6 @@ impl Server {
             state: RwLock::new(Arc::new(state)),
             changes: ChangeHub::default(),
             sessions: SessionRegistry::default(),
-            session_tools: AtomicBool::new(false),
             forms: FormCache::default(),
             linted: Once::new(),
             notified: RwLock::default(),
@@ -514,14 +509,6 @@ impl Server {
 
     pub(crate) fn changes(&self) -> &ChangeHub {
         &self.0.changes
-    }
-
-    pub(crate) fn has_session_tools(&self) -> bool {
-        self.0.session_tools.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn set_session_tools(&self) {
-        self.0.session_tools.store(true, Ordering::Relaxed);
     }
 
     pub(crate) fn session_registry(&self) -> &SessionRegistry {

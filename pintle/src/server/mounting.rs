@@ -14,18 +14,21 @@ use pintle_types::{Notification, RawObject, RpcError, method, schema::ServerCapa
 use crate::{
     Error, Result,
     server::{
-        ConnectionEvent, Cx, ListKind, Mount, Notice, Opened, PageRequest, Prefix, ProvidedEntry, Provider,
-        ProviderChanges, ProviderInfo, ProviderPage, ProviderSubscription, ReportPart, RequestError, Scope,
-        Server, ServerInner, ServerKey, SessionHandle, Target, Watch, WatchFuture,
+        ConnectionEvent, Cx, ListKind, Lookup, Mount, Notice, Opened, PageRequest, Prefix, ProvidedEntry,
+        Provider, ProviderChanges, ProviderInfo, ProviderPage, ProviderSubscription, ReportPart,
+        RequestError, Scope, Server, ServerInner, ServerKey, SessionHandle, Target, Watch, WatchFuture,
         call::{cx::Mounted, run::Start},
         catalogue::{custom::OnNotification, lint},
         changes::{Audience, ChangeLink},
+        lookup::Found,
         provider::{
             self,
             any::AnyProvider,
+            passed_gates::PassedGates,
             registry::{RegisteredProvider, RemovalMark},
-            watched_tasks::{self, WatchedTasks},
+            tasks::watched_tasks::{self, WatchedTasks},
         },
+        snapshot::Snapshot,
     },
 };
 
@@ -202,6 +205,31 @@ impl Server {
         }
     }
 
+    /// Returns an entry of this server as the caller of the server around it sees it.
+    fn entry(
+        &self,
+        snapshot: &Arc<Snapshot>,
+        scope: &Scope<'_>,
+        found: &Found,
+        target: &Target<'_>,
+    ) -> ProvidedEntry {
+        let seen = snapshot.as_seen(scope, found, target);
+        let hides = seen.is_hidden();
+        // Other requests come to the gates themselves.
+        let is_reported = hides || matches!(target, Target::Resource(_));
+        if snapshot.gates.is_empty() || seen.owned || !is_reported {
+            return seen;
+        }
+        seen.behind(PassedGates {
+            server: self.clone(),
+            snapshot: snapshot.clone(),
+            entry: found.entry(),
+            target: target.clone().into_owned(),
+            backend: found.backend().map(str::to_owned),
+            hides,
+        })
+    }
+
     pub(crate) fn key(&self) -> ServerKey {
         ServerKey(Arc::as_ptr(&self.0).addr())
     }
@@ -311,6 +339,7 @@ impl Provider for Server {
             // A state is claimed right before the handler of the call runs.
             claims_state: false,
             has_unlisted: snapshot.is_layered,
+            may_be_stale: providers.iter().any(|known| known.info.may_be_stale),
             is_gated: snapshot.is_gated(),
             judges_uris: snapshot.judges_uris(),
             servers: [self.key()].into_iter().chain(servers).collect(),
@@ -324,6 +353,10 @@ impl Provider for Server {
             Some(cursor) => cx.params().with("cursor", &serde_json::value::to_raw_value(cursor)?),
         };
         let cx = cx.with_params(params).mounted(Mounted::new(self, self.snapshot()));
+        if page.is_refresh() {
+            cx.snapshot().providers.refresh_all(&cx, list).await?;
+            return Ok(ProviderPage::default());
+        }
         let listed = match cx.method() == list.method() {
             true => run(&cx).await,
             // A provider reads the list for another request, such as a search.
@@ -339,22 +372,16 @@ impl Provider for Server {
         }
     }
 
-    fn describe(&self, scope: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
-        self.snapshot().describe(scope, target)
-    }
-
-    async fn find(&self, cx: Cx, target: &Target<'_>) -> Result<Option<ProvidedEntry>, RequestError> {
-        let snapshot = self.snapshot();
-        // Where nothing is asked and nothing reports, nothing has to be mounted.
-        let cx = match snapshot.providers.is_empty() && snapshot.gates.is_empty() {
-            true => cx,
-            false => cx.mounted(Mounted::new(self, snapshot.clone())),
-        };
-        if let Some(found) = snapshot.find_provided(&cx, target).await? {
-            return Ok(Some(snapshot.found(&cx, found.entry, target, Some(&found.info.name))));
+    fn find(&self, scope: &Scope<'_>, target: &Target<'_>) -> Lookup {
+        let (snapshot, scope) = (self.snapshot(), scope.mounted());
+        let lookup = snapshot.find(scope.overlay_key(), target, || scope);
+        let is_stale = lookup.is_stale();
+        let found = lookup.finish().map(|found| Some(self.entry(&snapshot, &scope, &found?, target)));
+        match found {
+            Ok(entry) if !is_stale => entry.into(),
+            Err(failed) if !is_stale => Lookup::Failed(failed.into()),
+            found => Lookup::Stale(found.ok().flatten()),
         }
-        let own = snapshot.own_entry(&cx.scope(), target);
-        Ok(own.map(|own| snapshot.found(&cx, own, target, None)))
     }
 
     async fn handle(&self, cx: Cx) -> Outcome {

@@ -5,7 +5,7 @@ use pintle_types::{RawObject, RpcError, method};
 use serde_json::value::to_raw_value;
 
 use crate::{
-    server::{Cx, ProvidedEntry, Scope, Target, snapshot::Snapshot},
+    server::{Cx, ProvidedEntry, Scope, Target, lookup::Found, snapshot::Snapshot},
     target::spelled,
     uri::{Uri, UriFault, UriLimits},
 };
@@ -89,13 +89,8 @@ impl Snapshot {
 
     /// Returns a URI as it was listed, as far as that is known without I/O; else as it is.
     pub(crate) fn listed_spelling(&self, cx: &Cx, uri: &str) -> String {
-        let read = Uri::of(uri);
-        if let Some(route) = self.catalogue.resource(&read) {
-            return route.resource.uri.clone();
-        }
-        let described = self.provided_entry(&cx.scope(), &Target::Resource(uri.into()));
-        let listed = described.and_then(|(_, entry)| entry.listed_as(&read));
-        listed.unwrap_or_else(|| uri.to_owned())
+        let found = self.known(&cx.scope(), &Target::Resource(uri.into()));
+        found.and_then(|found| found.entry().listed_as(&Uri::of(uri))).unwrap_or_else(|| uri.to_owned())
     }
 
     /// Returns whether a resource is hidden from the caller, as far as it is known without I/O.
@@ -105,13 +100,14 @@ impl Snapshot {
         if !matches!(read.fault(), None | Some(UriFault::Space | UriFault::Fragment)) {
             let target = Target::Resource(uri.into());
             let is_listed = |entry: &ProvidedEntry| entry.judged(|found| found.name() == uri) == Some(true);
-            let provided = self.describe_provided(scope, &target).filter(is_listed);
-            let described = provided.or_else(|| self.describe_own(scope, &target));
-            return described.is_none_or(|entry| entry.is_hidden());
+            return self.known(scope, &target).is_none_or(|found| {
+                let seen = self.as_seen(scope, &found, &target);
+                seen.is_hidden() || matches!(found, Found::Provided(_)) && !is_listed(&seen)
+            });
         }
         let hides = |uri: &Uri| {
             let target = Target::Resource(uri.as_str().split('#').next().unwrap_or_default().into());
-            self.describe(scope, &target).is_some_and(|entry| entry.is_hidden())
+            self.seen(scope, &target).is_some_and(|entry| entry.is_hidden())
         };
         let leads_to_hidden = |second: Uri| second.fault() >= Some(UriFault::Control) || hides(&second);
         hides(&read) || read.second_reading().is_some_and(leads_to_hidden)

@@ -79,7 +79,7 @@ impl Snapshot {
         if let Target::Resource(uri) = target {
             return self.hides_resource(scope, uri);
         }
-        self.describe(scope, target).is_some_and(|entry| entry.is_hidden())
+        self.seen(scope, target).is_some_and(|entry| entry.is_hidden())
     }
 
     /// Returns whether an entry may require rights.
@@ -121,7 +121,7 @@ impl Snapshot {
             for name in known.provider.report(ReportPart::Names(list)) {
                 sight = Sight::Nothing;
                 let target = list.target(name.into());
-                let found = known.provider.describe(scope, &target);
+                let found = known.provider.find(scope, &target).known();
                 let found = found.map(|entry| self.restrict(scope, entry, &target, Some(backend)));
                 if found.is_some_and(|entry| !entry.is_hidden() && entry.required.shows(scope.extensions)) {
                     return Sight::Something;

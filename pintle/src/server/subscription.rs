@@ -7,10 +7,9 @@ use serde_json::value::to_raw_value;
 
 use crate::{
     server::{
-        Access, Cx, Decision, Entry, Scope, Target,
-        access::required::Required,
-        catalogue::options::CatalogueRoute as _,
+        Access, Cx, Scope, Target,
         gate::admission::{AccessGrant, AccessRefusal, Used, admit, permit as permit_rights},
+        lookup::Found,
         provider::{entry::ProvidedEntry, subscribing},
         request_uri::with_uri,
         snapshot::Snapshot,
@@ -107,46 +106,32 @@ pub(super) fn around(uri: &str) -> impl Iterator<Item = &str> {
 /// Decides about a resource. A URI without an entry is a part of the nearest one around it that has one.
 async fn watching(cx: &Cx, target: &Target<'_>) -> Watching {
     let (snapshot, uri) = (cx.snapshot(), target.name());
-    // Readers may differ about this spelling: it is the listed one, or there is no such resource.
-    let is_refused = snapshot.refuses_spelling(&Uri::of(uri));
-    match snapshot.find_provided(cx, target).await {
-        Ok(Some(found)) if snapshot.is_misspelled(target, &found.entry) => return Watching::Unknown,
-        Ok(Some(found)) => return watching_provided(cx, &found.info.name, &found.entry, uri),
+    match snapshot.lookup(cx, target).await {
+        Ok(Some(found)) => return watching_found(cx, &found, target),
         Ok(None) => {}
         Err(failed) if failed.is_hidden(cx, target) => return Watching::Unknown,
         // A subscription to many resources does not depend on one backend.
         Err(_) if cx.method() == method::SUBSCRIPTIONS_LISTEN => return Watching::Unknown,
         Err(failed) => return Watching::Refused(failed.error.outcome(cx.method(), Some(uri))),
     }
-    if (!is_refused || snapshot.catalogue.resources.get(uri).is_some())
-        && let Some(own) = watching_own(cx, uri)
-    {
-        return own;
-    }
-    if is_refused {
+    // Readers may differ about this spelling: it is the listed one, or there is no such resource.
+    if snapshot.refuses_spelling(&Uri::of(uri)) {
         return Watching::Unknown;
     }
     let mut found = around(uri).filter_map(|around| {
-        match snapshot.provided_entry(&cx.scope(), &Target::Resource(around.into())) {
-            Some((backend, entry)) => Some(watching_provided(cx, &backend, &entry, around)),
-            None => watching_own(cx, around),
-        }
+        let target = Target::Resource(around.into());
+        let found = snapshot.known(&cx.scope(), &target)?;
+        Some(watching_found(cx, &found, &target))
     });
     found.next().unwrap_or(Watching::Unknown)
 }
 
-/// Decides about a resource of the server itself.
-fn watching_own(cx: &Cx, uri: &str) -> Option<Watching> {
-    let (catalogue, read) = (&cx.snapshot().catalogue, Uri::of(uri));
-    let used = |used: Used<'_>| Some(admit(cx, Access::Subscribe, &used.uri(uri)).into());
-    if let Some(route) = catalogue.resource(&read) {
-        used(Used::own(&route.options.required, route.entry()))
-    } else if let Some((route, resource)) = catalogue.sources.describe(uri) {
-        used(Used::own(&route.required, Entry::Resource(&resource)))
-    } else if let Some((route, _)) = catalogue.template(&read) {
-        used(Used::own(&route.options.required, route.entry()))
-    } else {
-        None
+/// Decides about a resource that was found.
+fn watching_found(cx: &Cx, found: &Found, target: &Target<'_>) -> Watching {
+    match found {
+        Found::Own(own) => admit(cx, Access::Subscribe, &own.used().uri(target.name())).into(),
+        Found::Provided(found) if cx.snapshot().is_misspelled(target, &found.entry) => Watching::Unknown,
+        Found::Provided(found) => watching_provided(cx, &found.info.name, &found.entry, target.name()),
     }
 }
 
@@ -159,6 +144,7 @@ fn watching_provided(cx: &Cx, backend: &str, entry: &ProvidedEntry, uri: &str) -
     if entry.owned {
         return Watching::Granted;
     }
+    entry.report_behind(cx);
     let judged = entry.judged(|found| {
         admit(
             cx,
@@ -221,15 +207,7 @@ impl Snapshot {
     }
 
     fn sees_resource(&self, scope: &Scope<'_>, uri: &str) -> Option<bool> {
-        let sees = |required: &Required, entry: Entry<'_>| {
-            required.is_met(scope.extensions)
-                && self.gates.watching(scope, entry, None, uri) == Decision::Allow
-        };
-        match self.describe_provided(scope, &Target::Resource(uri.into())) {
-            Some(entry) => Some(
-                !entry.is_hidden() && entry.unwatched.is_none() && entry.required.is_met(scope.extensions),
-            ),
-            None => self.catalogue.judged(uri, &sees),
-        }
+        let entry = self.seen(scope, &Target::Resource(uri.into()))?;
+        Some(!entry.is_hidden() && entry.unwatched.is_none() && entry.required.is_met(scope.extensions))
     }
 }

@@ -3,7 +3,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use pintle::{
     Server,
     server::{
-        Cx, ListKind, Outcome, PageRequest, ProvidedEntry, Provider, ProviderInfo, ProviderPage,
+        Cx, ListKind, Lookup, Outcome, PageRequest, ProvidedEntry, Provider, ProviderInfo, ProviderPage,
         RequestError, Scope, Target,
     },
     types::{
@@ -110,9 +110,9 @@ impl Provider for PendingTarget {
         }
     }
 
-    fn describe(&self, _: &Scope<'_>, _: &Target<'_>) -> Option<ProvidedEntry> {
+    fn find(&self, _: &Scope<'_>, _: &Target<'_>) -> Lookup {
         let state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
-        matches!(*state, PendingState::Unconnected(_)).then(ProvidedEntry::unlisted)
+        matches!(*state, PendingState::Unconnected(_)).then(ProvidedEntry::unlisted).into()
     }
 
     async fn handle(&self, _: Cx) -> Outcome {

@@ -7,13 +7,14 @@ use std::{
     time::Duration,
 };
 
+use http::Extensions;
 use pintle::{
     proto::Peer,
     relay::Relay,
     server::{
-        ConnectionEvent, Cx, ListKind, Mount, Outcome, PageRequest, ProvidedEntry, Provider, ProviderChanges,
-        ProviderInfo, ProviderPage, ProviderSubscription, ReportPart, RequestError, Scope, SessionHandle,
-        Target, Transform, Watch, WatchFuture,
+        ConnectionEvent, Cx, ListKind, Lookup, Mount, Outcome, PageRequest, Principal, Provider,
+        ProviderChanges, ProviderInfo, ProviderPage, ProviderSubscription, ReportPart, RequestError, Scope,
+        SessionHandle, Target, Transform, Watch, WatchFuture,
     },
     types::{
         JsonObject, Notification, RpcError,
@@ -242,16 +243,22 @@ impl Backend {
     }
 
     /// Returns the tool of a caller that has to log in first.
-    fn login_tool<'a>(&'a self, callers: &'a CallerTargets, cx: &Cx) -> Option<LoginTool<'a>> {
-        Some(LoginTool { target: &self.name, prefix: callers.prefix(), link: callers.link(cx)? })
+    fn login_tool<'a>(
+        &'a self,
+        callers: &'a CallerTargets,
+        identity: Principal<'_>,
+        extensions: &Extensions,
+    ) -> Option<LoginTool<'a>> {
+        let link = callers.link(identity, extensions)?;
+        Some(LoginTool { target: &self.name, prefix: callers.prefix(), link })
     }
 
     /// Returns the list of a caller for which the target cannot be listed.
     fn login_page(&self, cx: &Cx, list: ListKind) -> Result<ProviderPage, RequestError> {
         match (self.state(), list) {
-            (BackendState::PerCaller(callers), ListKind::Tools) => {
-                Ok(ProviderPage::of(self.login_tool(&callers, cx).map(|tool| tool.entry()))?)
-            }
+            (BackendState::PerCaller(callers), ListKind::Tools) => Ok(ProviderPage::of(
+                self.login_tool(&callers, cx.identity(), cx.extensions()).map(|tool| tool.entry()),
+            )?),
             _ => Ok(ProviderPage::default()),
         }
     }
@@ -271,6 +278,10 @@ fn may_have(prefix: &str, target: &Target<'_>) -> bool {
         && rest.is_some_and(|rest| prefix.is_empty() || rest.starts_with('_'))
 }
 
+fn is_uri(target: &Target<'_>) -> bool {
+    matches!(target, Target::Resource(_) | Target::Template(_))
+}
+
 fn being_connected(prefix: &str) -> BackendState {
     let reason = "it is being connected".to_owned();
     BackendState::Down(Arc::new(Outage { since: Instant::now(), reason, prefix: prefix.to_owned() }))
@@ -283,7 +294,7 @@ impl Provider for Backend {
         // Also while it is down: a request for it must not go to another backend.
         info.handles_any_method = !self.is_removed();
         // Its entries are those of a relay.
-        info.may_require = false;
+        (info.may_require, info.may_be_stale) = (false, true);
         if let Some(connected) = connected {
             info.claims_state = connected.claims_state;
             (info.instructions, info.hints) = (connected.instructions, connected.hints);
@@ -294,9 +305,16 @@ impl Provider for Backend {
     async fn list(&self, cx: Cx, list: ListKind, page: PageRequest) -> Result<ProviderPage, RequestError> {
         let connected = match self.connected_for(&cx).await {
             Some(Ok(connected)) => connected,
+            // Somebody calls a tool or gets a prompt of it.
+            Some(Err(error)) if page.is_refresh() && matches!(list, ListKind::Tools | ListKind::Prompts) => {
+                return Err(self.refusal(&cx, error).into());
+            }
             Some(Err(_)) => return self.login_page(&cx, list),
             None => return Ok(ProviderPage::default()),
         };
+        if page.is_refresh() {
+            return connected.list(cx, list, page).await;
+        }
         let offered = connected.info(None).capabilities;
         let is_offered = match list {
             ListKind::Tools => offered.tools.is_some(),
@@ -314,34 +332,24 @@ impl Provider for Backend {
         }
     }
 
-    fn describe(&self, scope: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
+    fn find(&self, scope: &Scope<'_>, target: &Target<'_>) -> Lookup {
         match self.state() {
-            BackendState::Up(connected) => connected.describe(scope, target),
-            BackendState::PerCaller(callers) => callers.known(scope)?.describe(scope, target),
-            BackendState::Down(_) | BackendState::Removed => None,
-        }
-    }
-
-    async fn find(&self, cx: Cx, target: &Target<'_>) -> Result<Option<ProvidedEntry>, RequestError> {
-        match self.state() {
-            BackendState::Up(connected) => connected.find(cx, target).await,
+            BackendState::Up(connected) => connected.find(scope, target),
             BackendState::PerCaller(callers) => {
-                let connected = self.connected_for(&cx).await;
-                if let Some(tool) = self.login_tool(&callers, &cx).filter(|tool| tool.is(target)) {
-                    return Ok(Some(tool.entry().into()));
+                let login = self.login_tool(&callers, scope.identity(), scope.extensions);
+                if let Some(tool) = login.filter(|tool| tool.is(target)) {
+                    return Lookup::Found(tool.entry().into());
                 }
-                match connected {
-                    Some(Ok(connected)) => connected.find(cx, target).await,
-                    Some(Err(error)) if may_have(callers.prefix(), target) => {
-                        Err(self.refusal(&cx, error).into())
-                    }
-                    Some(Err(_)) | None => Ok(None),
+                match callers.known(scope) {
+                    Some(connected) => connected.find(scope, target),
+                    None if is_uri(target) || may_have(callers.prefix(), target) => Lookup::Stale(None),
+                    None => Lookup::None,
                 }
             }
-            BackendState::Removed => Ok(None),
+            BackendState::Removed => Lookup::None,
             BackendState::Down(outage) => match may_have(&outage.prefix, target) {
-                true => Err(RequestError::new(outage.describe(&self.name))),
-                false => Ok(None),
+                true => Lookup::Failed(RequestError::new(outage.describe(&self.name))),
+                false => Lookup::None,
             },
         }
     }
@@ -352,7 +360,7 @@ impl Provider for Backend {
         }
         let connected = self.connected_for(&cx).await;
         if let BackendState::PerCaller(callers) = self.state()
-            && let Some(tool) = self.login_tool(&callers, &cx)
+            && let Some(tool) = self.login_tool(&callers, cx.identity(), cx.extensions())
             && cx.target().is_some_and(|target| tool.is(&target))
         {
             return tool.result();
@@ -486,8 +494,8 @@ mod tests {
             Ok(ProviderPage::of(tools)?.next((first + 100).to_string()))
         }
 
-        fn describe(&self, _: &Scope<'_>, _: &Target<'_>) -> Option<ProvidedEntry> {
-            None
+        fn find(&self, _: &Scope<'_>, _: &Target<'_>) -> Lookup {
+            Lookup::None
         }
 
         async fn handle(&self, _: Cx) -> Outcome {

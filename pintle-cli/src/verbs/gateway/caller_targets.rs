@@ -104,8 +104,8 @@ impl CallerTargets {
     }
 
     /// Returns the link to the page on which the caller of a request has to log in first.
-    pub(super) fn link(&self, cx: &Cx) -> Option<String> {
-        self.link_of(&self.caller(cx.identity(), cx.extensions()).ok()?)
+    pub(super) fn link(&self, identity: Principal<'_>, extensions: &Extensions) -> Option<String> {
+        self.link_of(&self.caller(identity, extensions).ok()?)
     }
 
     fn link_of(&self, caller: &Caller) -> Option<String> {

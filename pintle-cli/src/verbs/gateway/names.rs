@@ -4,14 +4,17 @@ mod hostile_names;
 use std::{
     borrow::Cow,
     collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
 use pintle::{
     server::{
-        Cx, ListKind, Outcome, PageRequest, ProvidedEntry, Provider, ProviderInfo, ProviderPage, ReportPart,
-        RequestError, Scope, Target, Watch,
+        Cx, ListKind, Lookup, Outcome, PageRequest, ProvidedEntry, Provider, ProviderInfo, ProviderPage,
+        ReportPart, RequestError, Scope, Target, Watch,
     },
     types::{
         RawObject, method,
@@ -81,6 +84,8 @@ pub(super) struct HostNames<P> {
     known: Mutex<ShortenedEntries>,
     /// When a list was last read to look for a shortened name. Held meanwhile, so that others wait for what is found.
     looked_up: tokio::sync::Mutex<Option<Instant>>,
+    /// Whether a name was looked for that is none of the known ones.
+    has_unknown: AtomicBool,
     report: Box<ReportRenamed>,
 }
 
@@ -126,6 +131,7 @@ impl<P: Provider> HostNames<P> {
             provider,
             known: Mutex::default(),
             looked_up: tokio::sync::Mutex::default(),
+            has_unknown: AtomicBool::new(false),
             report: Box::new(report),
         }
     }
@@ -160,6 +166,16 @@ impl<P: Provider> HostNames<P> {
         Some(renamed)
     }
 
+    /// Returns a page of a list, with the new names.
+    async fn page(&self, cx: Cx, list: ListKind, page: PageRequest) -> Result<ProviderPage, RequestError> {
+        let mut page = self.provider.list(cx, list, page).await?;
+        if matches!(list, ListKind::Tools | ListKind::Prompts) {
+            page.entries =
+                page.entries.into_iter().filter_map(|entry| self.outer_entry(list, entry)).collect();
+        }
+        Ok(page)
+    }
+
     /// Reads a list, if that was not just done, so that shortened names of it are known.
     async fn look_up(&self, cx: &Cx, list: ListKind) -> Result<(), RequestError> {
         let mut looked_up = self.looked_up.lock().await;
@@ -170,7 +186,7 @@ impl<P: Provider> HostNames<P> {
             let mut page = PageRequest::first();
             for _ in 0..MAX_PAGES {
                 page.cursor =
-                    self.list(cx.clone().with_params(RawObject::empty()), list, page.clone()).await?.cursor;
+                    self.page(cx.clone().with_params(RawObject::empty()), list, page.clone()).await?.cursor;
                 if page.cursor.is_none() {
                     break;
                 }
@@ -229,45 +245,34 @@ impl ShortenedEntry {
 impl<P: Provider> Provider for HostNames<P> {
     fn info(&self, caller: Option<&Scope<'_>>) -> ProviderInfo {
         let mut info = self.provider.info(caller);
-        info.is_whole_server = false;
+        (info.is_whole_server, info.may_be_stale) = (false, true);
         info
     }
 
     async fn list(&self, cx: Cx, list: ListKind, page: PageRequest) -> Result<ProviderPage, RequestError> {
-        let mut page = self.provider.list(cx, list, page).await?;
-        if matches!(list, ListKind::Tools | ListKind::Prompts) {
-            page.entries =
-                page.entries.into_iter().filter_map(|entry| self.outer_entry(list, entry)).collect();
+        let has_names = matches!(list, ListKind::Tools | ListKind::Prompts);
+        if page.is_refresh() && has_names && self.has_unknown.load(Ordering::Acquire) {
+            self.look_up(&cx, list).await?;
+            self.has_unknown.store(false, Ordering::Release);
+            return Ok(ProviderPage::default());
         }
-        Ok(page)
+        self.page(cx, list, page).await
     }
 
-    fn describe(&self, scope: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
-        let Some(list) = list_of(target) else { return self.provider.describe(scope, target) };
-        match self.shortened(target) {
-            Some(found) => found.provided(list),
-            None if is_kept(target.name()) => self.provider.describe(scope, target),
-            // It is offered under another name only.
-            None => None,
-        }
-    }
-
-    async fn find(&self, cx: Cx, target: &Target<'_>) -> Result<Option<ProvidedEntry>, RequestError> {
-        let Some(list) = list_of(target) else { return self.provider.find(cx, target).await };
+    fn find(&self, scope: &Scope<'_>, target: &Target<'_>) -> Lookup {
+        let Some(list) = list_of(target) else { return self.provider.find(scope, target) };
         if is_kept(target.name()) {
-            return self.provider.find(cx, target).await;
+            return self.provider.find(scope, target);
         }
         if !is_accepted(target.name()) {
-            return Ok(None);
+            return Lookup::None;
         }
-        let mut shortened = self.shortened(target);
-        if shortened.is_none() {
-            self.look_up(&cx, list).await?;
-            shortened = self.shortened(target);
-        }
-        let Some(shortened) = shortened else { return Ok(None) };
-        let inner = self.provider.find(self.inner_call(cx), &inner_target(list, &shortened)).await?;
-        Ok(inner.and_then(|inner| Some(inner.shown_as(shortened.provided(list)?))))
+        let Some(shortened) = self.shortened(target) else {
+            self.has_unknown.store(true, Ordering::Release);
+            return Lookup::Stale(None);
+        };
+        let inner = self.provider.find(scope, &inner_target(list, &shortened));
+        inner.and_then(|inner| Some(inner.shown_as(shortened.provided(list)?)))
     }
 
     async fn handle(&self, cx: Cx) -> Outcome {

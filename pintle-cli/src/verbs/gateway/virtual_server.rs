@@ -7,10 +7,10 @@ use pintle::{
     Server,
     proto::Peer,
     server::{
-        Access, AuditRecord, ConnectionEvent, Cx, Decision, GateRequest, ListKind, Outcome, PageRequest,
-        ProvidedEntry, Provider, ProviderChanges, ProviderInfo, ProviderPage, ProviderSubscription,
-        ReportPart, RequestError, ResultLimit, Rule, RuleDecision, RuleSet, Rules, Scope, SessionHandle,
-        Target, Transform, Watch, WatchFuture,
+        Access, AuditRecord, ConnectionEvent, Cx, Decision, GateRequest, ListKind, Lookup, Outcome,
+        PageRequest, Provider, ProviderChanges, ProviderInfo, ProviderPage, ProviderSubscription, ReportPart,
+        RequestError, ResultLimit, Rule, RuleDecision, RuleSet, Rules, Scope, SessionHandle, Target,
+        Transform, Watch, WatchFuture,
     },
     types::{Notification, RpcError},
 };
@@ -244,12 +244,8 @@ impl Provider for VirtualServer {
         self.current().provider.list(cx, list, page).await
     }
 
-    fn describe(&self, scope: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
-        self.current().provider.describe(scope, target)
-    }
-
-    async fn find(&self, cx: Cx, target: &Target<'_>) -> Result<Option<ProvidedEntry>, RequestError> {
-        self.current().provider.find(cx, target).await
+    fn find(&self, scope: &Scope<'_>, target: &Target<'_>) -> Lookup {
+        self.current().provider.find(scope, target)
     }
 
     async fn handle(&self, cx: Cx) -> Outcome {

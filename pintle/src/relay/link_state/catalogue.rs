@@ -306,16 +306,6 @@ impl LinkCatalogue {
     }
 }
 
-/// Returns the lists that a target may be in.
-pub(in crate::relay) fn lists_of(target: &Target<'_>) -> &'static [ListKind] {
-    match target {
-        Target::Tool(_) => &[ListKind::Tools],
-        Target::Prompt(_) => &[ListKind::Prompts],
-        Target::Resource(_) | Target::Template(_) => &[ListKind::Resources, ListKind::Templates],
-        Target::Task(_) | Target::Method(_) => &[],
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

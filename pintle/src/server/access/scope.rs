@@ -1,7 +1,9 @@
+use std::{fmt, sync::Weak};
+
 use http::Extensions;
 use pintle_proto::Peer;
 
-use crate::server::Principal;
+use crate::server::{Principal, SessionHandle, sessions::LiveSession};
 
 /// The caller of a request, for functions that run without a handler: filters and completions.
 ///
@@ -17,7 +19,7 @@ use crate::server::Principal;
 ///     });
 /// ```
 #[non_exhaustive]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Scope<'a> {
     /// The client, as described by this request.
     pub peer: &'a Peer,
@@ -25,12 +27,40 @@ pub struct Scope<'a> {
     pub principal: Option<&'a str>,
     /// The extensions that layers have added, such as headers, tokens and the client's address.
     pub extensions: &'a Extensions,
+    /// The session of the request, if it has one.
+    pub(crate) session: Option<&'a Weak<dyn LiveSession>>,
+    /// Whether the server that is asked is mounted in that of the connection: the tools of a session are none of its own.
+    pub(crate) is_mounted: bool,
 }
 
 impl<'a> Scope<'a> {
+    /// Creates the scope of a caller without a session.
+    pub(crate) fn new(peer: &'a Peer, principal: Option<&'a str>, extensions: &'a Extensions) -> Self {
+        Self { peer, principal, extensions, session: None, is_mounted: false }
+    }
+
+    /// Returns the session of the request, if it has one.
+    pub fn session(&self) -> Option<SessionHandle> {
+        self.session.cloned().map(SessionHandle::new)
+    }
+
+    /// Returns the scope of the caller in a mounted server.
+    pub(crate) fn mounted(self) -> Self {
+        Self { is_mounted: true, ..self }
+    }
+
     /// Returns whether the caller is local, anonymous or a named principal.
     pub fn identity(&self) -> Principal<'a> {
         Principal::of(self.principal, self.extensions)
+    }
+}
+
+impl fmt::Debug for Scope<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { peer, principal, extensions, .. } = self;
+        let mut scope = f.debug_struct("Scope");
+        scope.field("peer", peer).field("principal", principal).field("extensions", extensions);
+        scope.field("session", &self.session().and_then(|session| session.id())).finish_non_exhaustive()
     }
 }
 

@@ -1,4 +1,4 @@
-use std::{any::Any, sync::Arc};
+use std::any::Any;
 
 use pintle_proto::server::Outcome;
 use pintle_types::{
@@ -7,35 +7,37 @@ use pintle_types::{
 };
 use serde_json::Value;
 
-use super::{
-    completion::{Completer, caught, fixed},
-    options::CatalogueRoute as _,
-    overlay::Overlay,
-};
+use super::completion::{Completer, caught, fixed};
 use crate::{
     server::{
-        Access, Cx, Partial, PromptRoute, RequestError, Target, TemplateRoute, ToolRoute,
-        call::run::HandlerFuture,
-        gate::admission::{AccessRefusal, Used, admit},
+        Access, Cx, Partial, RequestError, Target, call::run::HandlerFuture, gate::admission::admit,
+        lookup::OwnEntry,
     },
     suggestion::MAX_VALUES,
-    uri::Uri,
 };
 
-/// Answers `completion/complete`.
+/// Answers `completion/complete` for an entry of the server itself.
 ///
 /// If a completer fails, the result has no values and the error is logged.
-pub(crate) fn complete(cx: &Cx) -> Result<HandlerFuture, Outcome> {
+pub(crate) fn complete(cx: &Cx, own: &OwnEntry) -> Result<HandlerFuture, Outcome> {
     let refuse = |reason: String| Outcome::Failed(RpcError::invalid_params(reason));
-    let params: CompleteParams = cx
-        .params()
-        .decode()
-        .map_err(|error| refuse(format!("`completion/complete`: {}", plain_error(&error))))?;
-    let target = CompletionTarget::find(cx, &params.reference).ok_or_else(unknown_reference)?;
+    let params = params(cx)?;
+    if let CompletionReference::Unknown(other) = &params.reference {
+        let is_tool = other.get("type").and_then(Value::as_str) == Some("ref/tool");
+        if !is_tool || !cx.snapshot().settings.capabilities.tool_completion {
+            return Err(unknown_reference());
+        }
+    }
+    let used = match (own, cx.target()) {
+        (OwnEntry::Template(_, Some(_)), Some(Target::Template(uri))) => {
+            admit(cx, Access::Complete, &own.used().uri(&uri))
+        }
+        _ => admit(cx, Access::Complete, &own.used()),
+    };
     // The values of an argument may reveal as much as the route itself.
-    target.admit(cx).map_err(|refused| refused.or_unknown(unknown_reference))?;
+    used.map_err(|refused| refused.or_unknown(unknown_reference))?;
     let name = params.argument.name.clone();
-    let completer = target.completer(&name).map_err(refuse)?;
+    let completer = completer(own, &name).map_err(refuse)?;
     let (cx, partial) = (cx.clone(), Partial::new(cx, params));
     Ok(Box::pin(async move {
         let values = match completer {
@@ -62,26 +64,15 @@ pub(crate) fn complete(cx: &Cx) -> Result<HandlerFuture, Outcome> {
     }))
 }
 
+/// Decodes the params of a completion.
+pub(crate) fn params(cx: &Cx) -> Result<CompleteParams, Outcome> {
+    let unreadable = |error: serde_json::Error| format!("`completion/complete`: {}", plain_error(&error));
+    cx.params().decode().map_err(|error| Outcome::Failed(RpcError::invalid_params(unreadable(error))))
+}
+
 /// Returns the outcome of a completion for an entry that does not exist.
 pub(crate) fn unknown_reference() -> Outcome {
     Outcome::Failed(RpcError::invalid_params("`ref` names nothing that this server has"))
-}
-
-/// Returns whether a completion may be one for a provider: the server has no entry of this name itself.
-pub(crate) fn is_provided(cx: &Cx) -> bool {
-    let snapshot = cx.snapshot();
-    let catalogue = &snapshot.catalogue;
-    !snapshot.providers.is_empty()
-        && match cx.target() {
-            Some(Target::Prompt(name)) => catalogue.prompts.get(&name).is_none(),
-            // One that only matches the URI may be less literal than that of a provider.
-            Some(Target::Template(uri)) => catalogue.templates.get(&uri).is_none(),
-            Some(Target::Tool(name)) => {
-                let own = Overlay::of(cx).and_then(|overlay| overlay.tool(&name));
-                own.is_none() && catalogue.tools.get(&name).is_none()
-            }
-            _ => false,
-        }
 }
 
 fn panic_message(panic: &(dyn Any + Send)) -> String {
@@ -90,90 +81,40 @@ fn panic_message(panic: &(dyn Any + Send)) -> String {
     format!("it panicked: {}", message.unwrap_or("?"))
 }
 
-/// The route whose argument is completed.
-enum CompletionTarget {
-    Prompt(Arc<PromptRoute>),
-    /// A template, and the URI that it was named by, if it was not by its text.
-    Template(Arc<TemplateRoute>, Option<String>),
-    Tool(Arc<ToolRoute>),
-}
-
-impl CompletionTarget {
-    fn find(cx: &Cx, reference: &CompletionReference) -> Option<Self> {
-        let catalogue = &cx.snapshot().catalogue;
-        match reference {
-            CompletionReference::Prompt(prompt) => {
-                catalogue.prompts.get(&prompt.name).map(|route| Self::Prompt(route.clone()))
+/// Returns the completer of an argument. An unknown argument is an error.
+fn completer(own: &OwnEntry, argument: &str) -> Result<Option<Completer>, String> {
+    let unknown = |kind: &str, name: &str| {
+        let shown: String = argument.chars().take(80).collect();
+        format!("the {kind} `{name}` has no argument `{shown}`")
+    };
+    match own {
+        OwnEntry::Prompt(route) => match route.completers.get(argument) {
+            Some(completer) => Ok(Some(completer)),
+            None if route.prompt.arguments.iter().flatten().any(|known| known.name == argument) => Ok(None),
+            None => Err(unknown("prompt", &route.prompt.name)),
+        },
+        OwnEntry::Template(route, _) => match route.completers.get(argument) {
+            Some(completer) => Ok(Some(completer)),
+            None if route
+                .template
+                .iter()
+                .flat_map(|template| template.names())
+                .any(|name| name == argument) =>
+            {
+                Ok(None)
             }
-            CompletionReference::Resource(resource) => {
-                let (named, uri) = (catalogue.templates.get(&resource.uri), Uri::of(&resource.uri));
-                if let Some(route) = named {
-                    return Some(Self::Template(route.clone(), None));
-                }
-                // Readers may differ about this spelling.
-                let is_clear = !cx.snapshot().refuses_spelling(&uri);
-                let (route, _) = catalogue.template(&uri).filter(|_| is_clear)?;
-                Some(Self::Template(route.clone(), Some(resource.uri.clone())))
-            }
-            CompletionReference::Unknown(other) if cx.snapshot().settings.capabilities.tool_completion => {
-                let named = |key: &str| other.get(key).and_then(Value::as_str);
-                let name = named("name").filter(|_| named("type") == Some("ref/tool"))?;
-                let own = Overlay::of(cx).and_then(|overlay| overlay.tool(name));
-                let route = own.as_ref().or_else(|| catalogue.tools.get(name))?;
-                Some(Self::Tool(route.clone()))
-            }
-            _ => None,
-        }
-    }
-
-    /// Decides whether the caller may complete arguments of the route.
-    fn admit(&self, cx: &Cx) -> Result<(), AccessRefusal> {
-        let used = match self {
-            Self::Prompt(route) => Used::own(&route.options.required, route.entry()),
-            Self::Template(route, uri) => {
-                Used { uri: uri.as_deref(), ..Used::own(&route.options.required, route.entry()) }
-            }
-            Self::Tool(route) => Used::own(&route.options.required, route.entry()),
-        };
-        admit(cx, Access::Complete, &used).map(drop)
-    }
-
-    /// Returns the completer of an argument. An unknown argument is an error.
-    fn completer(&self, argument: &str) -> Result<Option<Completer>, String> {
-        let unknown = |kind: &str, name: &str| {
-            let shown: String = argument.chars().take(80).collect();
-            format!("the {kind} `{name}` has no argument `{shown}`")
-        };
-        match self {
-            Self::Prompt(route) => match route.completers.get(argument) {
-                Some(completer) => Ok(Some(completer)),
-                None if route.prompt.arguments.iter().flatten().any(|known| known.name == argument) => {
-                    Ok(None)
-                }
-                None => Err(unknown("prompt", &route.prompt.name)),
-            },
-            Self::Template(route, _) => match route.completers.get(argument) {
-                Some(completer) => Ok(Some(completer)),
-                None if route
-                    .template
-                    .iter()
-                    .flat_map(|template| template.names())
-                    .any(|name| name == argument) =>
-                {
-                    Ok(None)
-                }
-                None => Err(unknown("resource template", &route.resource_template.uri_template)),
-            },
-            Self::Tool(route) => {
-                let schema = &route.tool.input_schema;
-                let property = schema.get("properties").and_then(|known| known.get(argument));
-                match (route.completers.get(argument), property) {
-                    (Some(completer), _) => Ok(Some(completer)),
-                    (None, Some(property)) => Ok(allowed(schema, property, 8).map(fixed)),
-                    (None, None) => Err(unknown("tool", &route.tool.name)),
-                }
+            None => Err(unknown("resource template", &route.resource_template.uri_template)),
+        },
+        OwnEntry::Tool(route) => {
+            let schema = &route.tool.input_schema;
+            let property = schema.get("properties").and_then(|known| known.get(argument));
+            match (route.completers.get(argument), property) {
+                (Some(completer), _) => Ok(Some(completer)),
+                (None, Some(property)) => Ok(allowed(schema, property, 8).map(fixed)),
+                (None, None) => Err(unknown("tool", &route.tool.name)),
             }
         }
+        _ => Err("`ref` names nothing that has arguments".to_owned()),
     }
 }
 

@@ -102,6 +102,16 @@ impl ListKind {
         })
     }
 
+    /// Returns the lists that a target may be in: what is named as a template may be a resource.
+    pub(crate) fn all_of(target: &Target<'_>) -> &'static [Self] {
+        match target {
+            Target::Tool(_) => &[Self::Tools],
+            Target::Prompt(_) => &[Self::Prompts],
+            Target::Resource(_) | Target::Template(_) => &[Self::Resources, Self::Templates],
+            Target::Task(_) | Target::Method(_) => &[],
+        }
+    }
+
     /// Returns the member of the result that has the entries.
     pub(crate) fn member(self) -> &'static str {
         match self {

@@ -32,10 +32,7 @@ use self::{
 };
 use crate::{
     server::{
-        Entry,
-        access::required::{Required, RequirementSummary},
-        handler::state_map::StateMap,
-        ordered_map::OrderedMap,
+        access::required::RequirementSummary, handler::state_map::StateMap, ordered_map::OrderedMap,
         printed_list::PrintedLists,
     },
     uri::{TemplateIndex, Uri, Vars},
@@ -102,20 +99,6 @@ impl Catalogue {
     pub(crate) fn completes(&self) -> bool {
         self.prompts.iter().any(|route| !route.completers.is_empty())
             || self.templates.iter().any(|route| !route.completers.is_empty())
-    }
-
-    /// Returns what `sees` returns for the entry that a URI leads to; `None` if there is none.
-    pub(crate) fn judged(&self, uri: &str, sees: &impl Fn(&Required, Entry<'_>) -> bool) -> Option<bool> {
-        let read = Uri::of(uri);
-        Some(if let Some(route) = self.resource(&read) {
-            sees(&route.options.required, route.entry())
-        } else if let Some((route, resource)) = self.sources.describe(uri) {
-            sees(&route.required, Entry::Resource(&resource))
-        } else if let Some((route, _)) = self.template(&read) {
-            sees(&route.options.required, route.entry())
-        } else {
-            return None;
-        })
     }
 
     fn canonical_uris(&self) -> &CanonicalUris {

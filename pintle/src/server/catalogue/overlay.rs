@@ -2,21 +2,24 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
 use pintle_proto::server::{Change, Outcome};
 use pintle_types::{RawObject, RpcError, schema::ListToolsResult};
 
 use super::{
-    ToolRoute,
+    Catalogue, ToolRoute,
     edit::{taken, without_fault},
     lists,
     options::CatalogueRoute,
 };
 use crate::{
     Error, Result,
-    server::{Cx, ListKind, Server, SessionError, SessionHandle, ordered_map::OrderedMap},
+    server::{
+        Cx, ListKind, Scope, Server, SessionError, SessionHandle, ordered_map::OrderedMap,
+        sessions::LiveSession,
+    },
 };
 
 /// The tools of one session or one principal.
@@ -67,7 +70,6 @@ impl SessionHandle {
         route.prepare();
         let invalid = |error: Error| SessionError::InvalidTool { reason: error.to_string() };
         without_fault(&route).map_err(invalid)?;
-        self.mark_overlaid()?;
         let tools = self.get_or_insert_with(SessionTools::default)?;
         let mut tools = tools.lock();
         if tools.len() >= MAX_TOOLS {
@@ -169,25 +171,59 @@ pub(crate) struct Overlay {
     principal: Option<Arc<Tools>>,
 }
 
+/// The session and the principal of a caller, whose tools come before those of everybody.
+#[derive(Clone, Copy)]
+pub(crate) struct OverlayKey<'a> {
+    /// The session, if its server is the one that is asked.
+    session: Option<&'a Weak<dyn LiveSession>>,
+    principal: Option<&'a str>,
+}
+
+impl<'a> OverlayKey<'a> {
+    /// Creates the key of a caller whose session is not looked at.
+    #[cfg(feature = "http-server")]
+    pub(crate) fn of_principal(principal: Option<&'a str>) -> Self {
+        Self { session: None, principal }
+    }
+
+    fn session_tools(self) -> Option<Arc<Tools>> {
+        let tools = self.session?.upgrade()?.facts().values.get::<SessionTools>()?;
+        Some(tools.lock().clone()).filter(|tools| !tools.is_empty())
+    }
+
+    fn principal_tools(self, catalogue: &Catalogue) -> Option<&Arc<Tools>> {
+        catalogue.principal_tools.get(self.principal?)
+    }
+
+    /// Returns the tool of this name, of the session or of the principal.
+    pub(crate) fn tool(self, catalogue: &Catalogue, name: &str) -> Option<Arc<ToolRoute>> {
+        let of_session = self.session_tools().and_then(|tools| tools.get(name).cloned());
+        of_session.or_else(|| self.principal_tools(catalogue)?.get(name).cloned())
+    }
+}
+
+impl Scope<'_> {
+    pub(crate) fn overlay_key(&self) -> OverlayKey<'_> {
+        OverlayKey { session: self.session.filter(|_| !self.is_mounted), principal: self.principal }
+    }
+}
+
+impl Cx {
+    pub(crate) fn overlay_key(&self) -> OverlayKey<'_> {
+        OverlayKey {
+            session: self.live_session().filter(|_| !self.is_mounted()),
+            principal: self.principal(),
+        }
+    }
+}
+
 impl Overlay {
     /// Returns the overlay of a caller; `None` if it has none, as nearly always.
     pub(crate) fn of(cx: &Cx) -> Option<Self> {
-        let principals = &cx.snapshot().catalogue.principal_tools;
-        // The tools of a session are those of the server of its connection.
-        let is_overlaid = !cx.is_mounted() && cx.server().has_session_tools();
-        if principals.is_empty() && !is_overlaid {
-            return None;
-        }
-        let session = cx.session().filter(|_| is_overlaid).and_then(|session| session.get::<SessionTools>());
-        let session = session.map(|tools| tools.lock().clone()).filter(|tools| !tools.is_empty());
-        let principal = cx.principal().and_then(|principal| principals.get(principal)).cloned();
+        let key = cx.overlay_key();
+        let (session, principal) =
+            (key.session_tools(), key.principal_tools(&cx.snapshot().catalogue).cloned());
         (session.is_some() || principal.is_some()).then_some(Self { session, principal })
-    }
-
-    /// Returns the tool of this name.
-    pub(crate) fn tool(&self, name: &str) -> Option<Arc<ToolRoute>> {
-        let own = self.session.iter().chain(&self.principal);
-        own.filter_map(|tools| tools.get(name)).next().cloned()
     }
 
     /// `tools/list`: the tools of the session, those of the principal, and those of everybody.

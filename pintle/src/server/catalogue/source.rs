@@ -84,7 +84,8 @@ pub trait ResourceSource: Send + Sync + 'static {
 pub struct PageRequest {
     /// The cursor of the page, as an earlier page returned it; `None` for the first page. It was sent through the client, sealed.
     pub cursor: Option<String>,
-    /// The number of resources that are wanted; `usize::MAX` if the server has no [page size](crate::server::Server::page_size).
+    /// The number of resources that are wanted; `usize::MAX` if the server has no [page size](crate::server::Server::page_size), 0 if
+    /// the list is only [read again](Self::refresh).
     pub limit: usize,
 }
 
@@ -92,6 +93,17 @@ impl PageRequest {
     /// Creates a request of the first page, for a provider that reads the list of another one.
     pub fn first() -> Self {
         Self { cursor: None, limit: usize::MAX }
+    }
+
+    /// Creates a request to read the list again where it may have changed, so that [`Provider::find`](crate::server::Provider::find)
+    /// knows it. The entries that are returned are dropped.
+    pub fn refresh() -> Self {
+        Self { cursor: None, limit: 0 }
+    }
+
+    /// Returns whether the list is only read again.
+    pub fn is_refresh(&self) -> bool {
+        self.limit == 0
     }
 }
 

@@ -34,7 +34,7 @@ impl Recipient<'_> {
         if snapshot.gates.is_empty() && !snapshot.catalogue.requires.any && snapshot.providers.is_empty() {
             return;
         }
-        let scope = Scope { peer, principal, extensions };
+        let scope = Scope::new(peer, principal, extensions);
         // A gate that panics hides: nothing of the author's may end the connection.
         let hidden = |uri: &str| {
             catch_unwind(AssertUnwindSafe(|| !snapshot.shows_resource(&scope, uri))).unwrap_or(true)

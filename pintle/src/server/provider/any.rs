@@ -2,8 +2,8 @@ use std::{future::Future, pin::Pin, sync::Arc};
 
 use super::{
     Provider,
-    entry::ProvidedEntry,
     info::{ProviderInfo, ReportPart},
+    lookup::Lookup,
     page::ProviderPage,
     watch::Watch,
 };
@@ -13,8 +13,7 @@ use crate::server::{Cx, ListKind, PageRequest, RequestError, Scope, Target, call
 pub(crate) trait AnyProvider: Send + Sync {
     fn info(&self, caller: Option<&Scope<'_>>) -> ProviderInfo;
     fn list(&self, cx: Cx, list: ListKind, page: PageRequest) -> ProviderFuture<'_, ProviderPage>;
-    fn describe(&self, scope: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry>;
-    fn find<'a>(&'a self, cx: Cx, target: &'a Target<'_>) -> ProviderFuture<'a, Option<ProvidedEntry>>;
+    fn find(&self, scope: &Scope<'_>, target: &Target<'_>) -> Lookup;
     fn handle(self: Arc<Self>, cx: Cx) -> HandlerFuture;
     fn report(&self, part: ReportPart) -> Vec<String>;
     fn watch(&self) -> &dyn Watch;
@@ -31,12 +30,8 @@ impl<P: Provider> AnyProvider for P {
         Box::pin(Provider::list(self, cx, list, page))
     }
 
-    fn describe(&self, scope: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
-        Provider::describe(self, scope, target)
-    }
-
-    fn find<'a>(&'a self, cx: Cx, target: &'a Target<'_>) -> ProviderFuture<'a, Option<ProvidedEntry>> {
-        Box::pin(Provider::find(self, cx, target))
+    fn find(&self, scope: &Scope<'_>, target: &Target<'_>) -> Lookup {
+        Provider::find(self, scope, target)
     }
 
     fn handle(self: Arc<Self>, cx: Cx) -> HandlerFuture {

@@ -8,9 +8,9 @@ use pintle_types::{
 
 use pintle_uri::{Template, TemplateRank};
 
-use super::prefix::Prefix;
+use super::{lookup::Lookup, passed_gates::PassedGates, prefix::Prefix};
 use crate::server::{
-    Access, Cx, Entry, ListKind, PromptRoute, RequestError, ResourceRoute, Target, TemplateRoute, ToolRoute,
+    Access, Cx, Entry, ListKind, PromptRoute, ResourceRoute, Target, TemplateRoute, ToolRoute,
     access::required::Required,
     catalogue::options::CatalogueRoute,
     gate::{
@@ -40,6 +40,8 @@ pub struct ProvidedEntry {
     pub(crate) owned: bool,
     /// Whether the caller may not see it. It keeps its place among the others.
     hidden: bool,
+    /// The gates of the mounted server that it was found behind.
+    passed: Option<Arc<PassedGates>>,
 }
 
 /// How exactly an entry is the one of a target, the most exact first.
@@ -128,6 +130,7 @@ impl ProvidedEntry {
             uncounted: false,
             owned: false,
             hidden: false,
+            passed: None,
         }
     }
 
@@ -145,6 +148,19 @@ impl ProvidedEntry {
             _ => self.prefixes.push(prefix.clone()),
         }
         self
+    }
+
+    /// Sets the gates of the mounted server that it was found behind.
+    pub(crate) fn behind(mut self, gates: PassedGates) -> Self {
+        self.passed = Some(Arc::new(gates));
+        self
+    }
+
+    /// Has the gates of mounted servers report a request for the entry that does not come to them.
+    pub(crate) fn report_behind(&self, cx: &Cx) {
+        if let Some(gates) = &self.passed {
+            gates.report(cx);
+        }
     }
 
     pub(crate) fn is_hidden(&self) -> bool {
@@ -239,15 +255,11 @@ impl ProvidedEntry {
 
     /// Refuses a call of the entry if it leads to another one, or with other changes of the arguments, since the user was asked: what was
     /// judged would not be what is sent.
-    pub(crate) fn check_unchanged(
-        &self,
-        now: Result<Option<Self>, RequestError>,
-        name: &str,
-    ) -> Result<(), Outcome> {
+    pub(crate) fn check_unchanged(&self, now: Lookup, name: &str) -> Result<(), Outcome> {
         let leads_to =
             |entry: &Self| entry.listed.as_ref().unwrap_or(&entry.source).name().map(str::to_owned);
-        match now {
-            Ok(Some(now)) if now.edits == self.edits && leads_to(&now) == leads_to(self) => Ok(()),
+        match now.known() {
+            Some(now) if now.edits == self.edits && leads_to(&now) == leads_to(self) => Ok(()),
             _ => {
                 let shown: String = name.chars().take(128).collect();
                 let message = format!("`{shown}` has changed while the user was asked: call it again");
@@ -259,6 +271,7 @@ impl ProvidedEntry {
     /// Has the gates report a request for the entry that was refused before they were asked about it. Of one that is hidden, the name is
     /// known.
     pub(crate) fn report(&self, cx: &Cx, backend: Option<&str>, target: &Target<'_>) {
+        self.report_behind(cx);
         let named = || Some(Self::new(SharedDefinition::source(Definition::of_name(target)?)));
         let named = if self.is_hidden() { named() } else { None };
         named.as_ref().unwrap_or(self).used(cx, backend, target, |access, used| report(cx, access, used));

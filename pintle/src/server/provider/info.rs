@@ -51,6 +51,8 @@ pub struct ProviderInfo {
     pub is_whole_server: bool,
     /// Whether the provider may answer for names that it does not find, if a prefix shows that they are its own: layers of a server may.
     pub has_unlisted: bool,
+    /// Whether [`Provider::find`](crate::server::Provider::find) may return [`Lookup::Stale`](crate::server::Lookup::Stale).
+    pub may_be_stale: bool,
     /// Whether the provider itself hides entries from callers, or decides about subscriptions.
     pub is_gated: bool,
     /// Whether the provider decides by URIs: gates, hidden ones, prefixes.
@@ -74,6 +76,7 @@ impl ProviderInfo {
             claims_state: true,
             is_whole_server: false,
             has_unlisted: false,
+            may_be_stale: false,
             is_gated: false,
             judges_uris: false,
             may_require: true,

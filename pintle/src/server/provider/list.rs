@@ -3,14 +3,10 @@
 use pintle_proto::server::{Body, Outcome};
 use pintle_types::{RawObject, RawValue, RpcError};
 
-use super::{
-    entry::EntryRank,
-    page::key,
-    registry::{FoundEntry, RegisteredProvider},
-};
+use super::{entry::EntryRank, page::key, registry::RegisteredProvider};
 use crate::server::{
-    Cx, ListKind, PageRequest, RequestError, Target,
-    catalogue::{lists, overlay::Overlay, source, source::PagePosition},
+    Cx, ListKind, PageRequest, RequestError,
+    catalogue::{lists, source, source::PagePosition},
     printed_list::ListPage,
 };
 
@@ -89,9 +85,7 @@ async fn fill(
         });
         for (behind, entry) in (first + 1..).zip(found.entries.into_iter().skip(first)) {
             let Some(key) = key(list, &entry) else { continue };
-            if !is_shown(cx, known, (list, &entry), backend)
-                || is_shadowed(cx, list, &key, position.source).await
-            {
+            if !is_shown(cx, known, (list, &entry), backend) || is_shadowed(cx, list, &key, position.source) {
                 continue;
             }
             if page.is_full() {
@@ -151,27 +145,13 @@ fn is_shown(
             .is_some_and(|definition| lists::is_shown(cx, definition.entry(), Some(backend)))
 }
 
-/// Returns whether a call of this name would not reach this provider, because the server or an earlier provider has it.
-async fn is_shadowed(cx: &Cx, list: ListKind, key: &str, provider: usize) -> bool {
-    let catalogue = &cx.snapshot().catalogue;
-    let (own, target) = match list {
-        ListKind::Tools => {
-            let own = Overlay::of(cx).is_some_and(|overlay| overlay.tool(key).is_some());
-            (own || catalogue.tools.get(key).is_some(), Target::Tool(key.into()))
-        }
-        ListKind::Prompts => (catalogue.prompts.get(key).is_some(), Target::Prompt(key.into())),
-        ListKind::Resources => (catalogue.resources.get(key).is_some(), Target::Resource(key.into())),
-        ListKind::Templates => (catalogue.templates.get(key).is_some(), Target::Template(key.into())),
-    };
-    // A provider that fails is not known to have it, and a template does not have what another lists.
-    let is_exact = |found: FoundEntry| found.entry.rank(&target) == EntryRank::Exact;
-    own || (provider > 0
-        && cx
-            .snapshot()
-            .providers
-            .find(cx, &target, provider, None)
-            .await
-            .is_ok_and(|found| found.is_some_and(is_exact)))
+/// Returns whether a call of this name would not reach this provider, because the server or an earlier provider has it. A template does
+/// not have what another lists.
+fn is_shadowed(cx: &Cx, list: ListKind, key: &str, provider: usize) -> bool {
+    let (snapshot, target) = (cx.snapshot(), list.target(key.into()));
+    let own = snapshot.own(cx.overlay_key(), &target).map(|own| own.rank());
+    let before = || snapshot.providers.find(&cx.scope(), &target, provider, None).found;
+    own == Some(EntryRank::Exact) || before().is_some_and(|found| found.rank == EntryRank::Exact)
 }
 
 /// A page of a list that is filled from several providers.

@@ -7,30 +7,27 @@ pub(crate) mod definitions;
 pub(crate) mod entry;
 pub(crate) mod info;
 pub(crate) mod list;
+pub(crate) mod lookup;
 pub(crate) mod methods;
 pub(crate) mod mount;
 pub(crate) mod page;
+pub(crate) mod passed_gates;
 pub(crate) mod prefix;
 pub(crate) mod registry;
 pub(crate) mod search;
 pub(crate) mod subscribing;
 pub(crate) mod subscription;
-pub(crate) mod task_id;
 pub(crate) mod tasks;
 pub(crate) mod transform;
 pub(crate) mod watch;
-pub(crate) mod watched_tasks;
 
-use std::{
-    future::{Future, ready},
-    sync::Arc,
-};
+use std::{future::Future, sync::Arc};
 
 use pintle_proto::server::Outcome;
 
 use self::{
-    entry::ProvidedEntry,
     info::{ProviderInfo, ReportPart},
+    lookup::Lookup,
     page::ProviderPage,
     watch::{NoChanges, Watch},
 };
@@ -44,7 +41,7 @@ use crate::server::{Cx, ListKind, PageRequest, RequestError, Scope, Target};
 /// most literal answers. Filters and layers of the server apply to all; arguments and results are neither decoded nor checked by the server.
 ///
 /// ```
-/// use pintle::{Server, server::{Cx, ListKind, Outcome, PageRequest, ProvidedEntry, Provider, ProviderInfo, ProviderPage}};
+/// use pintle::{Server, server::{Cx, ListKind, Lookup, Outcome, PageRequest, Provider, ProviderInfo, ProviderPage}};
 /// use pintle::server::{RequestError, Scope, Target};
 /// use pintle::types::{schema::{CallToolResult, ServerCapabilities, Tool, ToolsCapability}};
 ///
@@ -65,8 +62,8 @@ use crate::server::{Cx, ListKind, PageRequest, RequestError, Scope, Target};
 ///         Ok(if list == ListKind::Tools { ProviderPage::of([greet()])? } else { ProviderPage::default() })
 ///     }
 ///
-///     fn describe(&self, _: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
-///         (*target == Target::Tool("greet".into())).then(|| greet().into())
+///     fn find(&self, _: &Scope<'_>, target: &Target<'_>) -> Lookup {
+///         (*target == Target::Tool("greet".into())).then(greet).into()
 ///     }
 ///
 ///     async fn handle(&self, _: Cx) -> Outcome {
@@ -98,23 +95,11 @@ pub trait Provider: Send + Sync + 'static {
         page: PageRequest,
     ) -> impl Future<Output = Result<ProviderPage, RequestError>> + Send;
 
-    /// Returns what is known of an entry without I/O; `None` if it is not one of this provider. An entry that this caller may
-    /// not see is [hidden](ProvidedEntry::hidden).
+    /// Looks up an entry, without waiting for anything. An entry that this caller may not see is [hidden](crate::server::ProvidedEntry::hidden).
     ///
-    /// It decides whether a client is notified of a changed resource, and which rights a request over HTTP needs.
-    fn describe(&self, scope: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry>;
-
-    /// Returns the entry that a request names, which is that of `target` whatever the params of the call say; `None` if it is not one of
-    /// this provider. The default is the result of [`describe`](Self::describe).
-    ///
-    /// An error is returned to the client unless another provider has the entry.
-    fn find(
-        &self,
-        cx: Cx,
-        target: &Target<'_>,
-    ) -> impl Future<Output = Result<Option<ProvidedEntry>, RequestError>> + Send {
-        ready(Ok(self.describe(&cx.scope(), target)))
-    }
+    /// It decides which provider handles a request, which rights a request over HTTP needs, what gates judge, and whether a client is
+    /// notified of a changed resource.
+    fn find(&self, scope: &Scope<'_>, target: &Target<'_>) -> Lookup;
 
     /// Answers a `tools/call`, `prompts/get`, `resources/read` or `completion/complete` of an entry that
     /// [`find`](Self::find) returned. [`Cx::params`] are those of the request, and results are sent as they are.
@@ -147,16 +132,8 @@ impl<P: Provider> Provider for Arc<P> {
         (**self).list(cx, list, page)
     }
 
-    fn describe(&self, scope: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
-        (**self).describe(scope, target)
-    }
-
-    fn find(
-        &self,
-        cx: Cx,
-        target: &Target<'_>,
-    ) -> impl Future<Output = Result<Option<ProvidedEntry>, RequestError>> + Send {
-        (**self).find(cx, target)
+    fn find(&self, scope: &Scope<'_>, target: &Target<'_>) -> Lookup {
+        (**self).find(scope, target)
     }
 
     fn handle(&self, cx: Cx) -> impl Future<Output = Outcome> + Send {

@@ -9,11 +9,12 @@ use super::{
     changes::ProviderChanges,
     entry::ProvidedEntry,
     info::{ProviderInfo, ReportPart},
+    lookup::Lookup,
     page::{ProviderPage, key},
     prefix::Prefix,
     subscription::ProviderSubscription,
+    tasks::watched_tasks,
     watch::{Watch, WatchFuture},
-    watched_tasks,
 };
 use crate::server::{
     ConnectionEvent, Cx, ListKind, PageRequest, RequestError, Scope, SessionHandle, Target,
@@ -196,22 +197,20 @@ impl<P: Provider> Provider for Mount<P> {
         Ok(page)
     }
 
-    fn describe(&self, scope: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
-        let entry = self.provider.describe(scope, &self.inner(target)?)?;
-        Some(self.outer(scope, entry))
-    }
-
-    async fn find(&self, cx: Cx, target: &Target<'_>) -> Result<Option<ProvidedEntry>, RequestError> {
-        let Some(target) = self.inner(target) else { return Ok(None) };
-        let mut entry = match self.provider.find(cx.clone(), &target).await {
-            // The failure of a hidden provider must not show that it exists.
-            Err(_) if !self.required.shows(cx.left()) => None,
-            found => found?,
+    fn find(&self, scope: &Scope<'_>, target: &Target<'_>) -> Lookup {
+        let Some(target) = self.inner(target) else { return Lookup::None };
+        let unlisted = || {
+            let may_answer = self.prefix.marks(&target) && self.provider.info(None).has_unlisted;
+            may_answer.then(ProvidedEntry::unlisted)
         };
-        if entry.is_none() && self.prefix.marks(&target) && self.provider.info(None).has_unlisted {
-            entry = Some(ProvidedEntry::unlisted());
-        }
-        Ok(entry.map(|entry| self.outer(&cx.scope(), entry)))
+        let found = match self.provider.find(scope, &target) {
+            Lookup::None => unlisted().into(),
+            Lookup::Stale(None) => Lookup::Stale(unlisted()),
+            // The failure of a hidden provider must not show that it exists.
+            Lookup::Failed(_) if !self.required.shows(scope.extensions) => Lookup::None,
+            found => found,
+        };
+        found.and_then(|entry| Some(self.outer(scope, entry)))
     }
 
     async fn handle(&self, cx: Cx) -> Outcome {

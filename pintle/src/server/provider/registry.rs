@@ -20,11 +20,13 @@ use super::{
     definitions::DefinitionCache,
     entry::{Definition, EntryRank, ProvidedEntry},
     info::{ListHints, ProviderInfo, ReportPart},
+    lookup::Lookup,
     page::ProviderPage,
-    watched_tasks::WatchedTasks,
+    tasks::watched_tasks::WatchedTasks,
 };
-use crate::server::{
-    ConnectionEvent, Cx, ListKind, PageRequest, RequestError, Scope, Target, catalogue::lists,
+use crate::{
+    runtime::join_all,
+    server::{ConnectionEvent, Cx, ListKind, PageRequest, RequestError, Scope, Target, catalogue::lists},
 };
 
 /// The providers of a server, in their order.
@@ -70,8 +72,8 @@ impl Provider for RemovedProvider {
         Ok(ProviderPage::default())
     }
 
-    fn describe(&self, _: &Scope<'_>, _: &Target<'_>) -> Option<ProvidedEntry> {
-        None
+    fn find(&self, _: &Scope<'_>, _: &Target<'_>) -> Lookup {
+        Lookup::None
     }
 
     async fn handle(&self, cx: Cx) -> Outcome {
@@ -160,9 +162,9 @@ impl RegisteredProvider {
     /// Returns the tools that are known without I/O, whoever may see them.
     pub(crate) fn known_tools(&self) -> Vec<Tool> {
         let (peer, extensions) = (Peer::new(Revision::LATEST), Extensions::default());
-        let nobody = Scope { peer: &peer, principal: None, extensions: &extensions };
+        let nobody = Scope::new(&peer, None, &extensions);
         let names = self.provider.report(ReportPart::Names(ListKind::Tools));
-        let entry = |name: String| self.provider.describe(&nobody, &Target::Tool(name.into()));
+        let entry = |name: String| self.provider.find(&nobody, &Target::Tool(name.into())).known();
         names.into_iter().filter_map(|name| entry(name)?.tool()).collect()
     }
 
@@ -175,6 +177,19 @@ impl RegisteredProvider {
         self.definitions.decode(list, entry)
     }
 
+    /// Has the provider read a list again that may have changed.
+    async fn refresh(&self, cx: &Cx, list: ListKind) -> Result<(), FindError> {
+        if !self.offers(list) {
+            return Ok(());
+        }
+        let read = self.provider.list(cx.clone(), list, PageRequest::refresh()).await;
+        read.map(drop).map_err(|error| self.failed(error))
+    }
+
+    fn failed(&self, error: RequestError) -> FindError {
+        FindError { backend: self.info.name.clone(), error }
+    }
+
     fn may_have(&self, target: &Target<'_>) -> bool {
         match target {
             Target::Method(name) => self.has_method(name),
@@ -183,10 +198,22 @@ impl RegisteredProvider {
     }
 }
 
+/// The result of a lookup among the providers of a server.
+#[derive(Default)]
+pub(crate) struct ProviderLookup {
+    /// The entry, as far as it is known.
+    pub(crate) found: Option<FoundEntry>,
+    /// The numbers of the providers that have to read lists first.
+    pub(crate) stale: Vec<usize>,
+    /// The first failure, which counts if there is no entry.
+    pub(crate) failed: Option<FindError>,
+}
+
 /// An entry of a provider.
 pub(crate) struct FoundEntry {
     /// The number of the provider.
     pub(crate) number: usize,
+    pub(crate) rank: EntryRank,
     pub(crate) provider: Arc<dyn AnyProvider>,
     pub(crate) info: Arc<ProviderInfo>,
     pub(crate) entry: ProvidedEntry,
@@ -269,73 +296,62 @@ impl Providers {
         self.0.iter()
     }
 
-    /// Returns the entry of the first `count` providers that is the most exact one of a target, and more exact than `than`, of equals the
-    /// first. An error counts only if none has it.
-    pub(crate) async fn find(
-        &self,
-        cx: &Cx,
-        target: &Target<'_>,
-        count: usize,
-        than: Option<EntryRank>,
-    ) -> Result<Option<FoundEntry>, FindError> {
-        if than == Some(EntryRank::Exact) {
-            return Ok(None);
-        }
-        let (mut failed, mut best) = (None, None);
-        let known = self.0.iter().enumerate().take(count);
-        for (number, known) in known.filter(|(_, known)| known.may_have(target)) {
-            match known.provider.find(cx.clone(), target).await {
-                Ok(Some(entry)) => {
-                    let rank = entry.rank(target);
-                    let found = FoundEntry {
-                        number,
-                        provider: known.provider.clone(),
-                        info: known.info.clone(),
-                        entry,
-                    };
-                    if rank == EntryRank::Exact {
-                        return Ok(Some(found));
-                    }
-                    let best_known = best.as_ref().map(|(known, _)| *known).or(than);
-                    if best_known.is_none_or(|known| rank < known) {
-                        best = Some((rank, found));
-                    }
-                }
-                Ok(None) => {}
-                Err(error) => {
-                    failed = failed.or_else(|| Some(FindError { backend: known.info.name.clone(), error }));
-                }
-            }
-        }
-        match best {
-            Some((_, found)) => Ok(Some(found)),
-            None => failed.map_or(Ok(None), Err),
-        }
-    }
-
-    /// Returns the name of the provider that [`find`](Self::find) would return, and what it knows of the entry without I/O.
-    pub(crate) fn describe(
+    /// Looks for the entry of the first `count` providers that is the most exact one of a target, and more exact than `than`, of equals
+    /// the first.
+    pub(crate) fn find(
         &self,
         scope: &Scope<'_>,
         target: &Target<'_>,
+        count: usize,
         than: Option<EntryRank>,
-    ) -> Option<(String, ProvidedEntry)> {
-        if than == Some(EntryRank::Exact) {
-            return None;
-        }
-        let mut best: Option<(EntryRank, _, _)> = None;
-        for known in self.0.iter().filter(|known| known.may_have(target)) {
-            let Some(entry) = known.provider.describe(scope, target) else { continue };
-            let rank = entry.rank(target);
-            let best_known = best.as_ref().map(|(known, ..)| *known).or(than);
-            if best_known.is_none_or(|best| rank < best) {
-                best = Some((rank, known, entry));
-            }
-            if rank == EntryRank::Exact {
+    ) -> ProviderLookup {
+        let mut lookup = ProviderLookup::default();
+        let mut best = than;
+        let known = self.0.iter().enumerate().take(count);
+        for (number, known) in known.filter(|(_, known)| known.may_have(target)) {
+            if best == Some(EntryRank::Exact) {
                 break;
             }
+            let found = match known.provider.find(scope, target) {
+                Lookup::None => None,
+                Lookup::Found(entry) => Some(entry),
+                Lookup::Stale(entry) => {
+                    lookup.stale.push(number);
+                    entry
+                }
+                Lookup::Failed(error) => {
+                    lookup.failed.get_or_insert_with(|| known.failed(error));
+                    None
+                }
+            };
+            let ranked = found.map(|entry| (entry.rank(target), entry));
+            if let Some((rank, entry)) = ranked.filter(|(rank, _)| best.is_none_or(|best| *rank < best)) {
+                let (provider, info) = (known.provider.clone(), known.info.clone());
+                best = Some(rank);
+                lookup.found = Some(FoundEntry { number, rank, provider, info, entry });
+            }
         }
-        best.map(|(_, known, entry)| (known.info.name.clone(), entry))
+        lookup
+    }
+
+    /// Has providers read the lists again that a target may be in, all at the same time. Returns the first failure.
+    pub(crate) async fn refresh(&self, cx: &Cx, target: &Target<'_>, numbers: &[usize]) -> Option<FindError> {
+        let stale = numbers.iter().filter_map(|number| self.get(*number));
+        let failures = join_all(stale.map(async |known| {
+            for list in ListKind::all_of(target) {
+                if let Err(failed) = known.refresh(cx, *list).await {
+                    return Some(failed);
+                }
+            }
+            None
+        }));
+        failures.await.into_iter().flatten().next()
+    }
+
+    /// Has the providers of a mounted server read a list again, those whose lists may be stale.
+    pub(crate) async fn refresh_all(&self, cx: &Cx, list: ListKind) -> Result<(), FindError> {
+        let stale = self.0.iter().filter(|known| known.info.may_be_stale);
+        join_all(stale.map(|known| known.refresh(cx, list))).await.into_iter().collect()
     }
 
     /// Has every provider handle an event of a connection, until one refuses it.

@@ -15,6 +15,7 @@ use super::{
     definitions::DefinitionCache,
     entry::{Definition, ProvidedEntry},
     info::{ProviderInfo, ReportPart},
+    lookup::Lookup,
     page::ProviderPage,
     watch::Watch,
 };
@@ -141,11 +142,22 @@ impl<P: Provider> ToolSearch<P> {
         });
         let unknown = || unknown(&name);
         let target = Target::Tool(name.as_str().into());
-        let entry = match self.provider.find(inner.clone(), &target).await {
-            Ok(Some(entry)) => entry,
-            Ok(None) => return unknown(),
-            Err(_) if !inner.snapshot().gates.is_empty() => return unknown(),
-            Err(error) => return error.outcome(cx.method(), None),
+        let mut found = self.provider.find(&inner.scope(), &target);
+        if matches!(found, Lookup::Stale(_)) {
+            let read = self.provider.list(inner.clone(), ListKind::Tools, PageRequest::refresh()).await;
+            found = match (self.provider.find(&inner.scope(), &target), read) {
+                (Lookup::None | Lookup::Stale(None), Err(error)) => Lookup::Failed(error),
+                (found, _) => found,
+            };
+        }
+        let entry = match found {
+            Lookup::Failed(error) if inner.snapshot().gates.is_empty() => {
+                return error.outcome(cx.method(), None);
+            }
+            found => match found.known() {
+                Some(entry) => entry,
+                None => return unknown(),
+            },
         };
         match entry.admit(&inner, &self.provider.info(None).name, &target).await {
             Ok(grant) => {
@@ -155,7 +167,7 @@ impl<P: Provider> ToolSearch<P> {
                         let target = cx.target().filter(|_| is_asked);
                         if let Some(target) = target
                             && let Err(refused) =
-                                entry.check_unchanged(provider.find(cx.clone(), &target).await, target.name())
+                                entry.check_unchanged(provider.find(&cx.scope(), &target), target.name())
                         {
                             return refused;
                         }
@@ -248,17 +260,10 @@ impl<P: Provider> Provider for ToolSearch<P> {
         }
     }
 
-    fn describe(&self, scope: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
+    fn find(&self, scope: &Scope<'_>, target: &Target<'_>) -> Lookup {
         match target {
-            Target::Tool(_) => own(target),
-            _ => self.provider.describe(scope, target),
-        }
-    }
-
-    async fn find(&self, cx: Cx, target: &Target<'_>) -> Result<Option<ProvidedEntry>, RequestError> {
-        match target {
-            Target::Tool(_) => Ok(own(target)),
-            _ => self.provider.find(cx, target).await,
+            Target::Tool(_) => own(target).into(),
+            _ => self.provider.find(scope, target),
         }
     }
 

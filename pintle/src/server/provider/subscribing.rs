@@ -10,7 +10,7 @@ use pintle_types::{RawObject, RpcError, method};
 use serde_json::{Value, value::to_raw_value};
 use tokio::task::JoinSet;
 
-use super::{any::AnyProvider, entry::EntryRank, subscription::ProviderSubscription, watched_tasks};
+use super::{any::AnyProvider, entry::EntryRank, subscription::ProviderSubscription, tasks::watched_tasks};
 use crate::server::{Cx, ListKind, RequestError, Target};
 
 /// A subscription that the providers accept.
@@ -71,7 +71,7 @@ pub(crate) async fn subscribe(cx: &Cx, uris: Vec<String>) -> ProviderSubscriptio
     let mut open: HashMap<String, usize> = HashMap::new();
     for uri in uris {
         let target = Target::Resource(uri.as_str().into());
-        let own = snapshot.own_rank(&cx.scope(), &target);
+        let own = snapshot.own(cx.overlay_key(), &target).map(|own| own.rank());
         // Nothing is sent of one that the caller may not watch.
         if own == Some(EntryRank::Exact) || !snapshot.shows_resource(&cx.scope(), &uri) {
             continue;
@@ -81,7 +81,7 @@ pub(crate) async fn subscribe(cx: &Cx, uris: Vec<String>) -> ProviderSubscriptio
         let scope = cx.scope();
         let mut numbers: Vec<usize> = (0..asked.len()).filter(watchable).collect();
         let described = numbers.iter().filter_map(|at| {
-            let entry = asked[*at].0.describe(&scope, &target)?;
+            let entry = asked[*at].0.find(&scope, &target).known()?;
             Some((entry.rank(&target), *at))
         });
         match (described.min(), own) {

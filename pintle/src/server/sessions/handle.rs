@@ -317,12 +317,6 @@ impl SessionHandle {
         self.live().ok()?.facts().values.remove()
     }
 
-    /// Notes that a session of the server has its own tools.
-    pub(crate) fn mark_overlaid(&self) -> Result<(), SessionError> {
-        self.live()?.server().set_session_tools();
-        Ok(())
-    }
-
     /// Returns whether the client wants messages that belong to no call: over HTTP, from when it opens a stream for them.
     #[cfg(feature = "client")]
     pub(crate) fn push_demand(&self) -> PushDemand {

@@ -30,7 +30,7 @@ impl SessionValues {
         Self(Mutex::new(None))
     }
 
-    pub(super) fn get<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+    pub(crate) fn get<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
         let value = self.lock().as_ref()?.by_type.get(&TypeId::of::<T>())?.clone();
         value.downcast().ok()
     }

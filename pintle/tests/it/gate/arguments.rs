@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 use pintle::{
     Server,
     server::{
-        Cx, Decision, EntryEdit, Gate, GateRequest, ListKind, Mount, Outcome, PageRequest, Prefix,
-        PromptArguments, ProvidedEntry, Provider, ProviderInfo, ProviderPage, RequestError, Rules, Scope,
-        Target, ToolSearch, Transform, prompt,
+        Cx, Decision, EntryEdit, Gate, GateRequest, ListKind, Lookup, Mount, Outcome, PageRequest, Prefix,
+        PromptArguments, Provider, ProviderInfo, ProviderPage, RequestError, Rules, Scope, Target,
+        ToolSearch, Transform, prompt,
     },
     types::schema::{CallToolResult, ServerCapabilities, Tool, ToolsCapability},
 };
@@ -39,8 +39,8 @@ impl Provider for Behind {
         ProviderPage::of([self.tool()])
     }
 
-    fn describe(&self, _: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
-        (*target == Target::Tool("push".into())).then(|| self.tool().into())
+    fn find(&self, _: &Scope<'_>, target: &Target<'_>) -> Lookup {
+        (*target == Target::Tool("push".into())).then(|| self.tool()).into()
     }
 
     async fn handle(&self, cx: Cx) -> Outcome {
@@ -283,8 +283,8 @@ impl Provider for Reloaded {
         self.current().list(cx, list, page).await
     }
 
-    fn describe(&self, scope: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
-        self.current().describe(scope, target)
+    fn find(&self, scope: &Scope<'_>, target: &Target<'_>) -> Lookup {
+        self.current().find(scope, target)
     }
 
     async fn handle(&self, cx: Cx) -> Outcome {

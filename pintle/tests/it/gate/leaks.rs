@@ -12,9 +12,9 @@ use pintle::{
     Server,
     relay::Relay,
     server::{
-        CacheHint, Caller, Cx, Decision, Gate, GateRequest, ListKind, Outcome, PageRequest, Prefix,
-        Principal, ProvidedEntry, Provider, ProviderInfo, ProviderPage, ReportPart, RequestError,
-        ResultLimit, Rules, Scope, Target, ToolSearch, Transform, prompt, resource, template, tool,
+        CacheHint, Caller, Cx, Decision, Gate, GateRequest, ListKind, Lookup, Outcome, PageRequest, Prefix,
+        Principal, Provider, ProviderInfo, ProviderPage, ReportPart, RequestError, ResultLimit, Rules, Scope,
+        Target, ToolSearch, Transform, prompt, resource, template, tool,
     },
     tasks::Tasks,
     types::{
@@ -458,13 +458,13 @@ impl Provider for Counted {
         Ok(ProviderPage::default())
     }
 
-    fn describe(&self, _: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
+    fn find(&self, _: &Scope<'_>, target: &Target<'_>) -> Lookup {
         self.0.fetch_add(1, Ordering::SeqCst);
         let name = target.name();
         if !name.starts_with("open") && !name.starts_with("secret") {
-            return None;
+            return Lookup::None;
         }
-        Some(match target {
+        Lookup::Found(match target {
             Target::Tool(_) => Tool::new(name, JsonObject::new()).into(),
             Target::Prompt(_) => Prompt::new(name).into(),
             Target::Resource(_) => Resource::new(name, name).into(),

@@ -11,7 +11,7 @@ use std::{
 use pintle::{
     Server,
     server::{
-        Cx, Decision, GateRequest, ListKind, Outcome, PageRequest, ProvidedEntry, Provider, ProviderChanges,
+        Cx, Decision, GateRequest, ListKind, Lookup, Outcome, PageRequest, Provider, ProviderChanges,
         ProviderInfo, ProviderPage, ProviderSubscription, RequestError, Scope, Target, Watch, WatchFuture,
     },
     types::{
@@ -52,9 +52,9 @@ impl Provider for Counting {
         Ok(ProviderPage::default())
     }
 
-    fn describe(&self, _: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
+    fn find(&self, _: &Scope<'_>, target: &Target<'_>) -> Lookup {
         self.asked.fetch_add(1, Ordering::SeqCst);
-        (target.name() == "deep://x").then(|| Resource::new("deep://x", "x").into())
+        (target.name() == "deep://x").then(|| Resource::new("deep://x", "x")).into()
     }
 
     async fn handle(&self, _: Cx) -> Outcome {

@@ -11,9 +11,9 @@ use std::{
 use pintle::{
     Server,
     server::{
-        Cx, Decision, GateRequest, ListKind, Outcome, PageRequest, ProvidedEntry, Provider, ProviderInfo,
-        ProviderPage, ProviderSubscription, RequestError, Rules, Scope, Target, ToolSearch, Transform, Watch,
-        WatchFuture, resource,
+        Cx, Decision, GateRequest, ListKind, Lookup, Outcome, PageRequest, ProvidedEntry, Provider,
+        ProviderInfo, ProviderPage, ProviderSubscription, RequestError, Rules, Scope, Target, ToolSearch,
+        Transform, Watch, WatchFuture, resource,
     },
     types::{
         RpcError,
@@ -67,14 +67,10 @@ impl Provider for Odd {
         Ok(ProviderPage::of(tools)?.next(number.to_string()))
     }
 
-    fn describe(&self, _: &Scope<'_>, _: &Target<'_>) -> Option<ProvidedEntry> {
-        (self.found == Found::Unlisted).then(ProvidedEntry::unlisted)
-    }
-
-    async fn find(&self, _: Cx, _: &Target<'_>) -> Result<Option<ProvidedEntry>, RequestError> {
+    fn find(&self, _: &Scope<'_>, _: &Target<'_>) -> Lookup {
         match self.found {
-            Found::Failed => Err(RequestError::protocol(RpcError::internal("it is down"))),
-            Found::Unlisted => Ok(Some(ProvidedEntry::unlisted())),
+            Found::Failed => Lookup::Failed(RequestError::protocol(RpcError::internal("it is down"))),
+            Found::Unlisted => Lookup::Found(ProvidedEntry::unlisted()),
         }
     }
 

@@ -8,7 +8,7 @@ use std::{
 use pintle::{
     Server,
     server::{
-        Cx, ListKind, Outcome, PageRequest, Prefix, ProvidedEntry, Provider, ProviderInfo, ProviderPage,
+        Cx, ListKind, Lookup, Outcome, PageRequest, Prefix, Provider, ProviderInfo, ProviderPage,
         ProviderSubscription, RequestError, Scope, Target, Watch, WatchFuture, prompt, resource, tool,
     },
     types::{
@@ -180,8 +180,8 @@ impl Provider for Noting {
         Ok(ProviderPage::default())
     }
 
-    fn describe(&self, _: &Scope<'_>, _: &Target<'_>) -> Option<ProvidedEntry> {
-        None
+    fn find(&self, _: &Scope<'_>, _: &Target<'_>) -> Lookup {
+        Lookup::None
     }
 
     async fn handle(&self, _: Cx) -> Outcome {

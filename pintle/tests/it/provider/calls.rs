@@ -146,12 +146,12 @@ async fn a_state_is_claimed_before_the_provider_runs() {
             Ok(pintle::server::ProviderPage::default())
         }
 
-        fn describe(
+        fn find(
             &self,
             _: &pintle::server::Scope<'_>,
             _: &pintle::server::Target<'_>,
-        ) -> Option<pintle::server::ProvidedEntry> {
-            Some(pintle::server::ProvidedEntry::unlisted())
+        ) -> pintle::server::Lookup {
+            pintle::server::ProvidedEntry::unlisted().into()
         }
 
         async fn handle(&self, cx: Cx) -> Outcome {

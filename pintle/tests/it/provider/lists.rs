@@ -8,8 +8,8 @@ use std::sync::{
 use pintle::{
     Server,
     server::{
-        CacheHint, Cx, Entry, ListKind, Outcome, PageRequest, ProvidedEntry, Provider, ProviderInfo,
-        ProviderPage, RequestError, Scope, Target, resource, tool,
+        CacheHint, Cx, Entry, ListKind, Lookup, Outcome, PageRequest, Provider, ProviderInfo, ProviderPage,
+        RequestError, Scope, Target, resource, tool,
     },
     types::{
         RpcError,
@@ -235,8 +235,8 @@ impl Provider for Endless {
         Ok(ProviderPage::of([tool])?.next(next.to_string()))
     }
 
-    fn describe(&self, _: &Scope<'_>, _: &Target<'_>) -> Option<ProvidedEntry> {
-        None
+    fn find(&self, _: &Scope<'_>, _: &Target<'_>) -> Lookup {
+        Lookup::None
     }
 
     async fn handle(&self, _: Cx) -> Outcome {
@@ -289,8 +289,8 @@ impl Provider for Asked {
         Ok(ProviderPage::default())
     }
 
-    fn describe(&self, _: &Scope<'_>, _: &Target<'_>) -> Option<ProvidedEntry> {
-        None
+    fn find(&self, _: &Scope<'_>, _: &Target<'_>) -> Lookup {
+        Lookup::None
     }
 
     async fn handle(&self, _: Cx) -> Outcome {

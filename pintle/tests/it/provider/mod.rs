@@ -16,7 +16,7 @@ use std::sync::{
 #[cfg(feature = "server")]
 use pintle::{
     server::{
-        CacheHint, Cx, ListKind, Outcome, PageRequest, ProvidedEntry, Provider, ProviderChanges,
+        CacheHint, Cx, ListKind, Lookup, Outcome, PageRequest, ProvidedEntry, Provider, ProviderChanges,
         ProviderInfo, ProviderPage, ReportPart, RequestError, Scope, Target, Watch,
     },
     types::{
@@ -99,16 +99,18 @@ impl Provider for Shelf {
         Ok(if next < all.len() { found.next(next.to_string()) } else { found })
     }
 
-    fn describe(&self, _: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
+    fn find(&self, _: &Scope<'_>, target: &Target<'_>) -> Lookup {
         let named =
             |list, key: &str| self.entries(list).iter().find(|entry| entry[key] == *target.name()).cloned();
-        let entry: ProvidedEntry = match target {
-            Target::Tool(_) => serde_json::from_value::<Tool>(named(ListKind::Tools, "name")?).ok()?.into(),
-            Target::Prompt(_) => named(ListKind::Prompts, "name").map(|_| ProvidedEntry::unlisted())?,
-            Target::Resource(_) => named(ListKind::Resources, "uri").map(|_| ProvidedEntry::unlisted())?,
-            _ => named(ListKind::Templates, "uriTemplate").map(|_| ProvidedEntry::unlisted())?,
+        let unlisted = |_| ProvidedEntry::unlisted();
+        let entry = match target {
+            Target::Tool(_) => named(ListKind::Tools, "name")
+                .and_then(|tool| serde_json::from_value::<Tool>(tool).ok().map(Into::into)),
+            Target::Prompt(_) => named(ListKind::Prompts, "name").map(unlisted),
+            Target::Resource(_) => named(ListKind::Resources, "uri").map(unlisted),
+            _ => named(ListKind::Templates, "uriTemplate").map(unlisted),
         };
-        Some(entry.requires(self.rights.clone()))
+        entry.map(|entry: ProvidedEntry| entry.requires(self.rights.clone())).into()
     }
 
     async fn handle(&self, cx: Cx) -> Outcome {

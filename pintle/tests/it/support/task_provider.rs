@@ -2,7 +2,7 @@ use std::future::ready;
 
 use pintle::{
     server::{
-        Cx, ListKind, Notice, Outcome, PageRequest, ProvidedEntry, Provider, ProviderChanges, ProviderInfo,
+        Cx, ListKind, Lookup, Notice, Outcome, PageRequest, Provider, ProviderChanges, ProviderInfo,
         ProviderPage, ProviderSubscription, RequestError, Scope, Target, Watch, WatchFuture,
     },
     types::{
@@ -54,8 +54,8 @@ impl Provider for TaskProvider {
         ProviderPage::of([Tool::new("task", JsonObject::new())])
     }
 
-    fn describe(&self, _: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
-        (target.name() == "task").then(|| Tool::new("task", JsonObject::new()).into())
+    fn find(&self, _: &Scope<'_>, target: &Target<'_>) -> Lookup {
+        (target.name() == "task").then(|| Tool::new("task", JsonObject::new())).into()
     }
 
     async fn handle(&self, cx: Cx) -> Outcome {

@@ -12,8 +12,8 @@ use std::{
 use pintle::{
     Client, Connection, Server,
     server::{
-        Cx, ListKind, Mount, Outcome, PageRequest, Partial, ProvidedEntry, Provider, ProviderInfo,
-        ProviderPage, ReportPart, RequestError, Scope, Target, prompt, tool,
+        Cx, ListKind, Lookup, Mount, Outcome, PageRequest, Partial, Provider, ProviderInfo, ProviderPage,
+        ReportPart, RequestError, Scope, Target, prompt, tool,
     },
     types::{
         JsonObject, RawObject,
@@ -78,9 +78,9 @@ impl Provider for CountedLists {
         }
     }
 
-    fn describe(&self, _: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
+    fn find(&self, _: &Scope<'_>, target: &Target<'_>) -> Lookup {
         let tools = self.tools.lock().unwrap();
-        tools.iter().find(|name| **name == target.name()).map(|name| tool_of(name).into())
+        tools.iter().find(|name| **name == target.name()).map(|name| tool_of(name)).into()
     }
 
     async fn handle(&self, cx: Cx) -> Outcome {

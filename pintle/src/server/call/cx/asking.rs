@@ -1,9 +1,8 @@
 //! Questions of a call to the client.
 
 use std::{
-    future::poll_fn,
     sync::{PoisonError, atomic::Ordering},
-    task::{Poll, Waker},
+    task::Waker,
     time::Duration,
 };
 
@@ -22,7 +21,7 @@ use tracing::Instrument as _;
 
 use super::{Cx, span};
 use crate::{
-    question_key,
+    question_key, runtime,
     server::{call::sink::PendingAnswer, sessions::handle::custom_request},
 };
 
@@ -345,7 +344,7 @@ impl Cx {
                 let answer = self.send_question(&key, request, deadline).await;
                 (key, kind, answer)
             });
-            for (key, kind, answer) in join_all(asking).await {
+            for (key, kind, answer) in runtime::join_all(asking).await {
                 answers.insert(key.clone(), self.0.call.settle(&key, kind, &answer?)?);
             }
             self.record_answers().await;
@@ -476,21 +475,6 @@ impl<'a> AskingGuard<'a> {
         cx.0.asking.fetch_add(1, Ordering::Relaxed);
         Self(cx)
     }
-}
-
-/// Runs futures concurrently, and returns their results in order.
-async fn join_all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
-    let mut running: Vec<_> = futures.map(|future| (Box::pin(future), None)).collect();
-    poll_fn(|task| {
-        for (future, output) in running.iter_mut().filter(|(_, output)| output.is_none()) {
-            if let Poll::Ready(ready) = future.as_mut().poll(task) {
-                *output = Some(ready);
-            }
-        }
-        if running.iter().any(|(_, output)| output.is_none()) { Poll::Pending } else { Poll::Ready(()) }
-    })
-    .await;
-    running.into_iter().filter_map(|(_, output)| output).collect()
 }
 
 impl Drop for AskingGuard<'_> {

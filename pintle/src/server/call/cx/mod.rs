@@ -15,7 +15,7 @@ mod web;
 use std::{
     fmt,
     sync::{
-        Arc, Mutex, OnceLock,
+        Arc, Mutex, OnceLock, Weak,
         atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering},
     },
     task::Waker,
@@ -47,7 +47,11 @@ use super::{
     sink::CallSink,
     target::{TextArguments, ToolCall},
 };
-use crate::server::{Principal, Scope, Server, sessions::handle::SessionHandle, snapshot::Snapshot};
+use crate::server::{
+    Principal, Scope, Server,
+    sessions::{LiveSession, handle::SessionHandle},
+    snapshot::Snapshot,
+};
 
 /// The time limit of a call, if its route and its server set none.
 const CALL_TIMEOUT: Duration = Duration::from_secs(1800);
@@ -402,8 +406,12 @@ impl Cx {
     /// # let _ = tool("basket", basket);
     /// ```
     pub fn session(&self) -> Option<SessionHandle> {
-        let session = self.0.sink.session().filter(|_| self.facts().keeps_session)?;
-        Some(SessionHandle::new(session.clone()))
+        self.live_session().cloned().map(SessionHandle::new)
+    }
+
+    /// Returns the session that the call belongs to, if it lives on.
+    pub(crate) fn live_session(&self) -> Option<&Weak<dyn LiveSession>> {
+        self.0.sink.session().filter(|_| self.facts().keeps_session)
     }
 
     /// Returns the extensions that layers have inserted into the request.
@@ -485,7 +493,9 @@ impl Cx {
     }
 
     pub(crate) fn scope(&self) -> Scope<'_> {
-        Scope { peer: self.peer(), principal: self.principal(), extensions: self.extensions() }
+        let session = self.live_session();
+        let scope = Scope::new(self.peer(), self.principal(), self.extensions());
+        Scope { session, is_mounted: self.is_mounted(), ..scope }
     }
 
     pub(crate) fn snapshot(&self) -> &Arc<Snapshot> {

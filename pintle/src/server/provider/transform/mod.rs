@@ -24,6 +24,7 @@ use super::{
     changes::ProviderChanges,
     entry::{Definition, ProvidedEntry},
     info::{ProviderInfo, ReportPart},
+    lookup::Lookup,
     mount::completed_list,
     page::{ProviderPage, key},
     subscription::ProviderSubscription,
@@ -420,23 +421,15 @@ impl<P: Provider> Provider for Transform<P> {
         Ok(page)
     }
 
-    fn describe(&self, scope: &Scope<'_>, target: &Target<'_>) -> Option<ProvidedEntry> {
+    fn find(&self, scope: &Scope<'_>, target: &Target<'_>) -> Lookup {
         if self.kept(scope, target).is_some() {
-            return Some(ProvidedEntry::from(Resource::new(target.name(), "the whole result")).owned());
-        }
-        self.outer_entry(target, self.provider.describe(scope, &self.inner_target(target)?)?)
-    }
-
-    async fn find(&self, cx: Cx, target: &Target<'_>) -> Result<Option<ProvidedEntry>, RequestError> {
-        if self.kept(&cx.scope(), target).is_some() {
-            return Ok(self.describe(&cx.scope(), target));
+            return ProvidedEntry::from(Resource::new(target.name(), "the whole result")).owned().into();
         }
         if self.offers_only_results(ListKind::of(target)) {
-            return Ok(None);
+            return Lookup::None;
         }
-        let Some(inner) = self.inner_target(target) else { return Ok(None) };
-        let found = self.provider.find(cx, &inner).await?;
-        Ok(found.and_then(|entry| self.outer_entry(target, entry)))
+        let Some(inner) = self.inner_target(target) else { return Lookup::None };
+        self.provider.find(scope, &inner).and_then(|entry| self.outer_entry(target, entry))
     }
 
     async fn handle(&self, cx: Cx) -> Outcome {
@@ -449,7 +442,7 @@ impl<P: Provider> Provider for Transform<P> {
         let mut is_listed = true;
         if let Some(target) = cx.target().filter(|target| ListKind::of(target).is_some()) {
             let inner = self.inner_target(&target);
-            let known = inner.as_ref().and_then(|inner| self.provider.describe(&cx.scope(), inner));
+            let known = inner.as_ref().and_then(|inner| self.provider.find(&cx.scope(), inner).known());
             is_listed = known.is_some();
             // A provider may answer for names that it does not list, and so may get one that was removed.
             if inner.is_none() || known.is_some_and(|entry| self.outer_entry(&target, entry).is_none()) {

@@ -9,8 +9,11 @@ use pintle_proto::server::{Extension, Outcome};
 use pintle_types::{RawObject, RpcError, method, method::tasks_extension};
 use serde_json::{Value, value::to_raw_value};
 
-use super::{registry::RegisteredProvider, subscription::ProviderSubscription, task_id::TaskAddress};
-use crate::server::{Cx, Notice, Principal};
+use super::task_id::TaskAddress;
+use crate::server::{
+    Cx, Notice, Principal,
+    provider::{registry::RegisteredProvider, subscription::ProviderSubscription},
+};
 
 /// The member of the filter of subscriptions that names tasks.
 pub(crate) const MEMBER: &str = "taskIds";

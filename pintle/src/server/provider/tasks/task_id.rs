@@ -6,11 +6,11 @@ use std::{
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use pintle_types::RpcError;
 
-use super::{
-    registry::{Providers, RegisteredProvider},
-    watched_tasks::{TaskWatch, WantedTask, WatchedTasks},
+use super::watched_tasks::{TaskWatch, WantedTask, WatchedTasks};
+use crate::server::{
+    Cx, Principal, SessionHandle, StateKeys,
+    provider::registry::{Providers, RegisteredProvider},
 };
-use crate::server::{Cx, Principal, SessionHandle, StateKeys};
 
 /// The limit of bytes of the id of a task that a provider returns.
 const MAX_ID_BYTES: usize = 2048;

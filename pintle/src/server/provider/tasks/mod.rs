@@ -1,5 +1,8 @@
 //! Tasks of providers: their ids are those of the server for its clients.
 
+pub(crate) mod task_id;
+pub(crate) mod watched_tasks;
+
 use std::sync::Arc;
 
 use pintle_proto::{
@@ -12,9 +15,7 @@ use pintle_types::{
 };
 use serde_json::{json, value::to_raw_value};
 
-use super::{
-    info::ProviderInfo,
-    registry::RegisteredProvider,
+use self::{
     task_id::{StartedTasks, TaskAddress, TaskCaller},
     watched_tasks::WantedTask,
 };
@@ -25,6 +26,7 @@ use crate::server::{
         run::HandlerFuture,
     },
     catalogue::{custom::CustomMethod, lists, source::PagePosition},
+    provider::{info::ProviderInfo, registry::RegisteredProvider},
 };
 
 /// The first byte of cursors of lists of tasks that continue in a provider.
