@@ -153,9 +153,14 @@ impl RelayLink {
         self.catalogue.mark(list, self.connection.change_period())
     }
 
-    /// Whether a list is known and may be relied on.
+    /// Whether a list is known and may be relied on: changes of it are wanted, so that one would be reported.
     pub(super) fn is_fresh(&self, list: ListKind) -> bool {
-        self.catalogue.is_fresh(list, self.connection.change_period())
+        !self.is_deaf.load(Ordering::SeqCst) && self.catalogue.is_fresh(list, self.connection.change_period())
+    }
+
+    /// Whether a list was read a moment ago, when a change would have been reported, and none was.
+    pub(super) fn was_just_read(&self, list: ListKind) -> bool {
+        !self.is_deaf.load(Ordering::SeqCst) && self.catalogue.was_just_read(list)
     }
 
     /// Watches a resource. [`WatchedResources::settled`] tells when the server has answered.

@@ -96,7 +96,7 @@ impl Provider for Relay {
             let lists = || ListKind::all_of(target).iter().copied().filter(|list| self.offers(*list));
             // A list that does not have the name is read again, if that was not just done.
             if known.is_some() && lists().all(|list| link.is_fresh(list))
-                || lists().all(|list| link.catalogue.was_just_read(list))
+                || lists().all(|list| link.was_just_read(list))
             {
                 return known.into();
             }

@@ -23,14 +23,14 @@ pub(crate) async fn list(cx: Cx, list: ListKind) -> Outcome {
         Err(error) => return Outcome::Failed(error),
     };
     let position = text.and_then(|text| PagePosition::read(&cx, list.provider_letter(), &text));
-    let (mut page, position) = match position {
-        Some(position) => (EntryPage::new(&cx), position),
+    let (mut page, position, hint) = match position {
+        Some(position) => (EntryPage::new(&cx), position, cx.snapshot().list_hint(list)),
         None => match own(&cx, list).await {
             Outcome::Cacheable(body, hint) if body.get("nextCursor").is_some() => {
                 return Outcome::Cacheable(body, hint);
             }
-            Outcome::Cacheable(body, _) => match EntryPage::after(&cx, list, &body) {
-                Ok(page) => (page, PagePosition::default()),
+            Outcome::Cacheable(body, hint) => match EntryPage::after(&cx, list, &body) {
+                Ok(page) => (page, PagePosition::default(), hint),
                 Err(error) => return Outcome::Failed(RpcError::internal(error.to_string())),
             },
             other => return other,
@@ -41,7 +41,7 @@ pub(crate) async fn list(cx: Cx, list: ListKind) -> Outcome {
         Err(error) => return error.outcome(cx.method(), None),
     };
     match page.finish(&cx, list, next.as_ref()) {
-        Ok(body) => Outcome::Cacheable(body.into(), cx.snapshot().list_hint(list)),
+        Ok(body) => Outcome::Cacheable(body.into(), hint),
         Err(error) => Outcome::Failed(RpcError::internal(error.to_string())),
     }
 }
