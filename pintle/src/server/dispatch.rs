@@ -28,7 +28,6 @@ use crate::server::{
     lookup::{Found, OwnEntry},
     provider::{
         self,
-        any::AnyProvider,
         entry::ProvidedEntry,
         info::ReportPart,
         registry::{FindError, FoundEntry},
@@ -448,17 +447,15 @@ async fn provided(cx: Cx, target: Target<'static>, found: FoundEntry) -> Outcome
     cx.set_provider(number);
     let (is_asked, claims_state) = (admission.asks(), info.claims_state);
     let handling = admission.run_here(cx, move |cx| {
-        let run = move |cx: Cx, provider: Arc<dyn AnyProvider>| match claims_state && cx.call().returned() {
+        let find = |target: &Target<'_>| provider.find(&cx.scope(), target);
+        let cx = match entry.as_judged(&cx, is_asked, find) {
+            Ok(cx) => cx,
+            Err(refused) => return Box::pin(std::future::ready(refused)),
+        };
+        match claims_state && cx.call().returned() {
             true => run_claimed(&cx, move |cx| provider.handle(cx)),
             false => provider.handle(cx),
-        };
-        if is_asked
-            && let Some(target) = cx.target()
-            && let Err(refused) = entry.check_unchanged(provider.find(&cx.scope(), &target), target.name())
-        {
-            return Box::pin(std::future::ready(refused));
         }
-        run(cx, provider)
     });
     provider::tasks::readdressed(cx, number, &info, handling.await)
 }

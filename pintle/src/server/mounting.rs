@@ -213,7 +213,7 @@ impl Server {
         found: &Found,
         target: &Target<'_>,
     ) -> ProvidedEntry {
-        let seen = snapshot.as_seen(scope, found, target);
+        let seen = snapshot.as_seen(scope, found, target).found_in_server(self.key(), snapshot.clone());
         let hides = seen.is_hidden();
         // Other requests come to the gates themselves.
         let is_reported = hides || matches!(target, Target::Resource(_));
@@ -385,7 +385,8 @@ impl Provider for Server {
     }
 
     async fn handle(&self, cx: Cx) -> Outcome {
-        let snapshot = self.snapshot();
+        // What was found is handled by the server as it was then.
+        let snapshot = cx.found_snapshot(&self.key()).unwrap_or_else(|| self.snapshot());
         // The server of the connection does not know the extensions of this one. Methods of tasks may be those of the protocol.
         if snapshot.custom.contains_key(cx.method())
             && (cx.facts().tasks != TaskKind::Protocol || method::find(cx.method()).is_none())

@@ -6,7 +6,7 @@ use std::{
 
 use pintle_types::RawObject;
 
-use super::entry::Definition;
+use super::definition::Definition;
 use crate::server::ListKind;
 
 /// The limit of the bytes of decoded definitions, and of the text of one that is kept.

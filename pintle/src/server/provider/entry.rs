@@ -2,21 +2,23 @@ use std::sync::{Arc, OnceLock};
 
 use pintle_proto::server::Outcome;
 use pintle_types::{
-    JsonObject, RawObject, RpcError, method,
+    JsonObject, RpcError, method,
     schema::{Prompt, Resource, ResourceTemplate, Tool},
 };
 
 use pintle_uri::{Template, TemplateRank};
 
-use super::{lookup::Lookup, passed_gates::PassedGates, prefix::Prefix};
+use super::{definition::Definition, lookup::Lookup, passed_gates::PassedGates, prefix::Prefix};
 use crate::server::{
-    Access, Cx, Entry, ListKind, PromptRoute, ResourceRoute, Target, TemplateRoute, ToolRoute,
+    Access, Cx, Entry, PromptRoute, ResourceRoute, ServerKey, Target, TemplateRoute, ToolRoute,
     access::required::Required,
+    call::cx::found_in::FoundIn,
     catalogue::options::CatalogueRoute,
     gate::{
         admission::{AccessGrant, AccessRefusal, Used, admit, count_again, is_repeated, permit, report},
         arguments::ArgumentEdits,
     },
+    snapshot::Snapshot,
 };
 use crate::uri::Uri;
 
@@ -42,6 +44,8 @@ pub struct ProvidedEntry {
     hidden: bool,
     /// The gates of the mounted server that it was found behind.
     passed: Option<Arc<PassedGates>>,
+    /// The states of the providers that it was found in.
+    found_in: Option<Arc<FoundIn>>,
 }
 
 /// How exactly an entry is the one of a target, the most exact first.
@@ -131,6 +135,7 @@ impl ProvidedEntry {
             owned: false,
             hidden: false,
             passed: None,
+            found_in: None,
         }
     }
 
@@ -253,19 +258,56 @@ impl ProvidedEntry {
         Ok(grant)
     }
 
-    /// Refuses a call of the entry if it leads to another one, or with other changes of the arguments, since the user was asked: what was
-    /// judged would not be what is sent.
-    pub(crate) fn check_unchanged(&self, now: Lookup, name: &str) -> Result<(), Outcome> {
-        let leads_to =
-            |entry: &Self| entry.listed.as_ref().unwrap_or(&entry.source).name().map(str::to_owned);
-        match now.known() {
-            Some(now) if now.edits == self.edits && leads_to(&now) == leads_to(self) => Ok(()),
-            _ => {
-                let shown: String = name.chars().take(128).collect();
-                let message = format!("`{shown}` has changed while the user was asked: call it again");
-                Err(Outcome::Failed(RpcError::invalid_request(message)))
+    /// Returns a call of the entry as its provider handles it: in the state in which the entry was found, and judged. If the user was asked
+    /// meanwhile, `find` finds it again.
+    ///
+    /// # Errors
+    ///
+    /// The entry has changed since it was judged.
+    pub(crate) fn as_judged(
+        &self,
+        cx: &Cx,
+        is_asked: bool,
+        find: impl FnOnce(&Target<'_>) -> Lookup,
+    ) -> Result<Cx, Outcome> {
+        let changed = |when: &str| {
+            let target = cx.target();
+            let shown: String = target.iter().flat_map(|target| target.name().chars()).take(128).collect();
+            let message = format!("`{shown}` has changed {when}: call it again");
+            Outcome::Failed(RpcError::invalid_request(message))
+        };
+        let found = match cx.target().filter(|_| is_asked) {
+            None => self.found_in.clone(),
+            Some(target) => {
+                let now = find(&target).known().filter(|now| now.is_same(self));
+                now.ok_or_else(|| changed("while the user was asked"))?.found_in
             }
+        };
+        match found {
+            None => Ok(cx.clone()),
+            Some(found) => cx.clone().within(found).ok_or_else(|| changed("meanwhile")),
         }
+    }
+
+    /// Returns whether calls of both lead to the same entry with the same changes of their arguments, and gates see no difference.
+    fn is_same(&self, other: &Self) -> bool {
+        let leads_to = |entry: &Self| entry.listed.as_ref().unwrap_or(&entry.source).definition();
+        let shown = |entry: &Self| entry.read(|shown| shown.name().to_owned());
+        self.edits == other.edits && leads_to(self) == leads_to(other) && shown(self) == shown(other)
+    }
+
+    /// Keeps the state of the provider in which the entry was found. [`Cx::found_in`] returns it when the provider handles a call of the
+    /// entry: a provider whose state is replaced by another one as a whole uses it then, so that what was judged is what runs.
+    #[must_use]
+    pub fn found_in<T: Send + Sync + 'static>(mut self, state: Arc<T>) -> Self {
+        self.found_in = Some(FoundIn::provider(state, self.found_in.take()));
+        self
+    }
+
+    /// Keeps the snapshot of a mounted server in which the entry was found.
+    pub(crate) fn found_in_server(mut self, key: ServerKey, snapshot: Arc<Snapshot>) -> Self {
+        self.found_in = Some(FoundIn::server(key, snapshot, self.found_in.take()));
+        self
     }
 
     /// Has the gates report a request for the entry that was refused before they were asked about it. Of one that is hidden, the name is
@@ -359,18 +401,22 @@ impl ProvidedEntry {
     }
 
     fn definition(&self) -> Option<Definition> {
-        Some(match &self.source {
-            DefinitionSource::Unknown | DefinitionSource::Method(_) => return None,
-            DefinitionSource::Value(shared) => shared.definition.clone(),
-            DefinitionSource::Tool(route) => Definition::Tool(route.tool.clone()),
-            DefinitionSource::Prompt(route) => Definition::Prompt(route.prompt.clone()),
-            DefinitionSource::Resource(route) => Definition::Resource(route.resource.clone()),
-            DefinitionSource::Template(route) => Definition::Template(route.resource_template.clone()),
-        })
+        self.source.definition()
     }
 }
 
 impl DefinitionSource {
+    fn definition(&self) -> Option<Definition> {
+        Some(match self {
+            Self::Unknown | Self::Method(_) => return None,
+            Self::Value(shared) => shared.definition.clone(),
+            Self::Tool(route) => Definition::Tool(route.tool.clone()),
+            Self::Prompt(route) => Definition::Prompt(route.prompt.clone()),
+            Self::Resource(route) => Definition::Resource(route.resource.clone()),
+            Self::Template(route) => Definition::Template(route.resource_template.clone()),
+        })
+    }
+
     fn input_schema(&self) -> Option<&JsonObject> {
         match self {
             Self::Value(shared) => match &shared.definition {
@@ -429,78 +475,6 @@ impl SharedDefinition {
         };
         let (first, known) = self.prefixed.get_or_init(|| (prefix.clone(), prefixed()));
         if first == prefix { known.clone() } else { prefixed() }
-    }
-}
-
-/// The definition of an entry.
-#[derive(Clone, Debug)]
-pub(crate) enum Definition {
-    Tool(Tool),
-    Prompt(Prompt),
-    Resource(Resource),
-    Template(ResourceTemplate),
-}
-
-impl Definition {
-    /// Decodes an entry of a list.
-    pub(crate) fn decode(list: ListKind, entry: &RawObject) -> Option<Self> {
-        Some(match list {
-            ListKind::Tools => Self::Tool(entry.decode().ok()?),
-            ListKind::Prompts => Self::Prompt(entry.decode().ok()?),
-            ListKind::Resources => Self::Resource(entry.decode().ok()?),
-            ListKind::Templates => Self::Template(entry.decode().ok()?),
-        })
-    }
-
-    /// Encodes an entry of a list.
-    pub(crate) fn encode(&self) -> Result<RawObject, serde_json::Error> {
-        match self {
-            Self::Tool(tool) => RawObject::from_serialize(tool),
-            Self::Prompt(prompt) => RawObject::from_serialize(prompt),
-            Self::Resource(resource) => RawObject::from_serialize(resource),
-            Self::Template(template) => RawObject::from_serialize(template),
-        }
-    }
-
-    /// Returns the list that the entry is in, and its name, URI or URI template.
-    pub(crate) fn key(&self) -> (ListKind, &str) {
-        match self {
-            Self::Tool(tool) => (ListKind::Tools, &tool.name),
-            Self::Prompt(prompt) => (ListKind::Prompts, &prompt.name),
-            Self::Resource(resource) => (ListKind::Resources, &resource.uri),
-            Self::Template(template) => (ListKind::Templates, &template.uri_template),
-        }
-    }
-
-    /// Creates the definition of an entry of which only the name is known.
-    pub(crate) fn of_name(target: &Target<'_>) -> Option<Self> {
-        let name = target.name();
-        Some(match target {
-            Target::Tool(_) => Self::Tool(Tool::new(name, JsonObject::new())),
-            Target::Prompt(_) => Self::Prompt(Prompt::new(name)),
-            Target::Resource(_) => Self::Resource(Resource::new(name, name)),
-            Target::Template(_) => Self::Template(ResourceTemplate::new(name, name)),
-            Target::Task(_) | Target::Method(_) => return None,
-        })
-    }
-
-    pub(crate) fn entry(&self) -> Entry<'_> {
-        match self {
-            Self::Tool(tool) => Entry::Tool(tool),
-            Self::Prompt(prompt) => Entry::Prompt(prompt),
-            Self::Resource(resource) => Entry::Resource(resource),
-            Self::Template(template) => Entry::Template(template),
-        }
-    }
-
-    fn prefix(&mut self, prefix: &Prefix) {
-        let (list, key) = match self {
-            Self::Tool(tool) => (ListKind::Tools, &mut tool.name),
-            Self::Prompt(prompt) => (ListKind::Prompts, &mut prompt.name),
-            Self::Resource(resource) => (ListKind::Resources, &mut resource.uri),
-            Self::Template(template) => (ListKind::Templates, &mut template.uri_template),
-        };
-        *key = prefix.add(list, key);
     }
 }
 

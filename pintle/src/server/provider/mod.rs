@@ -3,6 +3,7 @@
 pub(crate) mod any;
 pub(crate) mod changes;
 pub(crate) mod conflicts;
+pub(crate) mod definition;
 pub(crate) mod definitions;
 pub(crate) mod entry;
 pub(crate) mod info;

@@ -17,8 +17,9 @@ use pintle_types::{
 use super::{
     Provider,
     any::AnyProvider,
+    definition::Definition,
     definitions::DefinitionCache,
-    entry::{Definition, EntryRank, ProvidedEntry},
+    entry::{EntryRank, ProvidedEntry},
     info::{ListHints, ProviderInfo, ReportPart},
     lookup::Lookup,
     page::ProviderPage,

@@ -12,8 +12,9 @@ use serde_json::{Value, json, value::to_raw_value};
 
 use super::{
     Provider,
+    definition::Definition,
     definitions::DefinitionCache,
-    entry::{Definition, ProvidedEntry},
+    entry::ProvidedEntry,
     info::{ProviderInfo, ReportPart},
     lookup::Lookup,
     page::ProviderPage,
@@ -164,14 +165,11 @@ impl<P: Provider> ToolSearch<P> {
                 let (provider, is_asked) = (self.provider.clone(), grant.asks());
                 let run = move |cx: Cx| -> HandlerFuture {
                     Box::pin(async move {
-                        let target = cx.target().filter(|_| is_asked);
-                        if let Some(target) = target
-                            && let Err(refused) =
-                                entry.check_unchanged(provider.find(&cx.scope(), &target), target.name())
-                        {
-                            return refused;
+                        let find = |target: &Target<'_>| provider.find(&cx.scope(), target);
+                        match entry.as_judged(&cx, is_asked, find) {
+                            Ok(cx) => provider.handle(cx).await,
+                            Err(refused) => refused,
                         }
-                        provider.handle(cx).await
                     })
                 };
                 grant.run(&inner, run).await

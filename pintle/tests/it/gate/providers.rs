@@ -1,7 +1,7 @@
 //! Providers behind gates that fail, know nothing of their entries, or list without an end.
 
 use std::{
-    future::ready,
+    future::{pending, ready},
     sync::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
@@ -11,13 +11,13 @@ use std::{
 use pintle::{
     Server,
     server::{
-        Cx, Decision, GateRequest, ListKind, Lookup, Outcome, PageRequest, ProvidedEntry, Provider,
-        ProviderInfo, ProviderPage, ProviderSubscription, RequestError, Rules, Scope, Target, ToolSearch,
-        Transform, Watch, WatchFuture, resource,
+        Access, Cx, Decision, Entry, GateRequest, ListKind, Lookup, Outcome, PageRequest, ProvidedEntry,
+        Provider, ProviderInfo, ProviderPage, ProviderSubscription, RequestError, Rules, Scope, Target,
+        ToolSearch, Transform, Watch, WatchFuture, resource, tool,
     },
     types::{
         RpcError,
-        schema::{ResourcesCapability, ServerCapabilities, ToolsCapability},
+        schema::{ContentBlock, ResourcesCapability, ServerCapabilities, ToolsCapability},
     },
 };
 use serde_json::{Value, json};
@@ -31,6 +31,8 @@ enum Found {
     Failed,
     /// There is one of this name, of which nothing more is known.
     Unlisted,
+    /// It has to read its lists first, of which those of resources never come.
+    Stale,
 }
 
 /// A provider whose list of tools has no end.
@@ -60,6 +62,10 @@ impl Provider for Odd {
 
     async fn list(&self, _: Cx, list: ListKind, _: PageRequest) -> Result<ProviderPage, RequestError> {
         if list != ListKind::Tools {
+            if self.found == Found::Stale {
+                self.lists.fetch_add(1, Ordering::SeqCst);
+                pending::<()>().await;
+            }
             return Ok(ProviderPage::default());
         }
         let number = self.lists.fetch_add(1, Ordering::SeqCst);
@@ -71,6 +77,7 @@ impl Provider for Odd {
         match self.found {
             Found::Failed => Lookup::Failed(RequestError::protocol(RpcError::internal("it is down"))),
             Found::Unlisted => Lookup::Found(ProvidedEntry::unlisted()),
+            Found::Stale => Lookup::Stale(None),
         }
     }
 
@@ -212,5 +219,52 @@ async fn a_subscription_ends_with_the_rules_that_allowed_it() {
         server.resource_updated("one://r");
         server.resource_updated("two://r");
         assert_eq!(client.hear().await["params"]["uri"], "two://r", "{revision}");
+    }
+}
+
+/// Until the lists of a provider are read, gates decide by the URIs of links. Nobody waits for them for ever, or again and again.
+#[tokio::test(start_paused = true)]
+async fn links_to_a_provider_that_cannot_be_listed_are_judged_by_their_uris() {
+    let linked = || async {
+        let link = |uri: &str| {
+            serde_json::from_value(json!({"type": "resource_link", "uri": uri, "name": "l"})).unwrap()
+        };
+        ["open://r", "secret://r"].map(link).to_vec() as Vec<ContentBlock>
+    };
+    for revision in [R4, R5] {
+        let odd = Odd::new(Found::Stale, 1);
+        let server = Server::new("s", "0").tool(tool("links", linked)).provider(odd.clone()).gate(gate);
+        let mut client = Client::open(&server, revision, json!({})).await;
+        for (waited, lists) in [(5, 1), (0, 1), (0, 1)] {
+            let started = tokio::time::Instant::now();
+            let result = client.call("tools/call", json!({"name": "links"})).await["result"].clone();
+            assert_eq!(result["content"].as_array().map(Vec::len), Some(1), "{revision} {result}");
+            assert_eq!(result["content"][0]["uri"], "open://r");
+            assert_eq!((started.elapsed().as_secs(), odd.lists.load(Ordering::SeqCst)), (waited, lists));
+        }
+        tokio::time::advance(std::time::Duration::from_secs(60)).await;
+        client.call("tools/call", json!({"name": "links"})).await;
+        assert_eq!(odd.lists.load(Ordering::SeqCst), 2);
+    }
+}
+
+/// A tool is replaced by another one of its name after the gates have judged it.
+#[tokio::test]
+async fn what_was_judged_is_what_runs() {
+    for revision in [R4, R5] {
+        let inner = Server::new("inner", "0").tool(tool("work", || async { "reads" }).read_only());
+        let changed = inner.clone();
+        let outer = Server::new("outer", "0").mount("i", inner).gate(move |request: &GateRequest<'_>| {
+            let Entry::Tool(judged) = request.entry else { return Decision::Allow };
+            if request.access == Access::Call && changed.remove_tool("work") {
+                changed.add_tool(tool("work", || async { "writes" })).unwrap();
+            }
+            let is_read_only = judged.annotations.as_ref().and_then(|hints| hints.read_only_hint);
+            if is_read_only == Some(true) { Decision::Allow } else { Decision::Deny("it writes".to_owned()) }
+        });
+        let mut client = Client::open(&outer, revision, json!({})).await;
+        assert_eq!(client.tool("i_work").await, "reads", "{revision}");
+        let denied = error(&mut client, "tools/call", json!({"name": "i_work"})).await;
+        assert!(denied.contains("it writes"), "{denied}");
     }
 }

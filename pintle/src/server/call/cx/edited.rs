@@ -6,7 +6,8 @@ use std::{
 use http::Extensions;
 use pintle_types::RawObject;
 
-use super::{Cx, Mounted, Routed};
+use super::{Cx, Mounted, Routed, found_in::FoundIn};
+use crate::server::{ServerKey, snapshot::Snapshot};
 
 /// The changes that layers and mounts have made to a call, for the layers further in and for the handler.
 #[derive(Default)]
@@ -17,6 +18,8 @@ pub(super) struct Edited {
     extensions: Option<Extensions>,
     /// The mounted server that handles the call.
     pub(super) mounted: Option<Arc<Mounted>>,
+    /// The states of the providers in which the entry was found that the call names.
+    found_in: Option<Arc<FoundIn>>,
     pub(super) routed: Routed,
 }
 
@@ -89,6 +92,28 @@ impl Cx {
         self.mounted(Mounted { number, ..mounted })
     }
 
+    /// Has the providers of an entry handle the call in the states in which it was found. `None` if a server around this one has found it
+    /// in another state, and judged that.
+    pub(crate) fn within(self, found: Arc<FoundIn>) -> Option<Self> {
+        let is_other = self.found().is_some_and(|judged| found.differs(judged));
+        (!is_other).then(|| self.edit(|edited| edited.found_in = Some(found)))
+    }
+
+    /// Returns the state in which the provider has found the entry that the call names: see
+    /// [`ProvidedEntry::found_in`](crate::server::ProvidedEntry::found_in).
+    pub fn found_in<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
+        self.found()?.state()
+    }
+
+    /// Returns the snapshot of a mounted server in which the entry was found that the call names.
+    pub(crate) fn found_snapshot(&self, of: &ServerKey) -> Option<Arc<Snapshot>> {
+        self.found()?.snapshot(of).cloned()
+    }
+
+    fn found(&self) -> Option<&FoundIn> {
+        self.1.as_ref()?.found_in.as_deref()
+    }
+
     /// Returns the call as the server of the connection sees it, with what its layers have made of it.
     pub(crate) fn unmounted(self) -> Self {
         self.edit(|edited| edited.mounted = None)
@@ -97,11 +122,12 @@ impl Cx {
     fn edit(self, edit: impl FnOnce(&mut Edited)) -> Self {
         let mut edited = match self.1.as_deref() {
             None => Edited::default(),
-            Some(Edited { sent, params, extensions, mounted, routed: _ }) => Edited {
+            Some(Edited { sent, params, extensions, mounted, found_in, routed: _ }) => Edited {
                 sent: sent.clone(),
                 params: params.clone(),
                 extensions: extensions.clone(),
                 mounted: mounted.clone(),
+                found_in: found_in.clone(),
                 routed: Routed::default(),
             },
         };

@@ -2,6 +2,7 @@ mod asking;
 mod client_task;
 pub(crate) mod detached;
 mod edited;
+pub(crate) mod found_in;
 mod notifications;
 mod once;
 pub(crate) mod outgoing;

@@ -22,7 +22,8 @@ use self::{edit::EntryEdit, pattern::NamePattern, result_limit::ResultLimit, sel
 use super::{
     Provider,
     changes::ProviderChanges,
-    entry::{Definition, ProvidedEntry},
+    definition::Definition,
+    entry::ProvidedEntry,
     info::{ProviderInfo, ReportPart},
     lookup::Lookup,
     mount::completed_list,
