@@ -50,7 +50,7 @@ fn route(cx: &Cx) -> Start {
         // Entries of lists are judged one by one.
         Start::Run(handling) if cx.snapshot().hides() && ListKind::of_method(cx.method()).is_none() => {
             let cx = cx.clone();
-            Start::Run(Box::pin(async move { result_filter::finish(&cx, handling.await) }))
+            Start::Run(Box::pin(async move { result_filter::finish(&cx, handling.await).await }))
         }
         start => start,
     }

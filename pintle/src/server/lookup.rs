@@ -57,6 +57,19 @@ impl ServerLookup {
         !self.stale.is_empty()
     }
 
+    /// Returns the entry, as far as it is known, and the numbers of the providers that may have a more exact one when they have read their
+    /// lists.
+    pub(crate) fn known(self) -> (Option<Found>, Vec<usize>) {
+        let (rank, number) = match &self.found {
+            Some(Found::Own(own)) => (Some(own.rank()), None),
+            Some(Found::Provided(found)) => (Some(found.rank), Some(found.number)),
+            None => (None, None),
+        };
+        let mut unread = self.stale;
+        unread.retain(|stale| rank != Some(EntryRank::Exact) && Some(*stale) != number);
+        (self.found, unread)
+    }
+
     /// Returns the entry, or the failure of a provider that may have it.
     pub(crate) fn finish(self) -> Result<Option<Found>, FindError> {
         match (self.found, self.failed) {

@@ -46,6 +46,7 @@ mod shown;
 mod snapshot;
 mod stream;
 mod subscription;
+mod unread_lists;
 mod weak;
 
 use std::{

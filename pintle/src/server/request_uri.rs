@@ -5,7 +5,9 @@ use pintle_types::{RawObject, RpcError, method};
 use serde_json::value::to_raw_value;
 
 use crate::{
-    server::{Cx, ProvidedEntry, Scope, Target, lookup::Found, snapshot::Snapshot},
+    server::{
+        Cx, ProvidedEntry, Scope, Target, lookup::Found, snapshot::Snapshot, unread_lists::UnreadLists,
+    },
     target::spelled,
     uri::{Uri, UriFault, UriLimits},
 };
@@ -95,21 +97,39 @@ impl Snapshot {
 
     /// Returns whether a resource is hidden from the caller, as far as it is known without I/O.
     pub(crate) fn hides_resource(&self, scope: &Scope<'_>, uri: &str) -> bool {
+        self.hides_link(scope, uri, 0, &mut UnreadLists::default())
+    }
+
+    /// Returns whether a link leads to a resource that is hidden from the caller, as far as it is known without I/O. The providers that
+    /// have to read lists to know more are added to `unread`, as those of the server of this number; until then the gates decide by the URI.
+    pub(crate) fn hides_link(
+        &self,
+        scope: &Scope<'_>,
+        uri: &str,
+        server: usize,
+        unread: &mut UnreadLists,
+    ) -> bool {
         let Ok(read) = Uri::read(uri, UriLimits::READ) else { return true };
         // A link may lead to a part of a resource, and have spaces. All else means several things.
         if !matches!(read.fault(), None | Some(UriFault::Space | UriFault::Fragment)) {
             let target = Target::Resource(uri.into());
             let is_listed = |entry: &ProvidedEntry| entry.judged(|found| found.name() == uri) == Some(true);
-            return self.known(scope, &target).is_none_or(|found| {
+            let (found, stale) = self.find(scope.overlay_key(), &target, || *scope).known();
+            unread.extend(server, stale);
+            return found.is_none_or(|found| {
                 let seen = self.as_seen(scope, &found, &target);
                 seen.is_hidden() || matches!(found, Found::Provided(_)) && !is_listed(&seen)
             });
         }
-        let hides = |uri: &Uri| {
+        let mut hides = |uri: &Uri| {
             let target = Target::Resource(uri.as_str().split('#').next().unwrap_or_default().into());
-            self.seen(scope, &target).is_some_and(|entry| entry.is_hidden())
+            let (is_hidden, stale) = self.judge_known(scope, &target);
+            unread.extend(server, stale);
+            is_hidden
         };
-        let leads_to_hidden = |second: Uri| second.fault() >= Some(UriFault::Control) || hides(&second);
-        hides(&read) || read.second_reading().is_some_and(leads_to_hidden)
+        hides(&read)
+            || read
+                .second_reading()
+                .is_some_and(|second| second.fault() >= Some(UriFault::Control) || hides(&second))
     }
 }

@@ -1,6 +1,6 @@
 //! Results and questions without what their caller does not see. They are told by their shapes, whatever method brings them.
 
-use std::{borrow::Cow, fmt, mem};
+use std::{borrow::Cow, fmt, mem, pin::Pin};
 
 use pintle_proto::server::{Body, Outcome};
 use pintle_types::{
@@ -14,7 +14,11 @@ use serde::{
 };
 use serde_json::{json, value::to_raw_value};
 
-use crate::server::{Cx, snapshot::Snapshot};
+use crate::server::{
+    Cx,
+    snapshot::Snapshot,
+    unread_lists::{UnreadLists, once_read},
+};
 
 /// The limit of links of one result that are judged. Further ones are removed.
 const MAX_LINKS: usize = 5_000;
@@ -24,13 +28,13 @@ const MAX_DEPTH: u8 = 8;
 const PRIVATE: &str = "\"private\"";
 
 /// Makes the outcome of a request one for its caller alone: no cache may share it, and nothing in it leads to what is hidden.
-pub(crate) fn finish(cx: &Cx, outcome: Outcome) -> Outcome {
+pub(crate) async fn finish(cx: &Cx, outcome: Outcome) -> Outcome {
     match outcome {
-        Outcome::Complete(body) => match filtered(cx, body) {
+        Outcome::Complete(body) => match filtered(cx, body).await {
             Ok((body, _)) => Outcome::Complete(body),
             Err(unknown) => Outcome::Failed(unknown),
         },
-        Outcome::Cacheable(body, mut hint) => match filtered(cx, body) {
+        Outcome::Cacheable(body, mut hint) => match filtered(cx, body).await {
             Ok((body, is_private)) => {
                 if is_private {
                     hint.scope = CacheScope::Private;
@@ -40,7 +44,7 @@ pub(crate) fn finish(cx: &Cx, outcome: Outcome) -> Outcome {
             Err(unknown) => Outcome::Failed(unknown),
         },
         Outcome::Relayed(mut round) => {
-            if let Some(result) = of_result(cx).object(&round.result, ObjectShape::Result, 0) {
+            if let (Some(result), _) = shown_part(cx, &round.result).await {
                 round.result = result;
             }
             Outcome::Relayed(round)
@@ -54,16 +58,14 @@ pub(crate) fn finish(cx: &Cx, outcome: Outcome) -> Outcome {
 /// # Errors
 ///
 /// All of it is hidden.
-fn filtered(cx: &Cx, body: Body) -> Result<(Body, bool), RpcError> {
+async fn filtered(cx: &Cx, body: Body) -> Result<(Body, bool), RpcError> {
     let is_gated = !cx.snapshot().gates.is_empty();
-    let mut filter = of_result(cx);
-    // A single text has no links.
-    let rest = match body {
-        Body::Text(_) => None,
-        _ if cx.method() == method::COMPLETION_COMPLETE => filter.completion(&body, &completed(cx)),
-        _ => filter.object(&body, ObjectShape::Result, 0),
+    let (rest, is_hidden) = match body {
+        // It has no links.
+        Body::Text(_) => (None, false),
+        _ => shown_part(cx, &body).await,
     };
-    if filter.is_hidden {
+    if is_hidden {
         let uri: Option<String> = cx.params().decode_member("uri").ok().flatten();
         if body.get("skill").is_some() {
             return Err(unknown("skill", &uri.unwrap_or_default()));
@@ -88,25 +90,46 @@ fn unknown(what: &str, uri: &str) -> RpcError {
     RpcError::invalid_params(format!("no such {what}: `{shown}`; list them first"))
 }
 
-/// Returns the params of a question without what is hidden; `None` if nothing is.
-pub(crate) fn question(cx: &Cx, params: &RawObject) -> Option<RawObject> {
-    let is_filtered = servers(cx).any(Snapshot::hides);
-    is_filtered.then(|| of_question(cx).object(params, ObjectShape::Result, 0)).flatten()
+/// Returns a result without what is hidden, or `None` if nothing is, and whether the result itself is of something that is. Each server
+/// that it passes on its way out has its own filter.
+async fn shown_part(cx: &Cx, result: &RawObject) -> (Option<RawObject>, bool) {
+    let server = &**cx.snapshot();
+    let completed = (cx.method() == method::COMPLETION_COMPLETE).then(|| completed(cx));
+    let filtered = |unread: &mut UnreadLists| {
+        let mut filter = Filter::new(|uri: &str| server.hides_link(&cx.scope(), uri, 0, unread));
+        let rest = match &completed {
+            Some(template) => filter.completion(result, template),
+            None => filter.object(result, ObjectShape::Result, 0),
+        };
+        (rest, filter.is_hidden)
+    };
+    once_read(cx, &[server], filtered).await
 }
+
+/// Returns the params of a question without what is hidden; `None` if nothing is. A question goes to the client at once.
+pub(crate) fn question<'a>(cx: &'a Cx, params: &'a RawObject) -> FilteredQuestion<'a> {
+    Box::pin(async move {
+        let servers: Vec<&Snapshot> = servers(cx).collect();
+        if !servers.iter().any(|server| server.hides()) {
+            return None;
+        }
+        let filtered = |unread: &mut UnreadLists| {
+            let numbered = servers.iter().enumerate();
+            let hides = |uri: &str| {
+                numbered.clone().any(|(at, server)| server.hides_link(&cx.scope(), uri, at, unread))
+            };
+            Filter::new(hides).object(params, ObjectShape::Result, 0)
+        };
+        once_read(cx, &servers, filtered).await
+    })
+}
+
+/// The params of a question without what is hidden, when it is known.
+pub(crate) type FilteredQuestion<'a> = Pin<Box<dyn Future<Output = Option<RawObject>> + Send + 'a>>;
 
 /// Returns the server that handles a call, and those that it is mounted in.
 fn servers(cx: &Cx) -> impl Iterator<Item = &Snapshot> {
     std::iter::once(&**cx.snapshot()).chain(cx.mounts().map(|(_, outer)| outer))
-}
-
-/// A filter of a result: each server that it passes on its way out has its own.
-fn of_result(cx: &Cx) -> Filter<impl Fn(&str) -> bool> {
-    Filter::new(|uri: &str| cx.snapshot().hides_resource(&cx.scope(), uri))
-}
-
-/// A filter of a question, which goes to the client at once.
-fn of_question(cx: &Cx) -> Filter<impl Fn(&str) -> bool> {
-    Filter::new(|uri: &str| servers(cx).any(|server| server.hides_resource(&cx.scope(), uri)))
 }
 
 /// Returns the template whose variable a request completes, with the name of the variable and the values of the others. Of those that are
@@ -179,7 +202,7 @@ struct LinkedItem<'a> {
     resources: Option<&'a RawValue>,
 }
 
-impl<H: Fn(&str) -> bool> Filter<H> {
+impl<H: FnMut(&str) -> bool> Filter<H> {
     fn new(hides: H) -> Self {
         Self { hides, judged: 0, steps: 0, cut: 0, is_hidden: false }
     }

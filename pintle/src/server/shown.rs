@@ -12,6 +12,7 @@ use serde_json::{Value, value::to_raw_value};
 use crate::server::{
     Cx, Entry, ListKind, Scope, Target,
     provider::{
+        definition::Definition,
         info::{ProviderInfo, ReportPart},
         registry::{Providers, RegisteredProvider},
     },
@@ -79,7 +80,23 @@ impl Snapshot {
         if let Target::Resource(uri) = target {
             return self.hides_resource(scope, uri);
         }
-        self.seen(scope, target).is_some_and(|entry| entry.is_hidden())
+        self.judge_known(scope, target).0
+    }
+
+    /// Returns whether an entry is hidden from the caller, as far as it is known without I/O, and the numbers of the providers that have to
+    /// read lists to know more. Until then the gates decide by its name.
+    pub(crate) fn judge_known(&self, scope: &Scope<'_>, target: &Target<'_>) -> (bool, Vec<usize>) {
+        let (found, unread) = self.find(scope.overlay_key(), target, || *scope).known();
+        let is_hidden = found.is_some_and(|found| self.as_seen(scope, &found, target).is_hidden())
+            || unread.iter().any(|number| self.hides_name(scope, target, *number));
+        (is_hidden, unread)
+    }
+
+    /// Returns whether the gates hide an entry of this name, if the provider of this number has one.
+    fn hides_name(&self, scope: &Scope<'_>, target: &Target<'_>, number: usize) -> bool {
+        let backend = self.providers.get(number).map(|known| &*known.info.name);
+        let named = Definition::of_name(target);
+        !self.gates.is_empty() && named.is_none_or(|named| !self.gates.shows(scope, named.entry(), backend))
     }
 
     /// Returns whether an entry may require rights.

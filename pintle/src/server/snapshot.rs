@@ -23,6 +23,7 @@ use crate::{
         handler::state_map::StateMap,
         hooks::Hooks,
         provider::registry::Providers,
+        result_filter::FilteredQuestion,
         settings::ServerSettings,
     },
 };
@@ -44,7 +45,7 @@ pub(crate) struct Snapshot {
     /// Returns what gives a task of a mounted server, or of a provider, the id that it has for clients.
     pub(crate) outer_task: fn(&Cx, TaskHolder) -> OuterTask,
     /// Returns the params of a question without what is hidden from the caller; `None` if nothing is.
-    pub(crate) filter_question: fn(&Cx, &RawObject) -> Option<RawObject>,
+    pub(crate) filter_question: for<'a> fn(&'a Cx, &'a RawObject) -> FilteredQuestion<'a>,
     /// The way of every request and notification: the layers, and innermost the handler.
     pub(crate) stack: Next,
     /// Whether there are layers, which see also what nobody handles.

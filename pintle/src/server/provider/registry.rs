@@ -27,7 +27,10 @@ use super::{
 };
 use crate::{
     runtime::join_all,
-    server::{ConnectionEvent, Cx, ListKind, PageRequest, RequestError, Scope, Target, catalogue::lists},
+    server::{
+        ConnectionEvent, Cx, ListKind, PageRequest, RequestError, Scope, Target, catalogue::lists,
+        unread_lists::FailedRead,
+    },
 };
 
 /// The providers of a server, in their order.
@@ -44,6 +47,8 @@ pub(crate) struct RegisteredProvider {
     pub(crate) link: RemovalMark,
     /// The tasks that clients of the server are notified of.
     pub(crate) watched_tasks: Arc<WatchedTasks>,
+    /// The last time that it could not tell what it lists.
+    pub(crate) failed_read: FailedRead,
 }
 
 /// A mark that a provider was removed from its server. Clones share it.
@@ -130,6 +135,7 @@ impl RegisteredProvider {
             definitions: Arc::default(),
             link: RemovalMark::default(),
             watched_tasks: Arc::default(),
+            failed_read: FailedRead::default(),
         }
     }
 

@@ -35,7 +35,7 @@ impl Cx {
         let kind = question.kind();
         // Decides whether the question is sent.
         self.detaching();
-        match self.ask_for(key, &question)? {
+        match self.ask_for(key, &question).await? {
             Ask::Answered(answer) => Ok(answer),
             Ask::Send(request) => {
                 let deadline = self.answer_deadline();
@@ -125,17 +125,17 @@ impl Cx {
     }
 
     /// Returns whether the answer to a question is known, has to be awaited or ends the round.
-    fn ask_for(&self, key: &str, question: &Question) -> Result<Ask, AskError> {
-        let filtered = self.filtered(question);
+    async fn ask_for(&self, key: &str, question: &Question) -> Result<Ask, AskError> {
+        let filtered = self.filtered(question).await;
         let question = filtered.as_ref().unwrap_or(question);
         self.0.call.ask(&self.0.snapshot.service, key, question).inspect_err(|error| self.note_refusal(error))
     }
 
     /// Returns a question without what is hidden from the caller; `None` if nothing is.
-    fn filtered(&self, question: &Question) -> Option<Question> {
+    async fn filtered(&self, question: &Question) -> Option<Question> {
         let Question::Sample(params) = question else { return None };
         let printed = RawObject::from_serialize(&**params).ok()?;
-        let rest = (self.snapshot().filter_question)(self, &printed)?;
+        let rest = (self.snapshot().filter_question)(self, &printed).await?;
         let nothing = |_| CreateMessageParams::new(Vec::new(), params.max_tokens);
         Some(Question::Sample(Box::new(rest.decode().unwrap_or_else(nothing))))
     }
@@ -321,7 +321,7 @@ impl Cx {
         let mut parked = false;
         for (key, question) in questions {
             let kind = question.kind();
-            match self.ask_for(&key, &question)? {
+            match self.ask_for(&key, &question).await? {
                 Ask::Answered(answer) => drop(answers.insert(key, answer)),
                 Ask::Send(request) => {
                     let request = self.with_key(&key, request);

@@ -30,7 +30,7 @@ impl Cx {
         }
         let unprintable = |error: serde_json::Error| AskError::Unprintable { reason: error.to_string() };
         // The answer is for another server, which was not told of the tasks of this client.
-        let filtered = (self.snapshot().filter_question)(self, params);
+        let filtered = (self.snapshot().filter_question)(self, params).await;
         let params = filtered.as_ref().unwrap_or(params).without(&["task"]);
         let request = InputRequest::new(method, &params).map_err(unprintable)?;
         let deadline = self.answer_deadline();

@@ -28,7 +28,7 @@ impl Cx {
     }
 
     /// Returns whether the caller sees an entry: neither a [gate](crate::server::Server::gate) nor a right that it lacks hides it. Nothing
-    /// hides an entry that does not exist, or of which a provider knows nothing yet.
+    /// hides an entry that does not exist. One that a provider may have whose lists were not read yet is judged by its name.
     ///
     /// A method that names entries of the server in its result leaves out those that are not shown.
     pub fn shows(&self, target: &Target<'_>) -> bool {
