@@ -105,7 +105,10 @@ fn other_method(cx: &Cx) -> Result<HandlerFuture, Outcome> {
     let required = custom.as_ref().map_or(Required::NOTHING, |custom| custom.required.clone());
     let handler = move |cx: Cx| match (custom, provider) {
         (Some(custom), _) => custom.run(cx),
-        (None, Some(known)) => known.provider.handle(cx),
+        (None, Some(known)) => match provider::tasks::check_id(&cx) {
+            Ok(()) => known.provider.handle(cx),
+            Err(refused) => Box::pin(std::future::ready(refused)),
+        },
         (None, None) => {
             Box::pin(std::future::ready(Outcome::Failed(RpcError::method_not_found(cx.method()))))
         }

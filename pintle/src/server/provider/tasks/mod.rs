@@ -16,7 +16,7 @@ use pintle_types::{
 use serde_json::{json, value::to_raw_value};
 
 use self::{
-    task_id::{StartedTasks, TaskAddress, TaskCaller},
+    task_id::{MAX_SEALED_BYTES, StartedTasks, TaskAddress, TaskCaller},
     watched_tasks::WantedTask,
 };
 use crate::server::{
@@ -218,6 +218,26 @@ pub(crate) fn handler(cx: &Cx, own: Option<&CustomMethod>) -> Option<HandlerFutu
     }))
 }
 
+/// Refuses a request for a task of a server whose ids clients know, if what it names can be no id: nobody here knows the others.
+pub(crate) fn check_id(cx: &Cx) -> Result<(), Outcome> {
+    let (method, params) = (cx.method(), cx.params());
+    let invalid = |reason: String| Err(Outcome::Failed(RpcError::invalid_params(reason)));
+    if !method.starts_with("tasks/") || method == method::TASKS_LIST {
+        return Ok(());
+    }
+    if params.get("taskId").is_none() {
+        return match is_request(method) {
+            true => invalid(format!("`{method}` needs `taskId`: send it in `params`")),
+            false => Ok(()),
+        };
+    }
+    match params.decode_member::<String>("taskId") {
+        Ok(Some(id)) if !id.is_empty() && id.len() <= MAX_SEALED_BYTES => Ok(()),
+        Ok(Some(id)) => Err(Outcome::Failed(unknown_task(&id))),
+        _ => invalid(format!("`taskId` of `{method}` is not a string")),
+    }
+}
+
 /// Returns whether this is a request for one task, of the protocol or of its extension.
 fn is_request(name: &str) -> bool {
     tasks_extension::REQUESTS.iter().any(|row| row.name == name)
@@ -225,8 +245,12 @@ fn is_request(name: &str) -> bool {
 }
 
 fn unknown(id: &str) -> HandlerFuture {
+    failed(unknown_task(id))
+}
+
+fn unknown_task(id: &str) -> RpcError {
     let shown: String = id.chars().take(128).collect();
-    failed(RpcError::invalid_params(format!("no such task: `{shown}`; it may have expired")))
+    RpcError::invalid_params(format!("no such task: `{shown}`; it may have expired"))
 }
 
 fn failed(error: RpcError) -> HandlerFuture {

@@ -15,6 +15,9 @@ use crate::server::{
 /// The limit of bytes of the id of a task that a provider returns.
 const MAX_ID_BYTES: usize = 2048;
 
+/// The limit of bytes of an id that a client sends: it is longer with each server that it has passed.
+pub(crate) const MAX_SEALED_BYTES: usize = 4 * MAX_ID_BYTES;
+
 /// The limit of tasks of one session that are listed.
 const MAX_SESSION_TASKS: usize = 1024;
 
@@ -53,8 +56,8 @@ impl TaskAddress {
 
     /// Reads an id that was sealed for the caller.
     pub(crate) fn open(cx: &Cx, id: &str) -> Option<Self> {
-        // An id is longer with each server that it passes; one that is too long was not made here.
-        if id.len() > 4 * MAX_ID_BYTES {
+        // One that is too long was not made here.
+        if id.len() > MAX_SEALED_BYTES {
             return None;
         }
         let sealed = URL_SAFE_NO_PAD.decode(id).ok()?;

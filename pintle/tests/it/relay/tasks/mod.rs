@@ -5,3 +5,4 @@ mod across_relays;
 mod scripted;
 mod several;
 mod watched;
+mod whole_server;
