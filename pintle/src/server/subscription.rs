@@ -65,6 +65,26 @@ pub(super) async fn permit(cx: &Cx) -> Result<RawObject, Outcome> {
     Ok(if is_unchanged { cx.params().clone() } else { watching_only(cx.params(), &known) })
 }
 
+/// Has the providers watch again what a session watches that was restored, as far as its client may still do so. `cx` returns the
+/// subscription to a resource. What is refused now is not watched: its client has heard nothing of it either.
+pub(super) async fn restore(uris: Vec<String>, cx: impl Fn(&str) -> Cx) {
+    let (mut permitted, mut last) = (Vec::new(), None);
+    for uri in uris {
+        let cx = cx(&uri);
+        if permit(&cx).await.is_ok() {
+            permitted.push(uri);
+            last = Some(cx);
+        }
+    }
+    if let Some(cx) = last {
+        // All of them at the same time. The session watches them, whoever holds them meanwhile.
+        let held = subscribing::subscribe(&cx, permitted).await;
+        for (uri, error) in held.refused() {
+            tracing::debug!(uri, %error, "a resource is not watched again for a restored session");
+        }
+    }
+}
+
 /// Returns the params of a subscription with these resources in place of its own.
 fn watching_only<T: Serialize>(params: &RawObject, uris: &[T]) -> RawObject {
     const MEMBER: &str = "resourceSubscriptions";

@@ -15,6 +15,8 @@ mod outage;
 mod parked;
 #[cfg(all(feature = "http-client", feature = "http-server"))]
 mod push_streams;
+#[cfg(feature = "http-server")]
+mod restored;
 mod scripted;
 mod sessions;
 mod several;

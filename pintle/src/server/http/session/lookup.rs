@@ -6,8 +6,10 @@ use http::StatusCode;
 use pintle_proto::{
     Revision,
     http::{Head, Refusal, check_session_version},
-    server::{Engine, SessionRecord},
+    server::{Call, Engine, SessionRecord},
 };
+use pintle_types::{Notification, RawObject, method};
+use serde_json::json;
 
 use super::{
     Session,
@@ -21,7 +23,12 @@ use super::{
 };
 use crate::{
     Ended,
-    server::http::{edge::response::store_failed, request_cx::HttpRequestCx},
+    server::{
+        Cx,
+        call::sink::CallSink,
+        http::{edge::response::store_failed, request_cx::HttpRequestCx},
+        subscription,
+    },
 };
 
 impl HttpRequestCx {
@@ -138,7 +145,33 @@ impl HttpRequestCx {
         // Only sessions that are admitted are joined again when this process was taken for gone.
         shared.rejoin_others(&session).await.map_err(|error| store_failed(&error))?;
         shared.notify_others(id, MessageBody::Joined);
+        self.watch_again(&session, &stored.record.watched);
         Ok(Some(session))
+    }
+
+    /// Has providers watch again, in a task, what a restored session watches: they know of it in the process that had it before.
+    fn watch_again(&self, session: &Arc<Session>, watched: &[String]) {
+        let snapshot = session.server.snapshot();
+        if snapshot.providers.is_empty() || watched.is_empty() {
+            return;
+        }
+        let limit = snapshot.service.bounds().watched;
+        let uris: Vec<String> = watched.iter().take(limit).cloned().collect();
+        let (session, context) = (session.clone(), self.context.clone());
+        crate::runtime::spawn(async move {
+            let subscription = |uri: &str| {
+                // Nobody waits for a response, as for a notification.
+                let params = RawObject::from_serialize(&json!({ "uri": uri })).ok();
+                let request = Notification::new(method::RESOURCES_SUBSCRIBE.to_owned(), params);
+                let principal = session.principal.as_deref();
+                let call = Call::of_notification(&snapshot.service, request, session.peer(), principal);
+                let sink = session.sink();
+                sink.close();
+                let sink = CallSink::Own(sink);
+                Cx::new(call, session.server.clone(), snapshot.clone(), context.clone(), sink)
+            };
+            subscription::restore(uris, subscription).await;
+        });
     }
 
     /// Returns a session of this process, after the other processes know of it if they have to be told.
