@@ -239,6 +239,11 @@ impl RelayLink {
         self.usage.is_used()
     }
 
+    /// Whether a call or a subscription has used the connection.
+    pub(super) fn was_used(&self) -> bool {
+        self.usage.was_used()
+    }
+
     /// Closes the connection, if it is not used. Returns whether it does.
     pub(super) fn retire(&self) -> bool {
         let is_retired = self.usage.retire();

@@ -53,14 +53,17 @@ use crate::{
 
 use declared::LastDeclared;
 use link_state::{
-    catalogue::LinkCatalogue, paged_lists::PagedLists, watched::WatchedResources,
+    catalogue::LinkCatalogue,
+    paged_lists::PagedLists,
+    sharing::{LinkOptions, LinkSharing},
+    watched::WatchedResources,
     watched_tasks::SharedTaskWatches,
 };
 use listeners::TaskGuard;
 use meta::LastMeta;
 use own_tasks::OwnTasks;
 use parked::ParkedCalls;
-use upstream::{LinkOptions, LinkSharing, Upstream, backend_name};
+use upstream::{Upstream, backend_name};
 
 /// A server behind another one, which forwards calls to it. It is a [`Provider`](crate::server::Provider) of what that server offers:
 /// tools, prompts, resources, templates, completions and their changes.

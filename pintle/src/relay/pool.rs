@@ -20,9 +20,10 @@ use super::{
         catalogue::LinkCatalogue,
         holders::{Exhausted, Holders},
         limits::{LinkLimits, LinkUse},
+        sharing::LinkSharing,
     },
 };
-use crate::server::OwnedPrincipal;
+use crate::server::{OwnedPrincipal, Scope};
 
 /// The limit of connections of one relay for clients without a session.
 const MAX_LINKS: usize = 64;
@@ -421,4 +422,20 @@ fn overloaded(exhausted: Exhausted) -> RpcError {
         Exhausted::Pool => "all connections to the server behind this one are in use: call again later",
     };
     RpcError::overloaded(message, RETRY_AFTER_MS)
+}
+
+/// Returns the principal that a call without a session shares connections with; `None` if it shares none.
+pub(super) fn sharing_principal(scope: &Scope<'_>, sharing: LinkSharing) -> Option<OwnedPrincipal> {
+    let principal = OwnedPrincipal::from(scope.identity());
+    (principal != OwnedPrincipal::Anonymous || sharing == LinkSharing::Anonymous).then_some(principal)
+}
+
+/// Returns on whose behalf a call without a session has its connection; `None` if it shares none.
+pub(super) fn link_key(
+    scope: &Scope<'_>,
+    sharing: LinkSharing,
+    capabilities: &ClientCapabilities,
+) -> Result<Option<LinkKey>, RpcError> {
+    let key = |principal| LinkKey::new(principal, capabilities, scope.peer.info.as_ref());
+    sharing_principal(scope, sharing).map(key).transpose()
 }

@@ -141,7 +141,7 @@ impl Watch for Relay {
     fn watched(&self, uri: &str) {
         // Other connections watch what their clients subscribe to, and those of one principal what that one does.
         let upstream = &self.inner.upstream;
-        if upstream.is_shared(self.options.links.sharing) && upstream.principal().is_none() {
+        if upstream.is_common(self.options.links.sharing) && upstream.principal().is_none() {
             self.inner.watched.insert(uri);
             self.send_subscriptions();
         }

@@ -14,7 +14,7 @@ use pintle_proto::TaskKind;
 use pintle_types::{RawObject, RpcError, method, schema::ClientCapabilities};
 use tokio::{
     runtime::Handle,
-    time::{Instant, sleep, timeout_at},
+    time::{Instant, sleep, timeout, timeout_at},
 };
 
 use super::{
@@ -22,12 +22,12 @@ use super::{
     forward::upstream_capabilities,
     link::{MAX_SUBSCRIBE_WAIT, no_subscription, send_subscription},
     link_state::{
+        sharing::LinkSharing,
         watched::WatchTask,
         watched_tasks::{MEMBER, task_notice},
     },
     listeners::{PrimaryListener, TaskGuard},
-    pool::LinkKey,
-    upstream::{LinkSharing, link_key},
+    pool::{LinkKey, link_key},
 };
 use crate::{
     client::{Change, Event},
@@ -50,11 +50,17 @@ impl Relay {
         uris: Vec<String>,
     ) -> Result<ProviderSubscription, RpcError> {
         let (upstream, options) = (&self.inner.upstream, self.options.links);
+        // The server may have been made outside of a runtime.
+        self.listen();
         if upstream.principal().is_some_and(|name| cx.principal() != Some(name)) {
             return Ok(ProviderSubscription::new());
         }
         if upstream.is_shared_by(&cx.scope(), options.sharing) {
-            let mut subscription = self.watch_over_primary(uris.clone(), None).await?;
+            let listener = match upstream.is_common(options.sharing) {
+                true => None,
+                false => Some(upstream.listen_to_primary().await?),
+            };
+            let mut subscription = self.watch_over_primary(uris.clone(), listener).await?;
             self.watch_tasks(cx, &mut subscription).await;
             if let Some(session) = cx.session().filter(|_| upstream.principal().is_some()) {
                 // Until it unsubscribes or ends.
@@ -335,16 +341,14 @@ fn send_subscriptions(inner: &Arc<Inner>) {
 /// Forwards the changes that the first connection reports, until the relay is dropped.
 async fn forward_changes(relay: Weak<Inner>, sharing: LinkSharing) {
     let mut delay = RECONNECT_DELAY;
+    let Some(mut opened) = relay.upgrade().map(|inner| inner.upstream.primary_opened()) else { return };
     // The first one is open.
     let mut is_open = true;
     loop {
         let Some(inner) = relay.upgrade() else { return };
         if !is_open && !inner.upstream.keeps_primary(sharing) {
-            let mut opened = inner.upstream.primary_opened();
-            // It may have been opened again before.
-            let is_closed = inner.upstream.primary().is_closed();
             drop(inner);
-            if is_closed && opened.changed().await.is_err() {
+            if opened.changed().await.is_err() {
                 return;
             }
             is_open = true;
@@ -352,15 +356,18 @@ async fn forward_changes(relay: Weak<Inner>, sharing: LinkSharing) {
         }
         let Ok(link) = inner.upstream.live_primary().await else {
             drop(inner);
-            sleep(delay).await;
+            let _ = timeout(delay, opened.changed()).await;
             delay = (delay * 2).min(MAX_RECONNECT_DELAY);
             continue;
         };
+        // From here on it is opened again by others only.
+        opened.mark_unchanged();
         delay = RECONNECT_DELAY;
         let connection = link.connection.clone();
         drop(inner);
         if let Ok(mut changes) = connection.changes().await {
             if let Some(inner) = relay.upgrade() {
+                inner.upstream.set_forwarded(&link);
                 send_subscriptions(&inner);
                 inner.watched_tasks.request_again(&connection, MAX_SUBSCRIBE_WAIT).await;
             }
@@ -377,6 +384,9 @@ async fn forward_changes(relay: Weak<Inner>, sharing: LinkSharing) {
                 }
             }
         } else {
+            if let Some(inner) = relay.upgrade() {
+                inner.upstream.set_forwarded(&link);
+            }
             connection.wait().await;
         }
         let Some(inner) = relay.upgrade() else { return };
@@ -390,8 +400,12 @@ async fn forward_changes(relay: Weak<Inner>, sharing: LinkSharing) {
             publish(&inner, sharing, changes);
         }
         inner.watched.reset();
+        let is_kept = inner.upstream.keeps_primary(sharing);
         drop(inner);
-        sleep(delay).await;
+        if is_kept {
+            // Whoever needs it opens it earlier.
+            let _ = timeout(delay, opened.changed()).await;
+        }
     }
 }
 
@@ -403,7 +417,7 @@ fn publish(inner: &Inner, sharing: LinkSharing, changes: &[Change]) {
     }
     let (attached, audience) = (upstream.attached(), upstream.primary_audience(sharing));
     // Nobody has another connection.
-    let is_for_all = upstream.is_shared(sharing) && !upstream.pairs(sharing);
+    let is_for_all = upstream.is_common(sharing);
     match upstream.principal() {
         Some(name) => {
             attached.publish_to(changes, &|owner| owner.is_of(name) && (is_for_all || audience(owner)));

@@ -3,23 +3,30 @@
 use std::{
     io,
     sync::{
-        Arc, Mutex, OnceLock,
+        Arc, Mutex, OnceLock, Weak,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
 use pintle_types::{RpcError, schema::ClientCapabilities};
-use tokio::{sync::watch, time::Instant};
+use tokio::{
+    sync::watch,
+    time::{Instant, timeout},
+};
 
 use super::{
     attached::AttachedServers,
     forward::too_long,
     hops::RelayIdentity,
-    link::{OpeningConnection, RelayLink},
-    link_state::{catalogue::LinkCatalogue, limits::LinkLimits},
+    link::{MAX_SUBSCRIBE_WAIT, OpeningConnection, RelayLink},
+    link_state::{
+        catalogue::LinkCatalogue,
+        limits::LinkLimits,
+        sharing::{LinkOptions, LinkSharing},
+    },
     listeners::{LinkListener, OpenSessions, PrimaryListener, PrincipalListeners},
-    pool::{Lease, LinkKey, LinkPool, RETRY_AFTER_MS},
+    pool::{Lease, LinkKey, LinkPool, RETRY_AFTER_MS, link_key, sharing_principal},
     slot::{LinkSlot, SessionLinks, SessionSlot},
     tasks,
 };
@@ -45,6 +52,8 @@ pub(super) struct Upstream {
     outage: Mutex<Option<Outage>>,
     /// Sent when the first connection was opened again.
     primary_opened: watch::Sender<()>,
+    /// The first connection as it was when its changes were forwarded last.
+    forwarded: watch::Sender<Weak<RelayLink>>,
     /// The number of subscriptions that depend on the first connection, although others do not.
     primary_listeners: Arc<AtomicUsize>,
     listeners: Arc<PrincipalListeners>,
@@ -97,25 +106,6 @@ impl OwnLinks {
     }
 }
 
-/// How connections are shared and kept.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct LinkOptions {
-    pub(super) sharing: LinkSharing,
-    pub(super) limits: LinkLimits,
-}
-
-/// The clients that share connections to a server with sessions.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(super) enum LinkSharing {
-    /// Those of one principal, without a session.
-    #[default]
-    Principals,
-    /// Anonymous ones too.
-    Anonymous,
-    /// All.
-    Everybody,
-}
-
 impl Upstream {
     pub(super) fn shared(connection: Connection) -> Self {
         Self::new(connection, None)
@@ -150,6 +140,7 @@ impl Upstream {
             sessions: OpenSessions::default(),
             outage: Mutex::default(),
             primary_opened: watch::Sender::new(()),
+            forwarded: watch::Sender::new(Weak::new()),
             primary_listeners: Arc::default(),
             listeners: Arc::default(),
             attached: Arc::default(),
@@ -212,9 +203,19 @@ impl Upstream {
         self.primary().connection.facts().keeps_session
     }
 
+    /// Whether the first connection is that of all clients, with a session or without.
+    pub(super) fn is_common(&self, sharing: LinkSharing) -> bool {
+        self.is_shared(sharing) && !self.pairs(sharing)
+    }
+
     /// Whether the first connection is opened again when it has ended. One that nobody depends on is opened when it is needed.
     pub(super) fn keeps_primary(&self, sharing: LinkSharing) -> bool {
-        self.is_shared(sharing) || self.primary_listeners.load(Ordering::Acquire) > 0
+        self.is_common(sharing) || self.primary_listeners.load(Ordering::Acquire) > 0
+    }
+
+    /// Notes that the changes of the first connection are forwarded, if it reports any.
+    pub(super) fn set_forwarded(&self, link: &Arc<RelayLink>) {
+        self.forwarded.send_replace(Arc::downgrade(link));
     }
 
     /// Returns a signal that the first connection was opened again.
@@ -222,11 +223,34 @@ impl Upstream {
         self.primary_opened.subscribe()
     }
 
-    /// Has the first connection kept open for a subscription, until the value is dropped.
+    /// Has the first connection kept open for a subscription, until the value is dropped. Returns when its changes are forwarded, within
+    /// a time.
     pub(super) async fn listen_to_primary(&self) -> Result<PrimaryListener, RpcError> {
         let listener = PrimaryListener::new(self.primary_listeners.clone());
-        let link = self.live_primary().await?;
+        let link = self.lease_primary(LinkLimits::default()).await?;
+        let (mut forwarded, current) = (self.forwarded.subscribe(), Arc::downgrade(&link.link()));
+        let is_forwarded = forwarded.wait_for(|forwarded| forwarded.ptr_eq(&current));
+        let _ = timeout(MAX_SUBSCRIBE_WAIT, is_forwarded).await;
         Ok(listener.using(link.begin_use()))
+    }
+
+    /// Returns the first connection, unless it is being closed.
+    async fn lease_primary(&self, limits: LinkLimits) -> Result<Lease, RpcError> {
+        let mut attempts = 0;
+        loop {
+            let lease = Lease::shared(self.live_primary().await?);
+            attempts += 1;
+            // It may have reached its limits before it was leased.
+            if !lease.is_over() || attempts == MAX_LEASE_ATTEMPTS {
+                return Ok(lease.limited(limits));
+            }
+        }
+    }
+
+    /// Returns the limits of the first connection. One that all clients share is not closed when it is idle: changes arrive there.
+    fn primary_limits(&self, options: LinkOptions) -> LinkLimits {
+        let idle = options.limits.idle.filter(|_| !self.is_common(options.sharing));
+        if self.can_reopen() { LinkLimits { idle, ..options.limits } } else { LinkLimits::default() }
     }
 
     /// Returns who is notified of changes that the first connection reports: those who have no other one.
@@ -243,10 +267,11 @@ impl Upstream {
         }
     }
 
-    /// Closes the very first connection, from which the facts of the server are known, if nobody uses it: clients have their own.
+    /// Closes the very first connection, from which the facts of the server are known, if nobody uses it: clients have their own. If it has
+    /// no session, clients without one use it.
     fn retire_first(&self) {
-        let is_used = !self.has_session() || self.primary_listeners.load(Ordering::Acquire) > 0;
-        if !is_used && !self.first.is_closed() {
+        let is_needed = !self.has_session() && self.first.was_used();
+        if !is_needed && self.primary_listeners.load(Ordering::Acquire) == 0 && !self.first.is_closed() {
             self.first.retire();
         }
     }
@@ -284,31 +309,23 @@ impl Upstream {
         options: LinkOptions,
     ) -> Result<Lease, RpcError> {
         let is_shared = self.is_shared_by(&cx.scope(), options.sharing);
+        let Some(own) = self.own.as_ref().filter(|_| !is_shared) else {
+            return self.lease_primary(self.primary_limits(options)).await;
+        };
         let mut attempts = 0;
         loop {
-            let (lease, limits) = match self.own.as_ref().filter(|_| !is_shared) {
-                Some(own) => {
-                    let lease = match cx.session() {
-                        Some(session) => self.of_session(own, &session, capabilities).await?,
-                        None => {
-                            let key = link_key(&cx.scope(), options.sharing, capabilities)?;
-                            // Boxed, because its future is large, and those with a session have no use for it.
-                            Box::pin(self.of_principal(own, key, capabilities)).await?
-                        }
-                    };
-                    (lease, options.limits)
-                }
-                // It is not closed when it is idle: changes arrive there.
+            let lease = match cx.session() {
+                Some(session) => self.of_session(own, &session, capabilities).await?,
                 None => {
-                    let lease = Lease::shared(self.live_primary().await?);
-                    (lease, LinkLimits { idle: None, ..options.limits })
+                    let key = link_key(&cx.scope(), options.sharing, capabilities)?;
+                    // Boxed, because its future is large, and those with a session have no use for it.
+                    Box::pin(self.of_principal(own, key, capabilities)).await?
                 }
             };
             attempts += 1;
             // It may have reached its limits before it was leased.
             if !lease.is_over() || attempts == MAX_LEASE_ATTEMPTS {
-                let limits = if self.can_reopen() { limits } else { LinkLimits::default() };
-                return Ok(lease.limited(limits));
+                return Ok(lease.limited(options.limits));
             }
         }
     }
@@ -329,7 +346,7 @@ impl Upstream {
                 Ok(Lease::shared(link).limited(options.limits))
             }
             (Some(_), None) => Ok(Lease::shared(self.live_primary().await?).limited(options.limits)),
-            (None, _) => Ok(Lease::shared(self.live_primary().await?)),
+            (None, _) => self.lease_primary(self.primary_limits(options)).await,
         }
     }
 
@@ -565,24 +582,8 @@ impl Upstream {
     }
 }
 
-/// Returns the principal that a call without a session shares connections with; `None` if it shares none.
-pub(super) fn sharing_principal(scope: &Scope<'_>, sharing: LinkSharing) -> Option<OwnedPrincipal> {
-    let principal = OwnedPrincipal::from(scope.identity());
-    (principal != OwnedPrincipal::Anonymous || sharing == LinkSharing::Anonymous).then_some(principal)
-}
-
 /// Returns the name of the server behind, for messages.
 pub(super) fn backend_name(connection: &Connection) -> String {
     let named = connection.name().map(str::to_owned);
     named.or_else(|| Some(connection.server_info()?.name.clone())).unwrap_or_else(|| "a server".to_owned())
-}
-
-/// Returns on whose behalf a call without a session has its connection; `None` if it shares none.
-pub(super) fn link_key(
-    scope: &Scope<'_>,
-    sharing: LinkSharing,
-    capabilities: &ClientCapabilities,
-) -> Result<Option<LinkKey>, RpcError> {
-    let key = |principal| LinkKey::new(principal, capabilities, scope.peer.info.as_ref());
-    sharing_principal(scope, sharing).map(key).transpose()
 }

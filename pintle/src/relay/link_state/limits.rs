@@ -63,6 +63,8 @@ pub(in crate::relay) struct LinkUsage {
 #[derive(Debug)]
 struct Uses {
     open: usize,
+    /// Whether there was one.
+    any: bool,
     /// When the last one ended.
     last: Instant,
     /// Whether the connection is being closed.
@@ -72,7 +74,7 @@ struct Uses {
 impl LinkUsage {
     pub(in crate::relay) fn new() -> Arc<Self> {
         let opened = Instant::now();
-        Arc::new(Self { opened, uses: Mutex::new(Uses { open: 0, last: opened, over: false }) })
+        Arc::new(Self { opened, uses: Mutex::new(Uses { open: 0, any: false, last: opened, over: false }) })
     }
 
     /// Whether the connection is being closed.
@@ -85,6 +87,11 @@ impl LinkUsage {
         lock(&self.uses).open > 0
     }
 
+    /// Whether there was a use.
+    pub(in crate::relay) fn was_used(&self) -> bool {
+        lock(&self.uses).any
+    }
+
     /// Marks a connection that is not used as over. Returns whether it was.
     pub(in crate::relay) fn retire(&self) -> bool {
         let mut uses = lock(&self.uses);
@@ -95,7 +102,9 @@ impl LinkUsage {
 
     /// Counts a use, until the value is dropped. The connection may be [over](Self::is_over) already.
     pub(in crate::relay) fn begin(self: &Arc<Self>) -> LinkUse {
-        lock(&self.uses).open += 1;
+        let mut uses = lock(&self.uses);
+        (uses.open, uses.any) = (uses.open + 1, true);
+        drop(uses);
         LinkUse(self.clone())
     }
 }

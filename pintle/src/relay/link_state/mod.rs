@@ -1,4 +1,4 @@
-//! The state of one connection of a relay: calls, lists, limits, holders, log levels, watched resources and tasks.
+//! The state of one connection of a relay: calls, lists, limits, holders, sharing, log levels, watched resources and tasks.
 
 pub(super) mod calls;
 pub(super) mod catalogue;
@@ -6,5 +6,6 @@ pub(super) mod holders;
 pub(super) mod limits;
 pub(super) mod log_levels;
 pub(super) mod paged_lists;
+pub(super) mod sharing;
 pub(super) mod watched;
 pub(super) mod watched_tasks;

@@ -191,6 +191,21 @@ async fn principals_without_a_session_hear_of_their_own_programs() {
     }
 }
 
+/// The first connection, which it depends on, was closed a moment ago.
+#[tokio::test(start_paused = true)]
+async fn a_client_that_shares_nothing_hears_of_changes_from_its_acknowledgement_on() {
+    let behind = Programs::default().start();
+    let front = world::front(&world::relay(&behind, R4).await);
+    let mut session = Client::open(&front, R4, everything()).await;
+    session.tool("touch").await;
+    let mut nobody = Client::over(Raw::known(&front, Caller::new()), R5, everything()).await;
+    nobody.listen(&["note://1"]).await;
+    behind.resource_updated("note://1");
+    assert_eq!(nobody.hear().await["params"]["uri"], "note://1");
+    behind.add_tool(tool("more", || async { "" })).unwrap();
+    assert_eq!(nobody.hear().await["method"], "notifications/tools/list_changed");
+}
+
 #[tokio::test(start_paused = true)]
 async fn there_are_as_many_programs_as_sessions() {
     let programs = Programs::default();
