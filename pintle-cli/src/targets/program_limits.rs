@@ -4,9 +4,9 @@ use pintle::relay::Relay;
 
 use super::{ProgramStarts, ResolvedTarget};
 
-/// How long a program without a call is kept, if nothing else is given.
+/// How long a connection without a call is kept, if nothing else is given.
 const IDLE: Duration = Duration::from_secs(600);
-/// The age of a program at which another takes its place.
+/// The age of a connection at which another takes its place.
 const LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 /// The number of programs that run at the same time.
 const MAX_PROGRAMS: usize = 64;
@@ -25,13 +25,21 @@ impl ProgramLimits {
         ProgramStarts::new(self.max_programs.map_or(MAX_PROGRAMS, usize::from), option)
     }
 
-    /// Returns a relay to the target with these limits.
+    /// Returns a relay to the target whose programs have these limits.
     pub(crate) fn limited(&self, target: &ResolvedTarget, relay: Relay) -> Relay {
         match target {
-            ResolvedTarget::Program(_) => {
+            ResolvedTarget::Program(_) => self.limited_connections(target, relay),
+            ResolvedTarget::InProcess(_) | ResolvedTarget::Url(_) => relay,
+        }
+    }
+
+    /// Returns a relay to the target whose programs have these limits, and its connections to a URL.
+    pub(crate) fn limited_connections(&self, target: &ResolvedTarget, relay: Relay) -> Relay {
+        match target {
+            ResolvedTarget::Program(_) | ResolvedTarget::Url(_) => {
                 relay.idle_timeout(self.idle.unwrap_or(IDLE)).max_lifetime(self.lifetime.unwrap_or(LIFETIME))
             }
-            ResolvedTarget::InProcess(_) | ResolvedTarget::Url(_) => relay,
+            ResolvedTarget::InProcess(_) => relay,
         }
     }
 }

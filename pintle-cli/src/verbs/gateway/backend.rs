@@ -1,3 +1,6 @@
+#[cfg(test)]
+mod replaced;
+
 use std::{
     collections::BTreeMap,
     sync::{
@@ -278,6 +281,11 @@ fn may_have(prefix: &str, target: &Target<'_>) -> bool {
         && rest.is_some_and(|rest| prefix.is_empty() || rest.starts_with('_'))
 }
 
+/// Looks up an entry of a target, which handles the calls of it.
+fn found_in(connected: Arc<ConnectedTarget>, scope: &Scope<'_>, target: &Target<'_>) -> Lookup {
+    connected.find(scope, target).and_then(|entry| Some(entry.found_in(connected.clone())))
+}
+
 fn is_uri(target: &Target<'_>) -> bool {
     matches!(target, Target::Resource(_) | Target::Template(_))
 }
@@ -334,14 +342,14 @@ impl Provider for Backend {
 
     fn find(&self, scope: &Scope<'_>, target: &Target<'_>) -> Lookup {
         match self.state() {
-            BackendState::Up(connected) => connected.find(scope, target),
+            BackendState::Up(connected) => found_in(connected, scope, target),
             BackendState::PerCaller(callers) => {
                 let login = self.login_tool(&callers, scope.identity(), scope.extensions);
                 if let Some(tool) = login.filter(|tool| tool.is(target)) {
                     return Lookup::Found(tool.entry().into());
                 }
                 match callers.known(scope) {
-                    Some(connected) => connected.find(scope, target),
+                    Some(connected) => found_in(connected, scope, target),
                     None if is_uri(target) || may_have(callers.prefix(), target) => Lookup::Stale(None),
                     None => Lookup::None,
                 }
@@ -358,7 +366,11 @@ impl Provider for Backend {
         if let Some(answered_by) = cx.extensions().get::<AnsweredBy>() {
             let _ = answered_by.0.set(self.name.clone());
         }
-        let connected = self.connected_for(&cx).await;
+        // The target may have been replaced since the entry was found and judged.
+        let connected = match cx.found_in::<ConnectedTarget>() {
+            Some(connected) => Some(Ok(connected)),
+            None => self.connected_for(&cx).await,
+        };
         if let BackendState::PerCaller(callers) = self.state()
             && let Some(tool) = self.login_tool(&callers, cx.identity(), cx.extensions())
             && cx.target().is_some_and(|target| tool.is(&target))
@@ -503,7 +515,7 @@ mod tests {
         }
     }
 
-    async fn backend(name: &str, server: Server) -> Arc<Backend> {
+    pub(super) async fn backend(name: &str, server: Server) -> Arc<Backend> {
         let open = move || ready(server.in_process().map_err(io::Error::other));
         let relay = Relay::connect(Client::new("gateway", "0"), open).await.unwrap();
         let backend = Arc::new(Backend::new(name, name));
@@ -575,15 +587,5 @@ mod tests {
         let client = Client::new("client", "0").connect(other.in_process().unwrap()).await.unwrap();
         let error = client.call_tool("notes_write", ()).await.unwrap_err().to_string();
         assert!(error.contains("no such tool"), "it is not of this backend: {error}");
-    }
-
-    #[tokio::test]
-    async fn a_target_that_was_replaced_meanwhile_is_not_offered() {
-        let backend = backend("one", Server::new("one", "0").tool(tool("old", || async { "" }))).await;
-        let number = backend.replace("one");
-        backend.fail(0, "an attempt for the target before".to_owned());
-        assert!(!backend.has_target(0) && backend.has_target(number) && !backend.is_up());
-        let BackendState::Down(outage) = backend.state() else { panic!("it is up") };
-        assert_eq!(outage.reason, "it is being connected");
     }
 }

@@ -358,7 +358,7 @@ mod tests {
                 "[targets.a]\ncommand = [\"x\"]\nenv = { WHO = \"9f86d081884c7d659a2feaa0\" }\n",
                 "`WHO` looks like a secret",
             ),
-            ("[targets.a]\nurl = \"https://a\"\nidle = \"5m\"\n", "are for a target with a program"),
+            ("[targets.a]\nurl = \"https://a\"\nmax_programs = 5\n", "is for a target with a program"),
             ("[targets.a]\nserver = \"demo\"\nlifetime = \"5 moons\"\n", "line 3: "),
             (&demo("[extensions]\n\"a.example/b\" = \"no\"\n"), "line 3: `a.example/b` is given to `no`"),
             (&format!("audit_required = true\n{SMALL}"), "line 1: `audit_required` needs a log"),

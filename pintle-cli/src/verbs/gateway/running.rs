@@ -264,7 +264,7 @@ impl Gateway {
         target: &TargetEntry,
         tried: Option<oneshot::Sender<()>>,
     ) {
-        let starts = target.programs().starts("`max_programs` of the target");
+        let starts = target.limits().starts("`max_programs` of the target");
         {
             let mut programs = lock(&self.programs);
             programs.retain(ProgramStarts::is_used);

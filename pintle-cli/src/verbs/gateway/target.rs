@@ -40,11 +40,12 @@ pub(super) struct TargetEntry {
     env: BTreeMap<String, SecretValue>,
     /// The directory to start the program in.
     cwd: Option<PathBuf>,
-    /// The time without a call after which the program of a session ends, such as `10m`, which is the default.
+    /// The time without a call after which the program of a session ends, or its connection to the URL, such as `10m`, which is the
+    /// default.
     #[serde(deserialize_with = "duration_text")]
     #[cfg_attr(test, schemars(with = "Option<String>"))]
     idle: Option<Duration>,
-    /// The age at which a program ends, between two calls, such as `24h`, which is the default.
+    /// The age at which a program ends, or a connection to the URL, between two calls, such as `24h`, which is the default.
     #[serde(deserialize_with = "duration_text")]
     #[cfg_attr(test, schemars(with = "Option<String>"))]
     lifetime: Option<Duration>,
@@ -142,9 +143,8 @@ impl TargetEntry {
         if given.into_iter().filter(|given| *given).count() != 1 {
             return Some("it needs exactly one of `command`, `url` and `server`".into());
         }
-        let of_program = [self.idle.is_some(), self.lifetime.is_some(), self.max_programs.is_some()];
-        if self.url.is_some() && of_program.contains(&true) {
-            return Some("`idle`, `lifetime` and `max_programs` are for a target with a program".into());
+        if self.url.is_some() && self.max_programs.is_some() {
+            return Some("`max_programs` is for a target with a program".into());
         }
         if self.max_programs == Some(0) {
             return Some("`max_programs` has to be at least 1".into());
@@ -228,8 +228,8 @@ impl TargetEntry {
         Ok(if self.allow_private { endpoint } else { endpoint.guarded() })
     }
 
-    /// Returns the limits of its programs.
-    pub(super) fn programs(&self) -> ProgramLimits {
+    /// Returns the limits of its programs and connections.
+    pub(super) fn limits(&self) -> ProgramLimits {
         ProgramLimits { idle: self.idle, lifetime: self.lifetime, max_programs: self.max_programs }
     }
 

@@ -98,7 +98,7 @@ impl TargetOpening {
             None => failure,
         })?;
         let relay = if *users == GatewayUsers::Machine { relay.share_anonymous() } else { relay };
-        Ok(self.offered(target.programs().limited(&kept, relay)))
+        Ok(self.offered(target.limits().limited_connections(&kept, relay)))
     }
 
     /// Has the target connected for each token of a client, when it is used.
@@ -196,7 +196,9 @@ impl TargetOpening {
         let endpoint = self.target.endpoint()?;
         let resolved = endpoint.resolved(&self.output).await?;
         let client = endpoint.client(&self.output).limits(self.limits.clone());
+        let kept = resolved.clone();
         let relay = endpoint.relay(resolved, client, Some(auth), self.starts.clone(), &self.output).await?;
+        let relay = self.target.limits().limited_connections(&kept, relay);
         Ok(self.offered(relay.for_principal(principal)))
     }
 

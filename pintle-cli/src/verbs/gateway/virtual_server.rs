@@ -245,11 +245,14 @@ impl Provider for VirtualServer {
     }
 
     fn find(&self, scope: &Scope<'_>, target: &Target<'_>) -> Lookup {
-        self.current().provider.find(scope, target)
+        let current = self.current();
+        current.provider.find(scope, target).and_then(|entry| Some(entry.found_in(current.clone())))
     }
 
     async fn handle(&self, cx: Cx) -> Outcome {
-        self.current().provider.handle(cx).await
+        // It may have been replaced since the entry was found and judged.
+        let current = cx.found_in::<OfferedChoice>().unwrap_or_else(|| self.current());
+        current.provider.handle(cx).await
     }
 
     fn report(&self, part: ReportPart) -> Vec<String> {

@@ -11,6 +11,7 @@ mod exposure;
 mod extensions;
 mod fleet;
 mod from_hosts;
+mod kept;
 mod leaks;
 mod login;
 mod login_fleet;
