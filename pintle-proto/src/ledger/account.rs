@@ -52,7 +52,7 @@ impl AccountEntry {
         for _ in 0..YIELDS {
             let next = {
                 let mut yielding = self.yielding();
-                let first = (kind.unwrap_or(Held::Session), Reverse(u32::MAX));
+                let first = (kind.unwrap_or(Held::Notice), Reverse(u32::MAX));
                 let next = yielding.range(first..).next().map(|(key, _)| *key);
                 next.filter(|(held, _)| kind.is_none_or(|kind| kind == *held))
                     .and_then(|key| yielding.remove(&key))

@@ -36,6 +36,8 @@ pub const FREE: usize = 4096;
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Held {
+    /// Notifications of extensions that a session or subscription has not read.
+    Notice,
     /// Data of sessions and subscriptions: descriptions of clients, and watched URIs.
     Session,
     /// Messages of a session that wait for its GET stream.
@@ -52,7 +54,7 @@ pub enum Held {
 }
 
 /// The number of kinds.
-const KINDS: usize = 6;
+const KINDS: usize = 7;
 /// The place of the sum of all kinds.
 const ALL: usize = KINDS;
 
@@ -72,7 +74,7 @@ impl Limits {
         let all = self.held_bytes;
         let kind = match held {
             Held::Session => self.sessions_bytes,
-            Held::Push | Held::Notification => all / 8,
+            Held::Notice | Held::Push | Held::Notification => all / 8,
             Held::Body | Held::Waiting => all / 2,
             Held::Call => all,
         };
@@ -272,6 +274,7 @@ mod tests {
             Some(Held::Session),
             Some(Held::Notification),
             Some(Held::Push),
+            Some(Held::Notice),
         ];
         for (row, held) in rows::ROWS.iter().zip(held) {
             let all = held.map_or(limits.held_bytes, |held| limits.ceiling(held).kind);

@@ -64,6 +64,13 @@ pub(crate) const ROWS: &[LimitRow] = &[
         setting: "`Limits::held_bytes` (an eighth)",
     },
     LimitRow {
+        what: "notifications of extensions that a session or subscription has not read: charged",
+        owner: "16 MiB; a network 32 MiB; one listener 1,024 or 1 MiB, while nobody reads 32 or 64 KiB",
+        all: "64 MiB, of which 48 MiB without a principal",
+        seen: "the oldest are not sent; those of the client that holds most give way",
+        setting: "`Limits::held_bytes` (an eighth)",
+    },
+    LimitRow {
         what: "sessions",
         owner: "1,000 of a principal; 10,000 of an address, 20,000 of a network",
         all: "100,000, of which 75,000 without a principal",
@@ -104,13 +111,6 @@ pub(crate) const ROWS: &[LimitRow] = &[
         all: "128 MiB or 10,000 results of a `ResultLimit`; who has most loses the oldest",
         seen: "the resource that the result links to does not exist any more",
         setting: "`ResultLimit::max_kept`, `ResultLimit::lifetime`",
-    },
-    LimitRow {
-        what: "notifications of extensions that a listener has not read",
-        owner: "1,024 or 1 MiB of a listener; 32 or 64 KiB while nobody reads",
-        all: "by the limits of sessions and subscriptions",
-        seen: "the oldest are not sent",
-        setting: "none",
     },
     LimitRow {
         what: "messages between the processes of a fleet, in Redis",

@@ -7,7 +7,10 @@ use pintle_types::{
 use serde_json::{Value, value::to_raw_value};
 
 use super::{PendingChanges, Service, WatchObserver, Watched, weight};
-use crate::{Change, Part, Revision, ledger::Charge};
+use crate::{
+    Change, Part, Revision,
+    ledger::{Account, Charge},
+};
 
 /// A receiver of change notifications: a session, or one subscription.
 ///
@@ -168,6 +171,11 @@ impl Listener {
     /// Returns the watched resources.
     pub fn watched(&self) -> &Watched {
         &self.watched
+    }
+
+    /// Returns the account of its client. A listener that was not admitted by a service has none.
+    pub fn account(&self) -> Option<&Account> {
+        self.charge.account()
     }
 
     /// Replaces the watched resources of `other` in place and shares its set, so that existing clones of

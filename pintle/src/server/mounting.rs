@@ -301,10 +301,10 @@ impl ChangeLink for ServerLink {
         match &notice.task {
             // Clients know it by other ids.
             Some(task) => self.tasks.readdressed(task, notice, |notice| {
-                server.changes().publish_notice(&Arc::new(notice));
+                server.publish_notice(&Arc::new(notice));
             }),
             None if notice.method.starts_with(method::tasks_extension::NOTIFICATIONS_TASKS) => {}
-            None => server.changes().publish_notice(notice),
+            None => server.publish_notice(notice),
         }
     }
 

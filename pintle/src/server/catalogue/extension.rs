@@ -2,6 +2,7 @@ use std::{fmt, future::Future, pin::Pin, sync::Arc};
 
 use pintle_proto::{
     Peer, Revision,
+    ledger::Held,
     server::{Extension as Wire, Grant, Outcome},
 };
 use pintle_types::{
@@ -440,7 +441,13 @@ impl Server {
 
     /// Sends a notice of an extension to its listeners.
     pub fn tell(&self, notice: Notice) {
-        self.changes().publish_notice(&Arc::new(notice));
+        self.publish_notice(&Arc::new(notice));
+    }
+
+    /// Sends a notice to its listeners, who are charged for it.
+    pub(crate) fn publish_notice(&self, notice: &Arc<Notice>) {
+        let ceiling = self.snapshot().service.bounds().ceiling(Held::Notice);
+        self.changes().publish_notice(notice, ceiling);
     }
 }
 

@@ -1,6 +1,6 @@
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use pintle_proto::server::Change;
+use pintle_proto::{ledger::Ceiling, server::Change};
 
 use super::notice::Notice;
 use super::{Audience, ChangeInbox, ChangeLink};
@@ -60,16 +60,16 @@ impl ChangeHub {
         self.each_link(|link| link.publish_to(change, audience));
     }
 
-    /// Adds a notification of an extension to every inbox.
-    pub(crate) fn publish_notice(&self, notice: &Arc<Notice>) {
-        self.each(|inbox| inbox.add_notice(notice));
+    /// Adds a notification of an extension to every inbox, within these limits of the bytes that wait.
+    pub(crate) fn publish_notice(&self, notice: &Arc<Notice>, ceiling: Ceiling) {
+        self.each(|inbox| inbox.add_notice(notice, ceiling));
         self.each_link(|link| link.publish_notice(notice));
     }
 
     /// Marks everything as changed, in every inbox of this hub.
     #[cfg(feature = "http-server")]
     pub(crate) fn publish_all(&self) {
-        self.each(ChangeInbox::add_all);
+        self.each(|inbox| inbox.add_all());
     }
 
     /// Publishes the changes to an outer server too, as long as it exists.
@@ -89,10 +89,10 @@ impl ChangeHub {
     #[cfg(feature = "http-server")]
     pub(crate) fn close(&self) {
         self.inboxes.lock().unwrap_or_else(PoisonError::into_inner).closed = true;
-        self.each(ChangeInbox::close);
+        self.each(|inbox| inbox.close());
     }
 
-    fn each(&self, visit: impl Fn(&ChangeInbox)) {
+    fn each(&self, visit: impl Fn(&Arc<ChangeInbox>)) {
         let inboxes: Vec<_> = {
             let all = self.inboxes.lock().unwrap_or_else(PoisonError::into_inner);
             all.inboxes.iter().filter_map(Weak::upgrade).collect()

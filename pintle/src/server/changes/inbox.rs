@@ -1,13 +1,19 @@
 use std::{
-    collections::VecDeque,
     mem,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Waker},
 };
 
-use pintle_proto::server::{Change, PendingChanges, Watched};
+use pintle_proto::{
+    ledger::{Account, Ceiling, FREE, Held},
+    server::{Change, Listener, PendingChanges, Watched},
+};
 
-use super::{Audience, InboxOwner, notice::Notice};
+use super::{
+    Audience, InboxOwner,
+    notice::Notice,
+    notice_queue::{NoticeQueue, QueuedNotice},
+};
 
 /// The changes that a connection, session or subscription has not read yet, merged ([`PendingChanges`]), and the pending
 /// notifications of extensions.
@@ -22,9 +28,10 @@ struct Inbox {
     also_watched: Vec<Watched>,
     /// Whether nobody reads: then one mark for all resources is enough.
     unread: bool,
-    /// Notifications of extensions, and the bytes of their params.
-    notices: VecDeque<Arc<Notice>>,
-    notice_bytes: u32,
+    /// Notifications of extensions. `None` while there would be none.
+    notices: Option<Box<NoticeQueue>>,
+    /// The account of its client. `None` while nobody listens.
+    account: Option<Account>,
     /// Whether there will be no more changes.
     closed: bool,
     waker: Option<Waker>,
@@ -38,12 +45,6 @@ pub(crate) struct TakenChanges {
     /// Whether there are notifications of extensions: see [`ChangeInbox::take_notice`].
     pub(crate) has_notices: bool,
 }
-
-/// The capacity for notifications of extensions while somebody reads, and while nobody does. The oldest is dropped when it is
-/// full.
-const NOTICES: (usize, usize) = (1024, 32);
-/// The capacity in bytes of their params. One may be longer.
-const NOTICE_BYTES: (u32, u32) = (1 << 20, 64 << 10);
 
 impl ChangeInbox {
     /// Adds a change, unless it is of a resource that nobody watches.
@@ -77,21 +78,39 @@ impl ChangeInbox {
         wake(inbox);
     }
 
-    /// Adds a notification of an extension, unless it is for another session. It replaces an older one with the same key.
-    pub(super) fn add_notice(&self, notice: &Arc<Notice>) {
+    /// Adds a notification of an extension, unless it is for another session or nobody listens. It replaces an older one with the same
+    /// key. Older ones are dropped while the client's account has no room.
+    pub(super) fn add_notice(self: &Arc<Self>, notice: &Arc<Notice>, ceiling: Ceiling) {
+        let Some((account, replaced, is_free)) = self.lock().expect_notice(notice) else { return };
+        // Dropped and charged without the lock: whoever gives way may be this inbox.
+        drop(replaced);
+        let bytes = if is_free { 0 } else { FREE + notice.bytes() };
+        let charge = loop {
+            match account.charge(Held::Notice, bytes, ceiling) {
+                Ok(charge) => break charge,
+                Err(full) => {
+                    tracing::debug!(%full, "a notification of an extension was dropped");
+                    if self.take_notice().is_none() {
+                        return;
+                    }
+                }
+            }
+        };
+        let (inbox, weak) = (Arc::downgrade(self), Arc::downgrade(notice));
+        charge.on_give_way(move || {
+            let gone = inbox
+                .upgrade()
+                .zip(weak.upgrade())
+                .map(|(inbox, notice)| inbox.lock().remove_notices(|other| std::ptr::eq(other, &*notice)));
+            drop(gone);
+        });
         let mut inbox = self.lock();
-        if notice.session.is_some() && notice.session != inbox.owner.session {
-            return;
-        }
-        if notice.key.is_some() {
-            inbox.notices.retain(|other| (&other.method, &other.key) != (&notice.method, &notice.key));
-            inbox.notice_bytes =
-                inbox.notices.iter().fold(0, |bytes, notice| bytes.saturating_add(notice.bytes));
-        }
-        inbox.notice_bytes = inbox.notice_bytes.saturating_add(notice.bytes);
-        inbox.notices.push_back(notice.clone());
-        inbox.drop_notices();
+        let is_read = !inbox.unread;
+        let queue = inbox.notices.get_or_insert_default();
+        queue.push(QueuedNotice { notice: notice.clone(), _charge: charge });
+        let dropped = queue.shorten(is_read);
         wake(inbox);
+        drop(dropped);
     }
 
     /// Closes the inbox: there will be no more changes.
@@ -111,9 +130,13 @@ impl ChangeInbox {
         wake(self.lock());
     }
 
-    /// Collects changes of what a listener watches, from now on.
-    pub(crate) fn follow(&self, watched: &Watched) {
+    /// Collects changes of what a listener watches, and notifications for its account, from now on.
+    pub(crate) fn follow(&self, listener: &Listener) {
+        let (watched, account) = (listener.watched(), listener.account());
         let mut inbox = self.lock();
+        if inbox.account.is_none() {
+            inbox.account = account.cloned();
+        }
         if inbox.watched.as_ref().is_none_or(|known| known.is_last()) {
             inbox.watched = Some(watched.clone());
             return;
@@ -130,14 +153,16 @@ impl ChangeInbox {
         inbox.unread = !read;
         if !read {
             inbox.pending.collapse();
-            inbox.drop_notices();
-            inbox.notices.shrink_to_fit();
+            let dropped = inbox.notices.as_mut().map(|queue| queue.shorten(false));
+            drop(inbox);
+            drop(dropped);
         }
     }
 
     /// Takes the next notification of an extension.
     pub(crate) fn take_notice(&self) -> Option<Arc<Notice>> {
-        self.lock().pop_notice()
+        let taken = self.lock().pop_notice();
+        taken.map(|taken| taken.notice)
     }
 
     /// Takes the pending changes. The task is woken when there are more.
@@ -147,7 +172,7 @@ impl ChangeInbox {
             Some(waker) => waker.clone_from(cx.waker()),
             none => *none = Some(cx.waker().clone()),
         }
-        let has_notices = !inbox.notices.is_empty();
+        let has_notices = inbox.notices.is_some();
         // Empty, nearly each time.
         if inbox.pending.is_empty() && !has_notices {
             return None;
@@ -161,22 +186,34 @@ impl ChangeInbox {
 }
 
 impl Inbox {
-    fn pop_notice(&mut self) -> Option<Arc<Notice>> {
-        let notice = self.notices.pop_front()?;
-        self.notice_bytes = self.notice_bytes.saturating_sub(notice.bytes);
-        Some(notice)
+    /// Prepares for a notification: returns the account that it is charged to, those with its key, which it replaces, and whether it is
+    /// among the bytes that are free. `None` if it is not for this inbox.
+    fn expect_notice(&mut self, notice: &Notice) -> Option<(Account, Vec<QueuedNotice>, bool)> {
+        if notice.session.is_some() && notice.session != self.owner.session {
+            return None;
+        }
+        let account = self.account.clone()?;
+        let is_same = |other: &Notice| (&other.method, &other.key) == (&notice.method, &notice.key);
+        let replaced = if notice.key.is_some() { self.remove_notices(is_same) } else { Vec::new() };
+        let bytes = notice.bytes();
+        let is_free = self.notices.as_ref().map_or(bytes <= FREE, |queue| queue.is_free(bytes));
+        Some((account, replaced, is_free))
     }
 
-    /// Drops the oldest notifications that are too many.
-    fn drop_notices(&mut self) {
-        let (count, bytes) = match self.unread {
-            true => (NOTICES.1, NOTICE_BYTES.1),
-            false => (NOTICES.0, NOTICE_BYTES.0),
-        };
-        while self.notices.len() > count || (self.notices.len() > 1 && self.notice_bytes > bytes) {
-            tracing::debug!("a notification of an extension was dropped: its receiver is too slow");
-            self.pop_notice();
-        }
+    fn remove_notices(&mut self, is_removed: impl Fn(&Notice) -> bool) -> Vec<QueuedNotice> {
+        let removed = self.notices.as_mut().map(|queue| queue.remove_all(is_removed));
+        self.forget_empty();
+        removed.unwrap_or_default()
+    }
+
+    fn pop_notice(&mut self) -> Option<QueuedNotice> {
+        let popped = self.notices.as_mut()?.pop();
+        self.forget_empty();
+        popped
+    }
+
+    fn forget_empty(&mut self) {
+        self.notices.take_if(|queue| queue.is_empty());
     }
 }
 
@@ -191,7 +228,8 @@ mod tests {
     use std::task::Waker;
 
     use pintle_proto::{
-        Revision,
+        Limits, Revision,
+        ledger::{Ledger, Owner},
         server::{Arrival, Engine, Inbound, Service},
     };
     use pintle_types::{
@@ -203,12 +241,20 @@ mod tests {
 
     /// A session that watches these.
     fn watching(uris: &[&str]) -> Engine {
+        watching_as(None, uris)
+    }
+
+    /// A session of an account that watches these.
+    fn watching_as(account: Option<Account>, uris: &[&str]) -> Engine {
         let mut can = ServerCapabilities::default();
         can.resources.insert(ResourcesCapability::default()).subscribe = Some(true);
         let service = Service::new(Implementation::new("s", "0"), can);
         let oldest = Revision::all().next_back().unwrap();
         let record = pintle_proto::server::SessionRecord::new(oldest);
         let mut engine = Engine::restore(&service, &record, 0).unwrap();
+        if let Some(account) = account {
+            engine = engine.charged_to(account);
+        }
         for uri in uris {
             let text = format!(
                 r#"{{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{{"uri":"{uri}"}}}}"#
@@ -221,10 +267,23 @@ mod tests {
         engine
     }
 
-    fn inbox(engine: &mut Engine) -> ChangeInbox {
-        let inbox = ChangeInbox::default();
-        inbox.follow(engine.listener().unwrap().watched());
+    fn inbox(engine: &mut Engine) -> Arc<ChangeInbox> {
+        let inbox = Arc::new(ChangeInbox::default());
+        inbox.follow(engine.listener().unwrap());
         inbox
+    }
+
+    fn ceiling() -> Ceiling {
+        Limits::default().ceiling(Held::Notice)
+    }
+
+    fn notice(bytes: usize) -> Arc<Notice> {
+        Arc::new(Notice::new("x", "notifications/x", "x".repeat(bytes)))
+    }
+
+    /// The number of notifications that wait.
+    fn count(inbox: &ChangeInbox) -> usize {
+        inbox.lock().notices.as_ref().map_or(0, |queue| queue.len())
     }
 
     fn updated(inbox: &ChangeInbox, uri: String) {
@@ -261,7 +320,7 @@ mod tests {
         assert_eq!(notified(&["note://1"], &taken(&inbox).unwrap()), ["note://1/part"]);
         // A subscription of the same connection is notified too, until it is gone.
         let mut other = watching(&["note://2"]);
-        inbox.follow(other.listener().unwrap().watched());
+        inbox.follow(other.listener().unwrap());
         updated(&inbox, "note://2".into());
         assert_eq!(notified(&["note://2"], &taken(&inbox).unwrap()), ["note://2"]);
     }
@@ -276,19 +335,15 @@ mod tests {
         assert_eq!(inbox.lock().pending.updates(), (0, 0));
         for n in 0..10_000 {
             updated(&inbox, format!("note://1/{n}"));
-            inbox.add_notice(&Arc::new(Notice::new("x", "notifications/x", serde_json::json!({ "n": n }))));
+            let told = Notice::new("x", "notifications/x", serde_json::json!({ "n": n }));
+            inbox.add_notice(&Arc::new(told), ceiling());
         }
         assert_eq!(inbox.lock().pending.updates(), (0, 0));
-        assert_eq!(inbox.lock().notices.len(), NOTICES.1);
-        let long = "x".repeat(1 << 20);
+        assert_eq!(count(&inbox), 32);
         for _ in 0..3 {
-            inbox.add_notice(&Arc::new(Notice::new(
-                "x",
-                "notifications/x",
-                serde_json::json!({ "x": long }),
-            )));
+            inbox.add_notice(&notice(1 << 20), ceiling());
         }
-        assert_eq!(inbox.lock().notices.len(), 1, "the last one, however long");
+        assert_eq!(count(&inbox), 1, "the last one, however long");
         inbox.set_read(true);
         let all = taken(&inbox).unwrap();
         assert!(all.has_notices);
@@ -309,5 +364,71 @@ mod tests {
         let notified = notified(&["note://1", "note://2"], &taken(&inbox).unwrap());
         assert!(notified.contains(&"note://1".to_owned()), "what is not kept apart is in it");
         assert!(!notified.contains(&"note://2".to_owned()), "nothing of it has changed");
+    }
+
+    /// The inboxes of so many sessions of a principal, which read nothing.
+    fn inboxes(ledger: &Ledger, name: &str, count: usize) -> Vec<(Engine, Arc<ChangeInbox>)> {
+        let account = ledger.account(&Owner::Principal(name.into()));
+        let engines = (0..count).map(|_| watching_as(Some(account.clone()), &[]));
+        engines
+            .map(|mut engine| {
+                let inbox = inbox(&mut engine);
+                (engine, inbox)
+            })
+            .collect()
+    }
+
+    fn held(inboxes: &[(Engine, Arc<ChangeInbox>)]) -> usize {
+        inboxes.iter().map(|(_, inbox)| inbox.lock().notices.as_ref().map_or(0, |queue| queue.bytes())).sum()
+    }
+
+    #[test]
+    fn notices_that_wait_are_bounded_in_bytes_of_a_client_and_in_all_and_who_holds_most_gives_way() {
+        let (ledger, ceiling) = (Ledger::default(), Ceiling { kind: 8 << 20, all: 64 << 20 });
+        let before = ledger.bytes();
+        let told = notice(100 << 10);
+        let tell = |inboxes: &[(Engine, Arc<ChangeInbox>)], count: usize| {
+            for (_, inbox) in inboxes {
+                (0..count).for_each(|_| inbox.add_notice(&Arc::new(Notice::clone(&told)), ceiling));
+            }
+        };
+        // A client has a quarter of the kind.
+        let clients: Vec<_> = ["ann", "bob", "cem", "dan"].map(|name| inboxes(&ledger, name, 8)).into();
+        for client in &clients {
+            tell(client, 10);
+            let held = held(client);
+            assert!(held > 1 << 20 && held <= (2 << 20) + 8 * FREE, "{held}");
+        }
+        // One that has little is told although nothing is left: the one that has most loses the newest.
+        let all: usize = clients.iter().map(|client| held(client)).sum();
+        let eve = inboxes(&ledger, "eve", 1);
+        tell(&eve, 3);
+        assert_eq!(held(&eve), 3 * told.bytes());
+        let after: usize = clients.iter().map(|client| held(client)).sum();
+        assert!(after <= all - told.bytes(), "{all} {after}");
+        // What is read is not charged any more, and the same notice is read once.
+        let mut taken = 0;
+        while eve[0].1.take_notice().is_some() {
+            taken += 1;
+        }
+        assert_eq!((taken, held(&eve)), (3, 0));
+        drop((clients, eve));
+        assert_eq!(ledger.bytes(), before);
+    }
+
+    #[test]
+    fn a_notice_replaces_the_one_with_its_key_before_it_is_charged_and_nothing_is_kept_for_nobody() {
+        let (ledger, ceiling) = (Ledger::default(), Ceiling { kind: 1 << 20, all: 64 << 20 });
+        let ann = inboxes(&ledger, "ann", 1);
+        // The client has a quarter, so that two of these would be too many.
+        for _ in 0..3 {
+            let status = Notice::new("x", "notifications/x", "x".repeat(200 << 10)).key("k");
+            ann[0].1.add_notice(&Arc::new(status), ceiling);
+            assert_eq!(count(&ann[0].1), 1);
+        }
+        assert!(ledger.bytes() > 200 << 10);
+        let nobody = Arc::new(ChangeInbox::default());
+        nobody.add_notice(&notice(10), ceiling);
+        assert!(nobody.take_notice().is_none());
     }
 }

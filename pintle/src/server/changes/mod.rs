@@ -8,6 +8,7 @@ mod hub;
 mod inbox;
 mod link;
 pub(crate) mod notice;
+mod notice_queue;
 mod owner;
 mod recipient;
 

@@ -1,6 +1,7 @@
 use std::{fmt, num::NonZeroU64, sync::Arc};
 
-use serde_json::Value;
+use pintle_types::RawObject;
+use serde_json::{Value, value::to_raw_value};
 
 use crate::server::Principal;
 
@@ -13,7 +14,7 @@ use crate::server::Principal;
 pub struct Notice {
     pub(crate) member: String,
     pub(crate) method: String,
-    pub(crate) params: Value,
+    pub(crate) params: RawObject,
     pub(crate) key: Option<String>,
     /// The id of the task that it is about.
     pub(crate) task: Option<String>,
@@ -21,8 +22,6 @@ pub struct Notice {
     pub(crate) session: Option<NonZeroU64>,
     /// Whether it comes from a provider that is no mounted server, so that its URIs are those of the provider.
     pub(crate) is_provided: bool,
-    /// The size of its params.
-    pub(super) bytes: u32,
     fits: Option<Arc<Fits>>,
     visible: Option<Arc<Visible>>,
 }
@@ -34,14 +33,12 @@ impl Notice {
     /// Creates a notification for the listeners whose filter has `member`. Params that are not an object are sent as `{"value": …}`.
     pub fn new(member: impl Into<String>, method: impl Into<String>, params: impl Into<Value>) -> Self {
         let params = match params.into() {
-            Value::Object(params) => Value::Object(params),
-            other => serde_json::json!({ "value": other }),
+            Value::Object(params) => RawObject::from_serialize(&params),
+            other => RawObject::from_serialize(&serde_json::json!({ "value": other })),
         };
-        let (member, method) = (member.into(), method.into());
-        let bytes =
-            serde_json::to_vec(&params).map_or(0, |text| u32::try_from(text.len()).unwrap_or(u32::MAX));
+        let (params, member, method) = (params.expect("a value prints"), member.into(), method.into());
         let (key, task, session, is_provided) = (None, None, None, false);
-        Self { member, method, params, key, task, session, is_provided, bytes, fits: None, visible: None }
+        Self { member, method, params, key, task, session, is_provided, fits: None, visible: None }
     }
 
     /// Restricts the notification to listeners that are granted a matching value: what a subscription's filter has as `member`, or what the
@@ -88,9 +85,7 @@ impl Notice {
     #[must_use]
     pub fn about_task(mut self, id: impl Into<String>) -> Self {
         let id = id.into();
-        if let Some(params) = self.params.as_object_mut() {
-            params.insert("taskId".to_owned(), id.as_str().into());
-        }
+        self.params = self.params.with("taskId", &to_raw_value(&id).expect("a string prints"));
         self.key = Some(id.clone());
         self.task = Some(id);
         self
@@ -113,6 +108,11 @@ impl Notice {
     pub(crate) fn of_provider(mut self) -> Self {
         self.is_provided = true;
         self
+    }
+
+    /// Returns the bytes that wait with it.
+    pub(super) fn bytes(&self) -> usize {
+        self.params.as_str().len()
     }
 
     /// Returns whether the listeners of a caller may receive it.

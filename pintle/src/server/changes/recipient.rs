@@ -2,7 +2,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use http::Extensions;
 use pintle_proto::{Peer, server::Listener};
-use pintle_types::RawObject;
 use serde_json::Value;
 
 use crate::server::{Notice, Principal, Scope, snapshot::Snapshot};
@@ -50,8 +49,7 @@ impl Recipient<'_> {
             None => notice.is_for(self.granted(notice).as_ref()),
         };
         let wanted = wanted && notice.is_visible_to(Principal::of(self.principal, self.extensions));
-        let params = RawObject::from_serialize(&notice.params).ok();
-        wanted.then(|| self.listener.notification(&notice.method, params.as_ref()))
+        wanted.then(|| self.listener.notification(&notice.method, Some(&notice.params)))
     }
 
     /// Returns what a session is granted of a member of the filter. A session has no filter, so it wants all of the extensions

@@ -1,6 +1,7 @@
 use std::{borrow::Cow, fmt, sync::Arc};
 
 use pintle_proto::server::Change;
+use serde_json::{Value, value::to_raw_value};
 
 use super::prefix::Prefix;
 use crate::server::{
@@ -98,10 +99,14 @@ impl ChangeLink for ProviderChanges {
             return self.server.publish_notice(notice);
         }
         // The result of a task that has ended may have resources. That of a task of a mounted server has passed its mounts.
-        let mut notice = Notice::clone(notice);
-        if let Some(content) = notice.params.pointer_mut("/result/content") {
+        let Ok(Some(mut result)) = notice.params.decode_member::<Value>("result") else {
+            return self.server.publish_notice(notice);
+        };
+        if let Some(content) = result.get_mut("content") {
             self.prefixes.iter().rev().for_each(|prefix| prefix.add_to_content(content));
         }
+        let mut notice = Notice::clone(notice);
+        notice.params = notice.params.with("result", &to_raw_value(&result).expect("a value prints"));
         self.server.publish_notice(&Arc::new(notice));
     }
 

@@ -95,7 +95,7 @@ impl StreamConnection {
             return Some(error);
         }
         if let Some(listener) = self.engine.listener() {
-            self.inbox.follow(listener.watched());
+            self.inbox.follow(listener);
             self.follows = true;
             self.register_session();
         }
@@ -204,7 +204,7 @@ impl StreamConnection {
         let Listen { call, listener, acknowledgement, .. } = listen;
         self.send(acknowledgement.into());
         if let Some(ticket) = call.ticket() {
-            self.inbox.follow(listener.watched());
+            self.inbox.follow(&listener);
             let subscriber = Principal::of(self.principal.as_deref(), self.context.extensions()).into();
             self.inbox.edit_owner(|owner| owner.subscriber = Some(Box::new(subscriber)));
             self.listens.insert(ticket, OpenSubscription { call, listener });

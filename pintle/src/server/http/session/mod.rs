@@ -275,7 +275,7 @@ impl Session {
         if !core.follows
             && let Some(listener) = core.engine.listener()
         {
-            self.inbox.follow(listener.watched());
+            self.inbox.follow(listener);
             core.follows = true;
         }
     }

@@ -69,7 +69,7 @@ pub(in crate::server::http) fn answer(cx: &HttpRequestCx, listen: Listen) -> Res
     let HttpRequestCx { http, server, context, .. } = cx;
     let inbox = server.changes().join();
     let permit = SubscriptionPermit::take(cx, &inbox)?;
-    inbox.follow(listener.watched());
+    inbox.follow(&listener);
     let subscriber = Principal::of(call.principal(), context.left()).into();
     inbox.edit_owner(|owner| owner.subscriber = Some(Box::new(subscriber)));
     http.0.change_hub.add(&inbox);
