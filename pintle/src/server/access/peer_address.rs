@@ -25,6 +25,8 @@ pub struct PeerAddress(pub SocketAddr);
 pub(crate) struct AddressKey(NonZeroU64);
 
 impl AddressKey {
+    pub(crate) const MIN: Self = Self(NonZeroU64::MIN);
+
     pub(crate) fn of(address: IpAddr) -> Self {
         let key = match address.to_canonical() {
             // No IPv6 network in use has this prefix.

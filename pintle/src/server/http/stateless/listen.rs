@@ -1,7 +1,7 @@
 //! Subscriptions of the stateless era: event streams of change notifications.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     future::Future,
     net::SocketAddr,
     pin::Pin,
@@ -38,19 +38,31 @@ pub(in crate::server::http) struct OpenSubscriptions(Mutex<SubscriptionCounts>);
 struct SubscriptionCounts {
     held: HashMap<Holder, usize>,
     /// Those of all anonymous connections of an address, the oldest first.
-    addresses: HashMap<AddressKey, Vec<CountedSubscription>>,
+    addresses: HashMap<AddressKey, BTreeMap<u64, CountedSubscription>>,
+    ranked_addresses: BTreeSet<RankedAddress>,
     /// The number of those of a network, and the networks by it.
     networks: HashMap<AddressKey, usize>,
     ranked: BTreeSet<(usize, AddressKey)>,
     /// The number of subscriptions without a principal.
     anonymous: usize,
     last_number: u64,
+    /// The number of addresses that were looked at.
+    #[cfg(test)]
+    steps: usize,
+}
+
+/// An address with subscriptions, in the order in which those of a network give way: the last first.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+struct RankedAddress {
+    network: AddressKey,
+    count: usize,
+    newest: u64,
+    address: AddressKey,
 }
 
 /// A subscription that gives way to those of others when there are too many.
 #[derive(Debug)]
 struct CountedSubscription {
-    number: u64,
     holder: Holder,
     inbox: Weak<ChangeInbox>,
 }
@@ -163,7 +175,7 @@ impl SubscriptionPermit {
             let message = format!("{limit} subscriptions are open: end one first");
             return Err(overloaded(StatusCode::TOO_MANY_REQUESTS, message));
         }
-        let of_address = address.and_then(|key| counts.addresses.get(&key)).map_or(0, Vec::len);
+        let of_address = address.and_then(|key| counts.addresses.get(&key)).map_or(0, BTreeMap::len);
         let address_limit = (all / ADDRESS_SHARE).max(limit);
         if of_address >= address_limit {
             let message = format!(
@@ -195,8 +207,8 @@ impl SubscriptionCounts {
     fn add(&mut self, address: AddressKey, holder: &Holder, inbox: &Arc<ChangeInbox>) -> u64 {
         self.last_number += 1;
         let (number, inbox) = (self.last_number, Arc::downgrade(inbox));
-        let open = CountedSubscription { number, holder: holder.clone(), inbox };
-        self.addresses.entry(address).or_default().push(open);
+        let open = CountedSubscription { holder: holder.clone(), inbox };
+        self.edit_address(address, |all| all.insert(number, open));
         self.rank(address.network(), |count| count + 1);
         number
     }
@@ -205,27 +217,54 @@ impl SubscriptionCounts {
     /// addresses are compared.
     fn give_way(&mut self, newcomer: AddressKey) -> Option<Weak<ChangeInbox>> {
         let (count, network) = *self.ranked.last()?;
-        let near = self.addresses.iter().filter(|(address, _)| address.network() == network);
-        let newest = |open: &[CountedSubscription]| open.last().map(|newest| newest.number);
-        let (&address, open) = near.max_by_key(|(_, open)| (open.len(), newest(open)))?;
+        let RankedAddress { count: of_address, newest, address, .. } = self.heaviest_address(network)?;
         let (count, fewer) = match network == newcomer.network() {
-            true => (open.len(), self.addresses.get(&newcomer).map_or(0, Vec::len)),
+            true => (of_address, self.addresses.get(&newcomer).map_or(0, BTreeMap::len)),
             false => (count, self.networks.get(&newcomer.network()).copied().unwrap_or_default()),
         };
-        let number = open.last().filter(|_| count > fewer + 1)?.number;
-        self.remove(address, number)
+        if count <= fewer + 1 {
+            return None;
+        }
+        self.remove(address, newest)
+    }
+
+    /// Returns the address that has most of a network.
+    fn heaviest_address(&mut self, network: AddressKey) -> Option<RankedAddress> {
+        let of_network = |count, newest, address| RankedAddress { network, count, newest, address };
+        let bounds = of_network(0, 0, AddressKey::MIN)..of_network(usize::MAX, u64::MAX, AddressKey::MIN);
+        let mut all = self.ranked_addresses.range(bounds).rev().inspect(|_| {
+            #[cfg(test)]
+            {
+                self.steps += 1;
+            }
+        });
+        all.next().copied()
     }
 
     /// Removes an anonymous subscription, unless it has given way already.
     fn remove(&mut self, address: AddressKey, number: u64) -> Option<Weak<ChangeInbox>> {
-        let open = self.addresses.get_mut(&address)?;
-        let removed = open.remove(open.binary_search_by_key(&number, |open| open.number).ok()?);
-        if open.is_empty() {
-            self.addresses.remove(&address);
-        }
+        let removed = self.edit_address(address, |all| all.remove(&number))?;
         self.rank(address.network(), |count| count - 1);
         self.release(&removed.holder);
         Some(removed.inbox)
+    }
+
+    /// Changes the subscriptions of an address, which is forgotten without any.
+    fn edit_address<T>(
+        &mut self,
+        address: AddressKey,
+        edit: impl FnOnce(&mut BTreeMap<u64, CountedSubscription>) -> T,
+    ) -> T {
+        let open = self.addresses.entry(address).or_default();
+        if let Some(before) = RankedAddress::of(address, open) {
+            self.ranked_addresses.remove(&before);
+        }
+        let edited = edit(open);
+        match RankedAddress::of(address, open) {
+            Some(after) => drop(self.ranked_addresses.insert(after)),
+            None => drop(self.addresses.remove(&address)),
+        }
+        edited
     }
 
     /// Removes one from the counts of its holder, which is forgotten at zero.
@@ -250,6 +289,13 @@ impl SubscriptionCounts {
     }
 }
 
+impl RankedAddress {
+    fn of(address: AddressKey, open: &BTreeMap<u64, CountedSubscription>) -> Option<Self> {
+        let (newest, _) = open.last_key_value()?;
+        Some(Self { network: address.network(), count: open.len(), newest: *newest, address })
+    }
+}
+
 impl Drop for SubscriptionPermit {
     fn drop(&mut self) {
         let mut counts = self.http.0.subscriptions.lock();
@@ -263,5 +309,40 @@ impl Drop for SubscriptionPermit {
 impl OpenSubscriptions {
     fn lock(&self) -> MutexGuard<'_, SubscriptionCounts> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An address of a network of 24 bits.
+    fn address(network: u8, near: u8) -> AddressKey {
+        AddressKey::of([10, 0, network, near].into())
+    }
+
+    #[test]
+    fn who_gives_way_is_found_without_a_look_at_all() {
+        let mut counts = SubscriptionCounts::default();
+        let inbox = Arc::new(ChangeInbox::default());
+        let mut open = |address: AddressKey| {
+            let holder = Holder::Connection(None);
+            counts.anonymous += 1;
+            *counts.held.entry(holder.clone()).or_default() += 1;
+            counts.add(address, &holder, &inbox)
+        };
+        for near in 0..250 {
+            (1..40).for_each(|network| {
+                open(address(network, near));
+            });
+        }
+        // Of the network that has most, the address that has most; of two that have as many, the newer one.
+        let numbers = [7, 7, 9, 9, 5].map(|near| open(address(3, near)));
+        for expected in [numbers[3], numbers[1], numbers[4]] {
+            counts.steps = 0;
+            assert_eq!(counts.heaviest_address(address(3, 0)).unwrap().newest, expected);
+            assert!(counts.give_way(address(200, 1)).is_some());
+            assert!(counts.steps <= 2, "{} addresses were looked at", counts.steps);
+        }
     }
 }
