@@ -284,6 +284,14 @@ impl Call {
         }
     }
 
+    /// Returns the resource that the session does not watch any more if the call ends without an error.
+    pub fn prepared_unwatch(&self) -> Option<Box<str>> {
+        match &*self.inner().action.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(Action::Unwatch(uri)) => Some(uri.clone()),
+            _ => None,
+        }
+    }
+
     /// Takes what there is to do, if this outcome is not an error.
     fn take_action(&self, outcome: &Outcome) -> Option<Action> {
         let action = self.inner().action.lock().unwrap_or_else(PoisonError::into_inner).take();

@@ -154,7 +154,6 @@ async fn prepare(cx: Cx) -> Outcome {
         method::SUBSCRIPTIONS_LISTEN | method::RESOURCES_SUBSCRIBE => {
             cx.call().hold((held, tracing::Span::current()));
         }
-        method::RESOURCES_UNSUBSCRIBE => subscribing::end(&cx, &permitted).await,
         method::INITIALIZE | method::SERVER_DISCOVER => return shown::declared(&cx, outcome),
         _ => {}
     }

@@ -8,6 +8,7 @@ use serde_json::value::to_raw_value;
 use crate::{
     server::{
         Access, Cx, Scope, Target,
+        call::run::HandlerFuture,
         gate::admission::{AccessGrant, AccessRefusal, Used, admit, permit as permit_rights},
         lookup::Found,
         provider::{entry::ProvidedEntry, subscribing},
@@ -204,6 +205,24 @@ pub(super) fn carry_out(
         crate::runtime::spawn(async move { subscribing::unsubscribe(&cx, &uri).await });
     }
     done
+}
+
+/// Returns the future of a request in its layers, after which the subscription that a `resources/unsubscribe` names ends at its provider,
+/// if no layer has failed the request.
+pub(super) fn ending(cx: &Cx, handling: HandlerFuture) -> HandlerFuture {
+    if cx.method() != method::RESOURCES_UNSUBSCRIBE || cx.snapshot().providers.is_empty() {
+        return handling;
+    }
+    let cx = cx.clone();
+    Box::pin(async move {
+        let outcome = handling.await;
+        if matches!(outcome, Outcome::Complete(_) | Outcome::Cacheable(..))
+            && let Some(uri) = cx.call().prepared_unwatch()
+        {
+            subscribing::unsubscribe(&cx, &uri).await;
+        }
+        outcome
+    })
 }
 
 /// Returns whether a request subscribes to resources.

@@ -35,7 +35,7 @@ use super::{
     sink::{CallEvent, CallSink},
 };
 use crate::{
-    server::{Server, snapshot::Snapshot},
+    server::{Server, snapshot::Snapshot, subscription},
     telemetry,
 };
 
@@ -98,7 +98,10 @@ impl CallDriver {
             catch_unwind(AssertUnwindSafe(|| snapshot.stack.start(cx.clone())))
         };
         let handler = match started {
-            Ok(Start::Run(handler)) => HandlerState::Inline(HandlerRun::new(handler, cx.clone(), span)),
+            Ok(Start::Run(handler)) => {
+                let handler = subscription::ending(&cx, handler);
+                HandlerState::Inline(HandlerRun::new(handler, cx.clone(), span))
+            }
             Ok(Start::Done(outcome)) => {
                 span::record(&span, &outcome);
                 HandlerState::Done { outcome: Some(outcome), last: Vec::new() }

@@ -8,8 +8,9 @@ use std::{
 use pintle::{
     Server,
     server::{
-        Cx, ListKind, Lookup, Outcome, PageRequest, Prefix, Provider, ProviderInfo, ProviderPage,
-        ProviderSubscription, RequestError, Scope, Target, Watch, WatchFuture, prompt, resource, tool,
+        Cx, ListKind, Lookup, Next, Outcome, PageRequest, Prefix, Provider, ProviderInfo, ProviderPage,
+        ProviderSubscription, RequestError, Scope, Target, Watch, WatchFuture, around, prompt, resource,
+        tool,
     },
     types::{
         RpcError,
@@ -215,6 +216,13 @@ impl Watch for Noting {
         Box::pin(ready(Ok(subscription)))
     }
 
+    fn unsubscribe(&self, cx: Cx, uri: String) -> WatchFuture<'_, ()> {
+        if cx.params().get("_meta").is_some() {
+            self.0.lock().unwrap().push(format!("ended {uri}"));
+        }
+        Box::pin(ready(()))
+    }
+
     fn watched(&self, uri: &str) {
         self.0.lock().unwrap().push(format!("+{uri}"));
     }
@@ -262,6 +270,35 @@ async fn a_provider_learns_what_is_watched_while_somebody_does() {
     let late = Arc::new(Mutex::new(Vec::new()));
     git.add_provider(Noting(late.clone())).unwrap();
     assert_eq!(*late.lock().unwrap(), ["+a://3"]);
+}
+
+#[tokio::test]
+async fn a_subscription_that_a_layer_does_not_let_end_goes_on_at_its_provider() {
+    for inner in [true, false] {
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let noted = || std::mem::take(&mut *log.lock().unwrap());
+        let refuse = around(move |cx: Cx, next: Next| async move {
+            let is_refused = cx.method() == "resources/unsubscribe" && cx.params().as_str().contains("a://1");
+            // What comes after the handler decides too.
+            let outcome = if inner || !is_refused { Some(next.run(cx).await) } else { None };
+            match outcome {
+                Some(outcome) if !is_refused => outcome,
+                _ => Outcome::Failed(RpcError::invalid_request("not today")),
+            }
+        });
+        let server = Server::new("s", "1").provider(Noting(log.clone())).layer(&refuse);
+        let mut client = Client::open(&server, R4, json!({})).await;
+        let watched = |uri: &str| json!({"uri": uri, "_meta": {}});
+        for uri in ["a://1", "a://2"] {
+            client.call("resources/subscribe", json!({"uri": uri})).await;
+        }
+        assert_eq!(noted(), ["+a://1", "+a://2"]);
+        let refused = client.call("resources/unsubscribe", watched("a://1")).await;
+        assert_eq!(refused["error"]["message"], "not today");
+        assert!(noted().is_empty(), "it goes on");
+        client.call("resources/unsubscribe", watched("a://2")).await;
+        assert_eq!(noted(), ["ended a://2", "-a://2"]);
+    }
 }
 
 /// Between the two nobody would watch it.
