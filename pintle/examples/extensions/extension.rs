@@ -17,7 +17,7 @@ use std::{
 use pintle::{
     Client, Connection, Server,
     client::Event,
-    server::{Cx, Installation, Notice, ProtocolExtension, RequestError},
+    server::{Cx, Installation, Notice, ProtocolExtension, RequestError, method},
     types::JsonObject,
 };
 use serde::{Deserialize, Serialize};
@@ -73,7 +73,7 @@ impl ProtocolExtension for Presence {
     fn install(self, presence: Installation) -> Installation {
         let rooms = self.rooms;
         presence
-            .method(wire::ENTER, move |cx: Cx, wire::Enter { room, name }| {
+            .method(method(wire::ENTER, move |cx: Cx, wire::Enter { room, name }| {
                 let rooms = rooms.clone();
                 async move {
                     let names = {
@@ -97,7 +97,7 @@ impl ProtocolExtension for Presence {
                     );
                     Ok(wire::Present { names })
                 }
-            })
+            }))
             .listens(wire::ROOMS)
             // What a subscription gets: the rooms it asks for, or in a session, which cannot ask, the hall.
             .grants(|_member, wanted, _principal| match wanted.is_array() {

@@ -114,7 +114,8 @@ fn other_method(cx: &Cx) -> Result<HandlerFuture, Outcome> {
         }
     };
     // A task of the server itself belongs to its caller, and the call that became one was judged.
-    if snapshot.gates.is_empty() && required.is_nothing() || backend.is_none() && is_of_tasks(method) {
+    let is_unjudged = snapshot.gates.is_empty() || backend.is_none() && is_of_tasks(method);
+    if required.is_nothing() && is_unjudged {
         return Ok(handler(cx.clone()));
     }
     let arguments = arguments();

@@ -76,7 +76,7 @@ pub use call::replay::kit as replay_kit;
 pub use call::replay::{Claim, Claimed, Guarded, MemoryReplayGuard, ReplayGuard, UsedState};
 pub use call::seal::StateKeys;
 pub use catalogue::completion::{IntoValues, Partial, Values};
-pub use catalogue::custom::{MethodRoute, method};
+pub use catalogue::custom::{MethodRoute, method, raw_method};
 pub use catalogue::declared::{Declared, TextArgument, ToolArgument};
 pub use catalogue::edits::CatalogueEdits;
 pub use catalogue::extension::{Installation, ProtocolExtension};
@@ -441,8 +441,11 @@ impl Server {
     /// - A notification has no response, see [`Cx::is_notification`]. If a layer returns without [`Next::run`], its handler
     ///   does not run. A cancellation has taken effect when layers see it.
     ///
-    /// Requests that the protocol refuses are not seen: malformed ones, unknown methods, unknown revisions, missing rights
-    /// over HTTP.
+    /// Requests that the protocol refuses are not seen: malformed ones, methods whose capability the server does not declare, unknown
+    /// revisions, missing rights over HTTP. A method that nobody knows is seen, and a layer may answer it.
+    ///
+    /// A batch of an older revision is admitted as a whole: its calls may run in any order, as JSON-RPC has it, and a
+    /// `logging/setLevel` among them has its effect for what comes after the batch.
     #[must_use]
     pub fn layer<L>(self, layer: &L) -> Self
     where

@@ -20,7 +20,7 @@ use crate::{
     directory::Directory,
     server::{
         CacheHint, Cx, Installation, PageRequest, ProtocolExtension, RequestError, ResourcePage,
-        ResourceSource, Target,
+        ResourceSource, Target, method,
     },
 };
 
@@ -256,19 +256,19 @@ impl ProtocolExtension for Skills {
             .for_all_clients()
             .needs("resources")
             .source(SkillSource(self.clone()))
-            .method(wire::LIST, move |cx: Cx, params: ListParams| {
+            .method(method(wire::LIST, move |cx: Cx, params: ListParams| {
                 let listed = list.list(&cx, params);
                 async move { listed }
-            })
-            .method(wire::GET, move |cx: Cx, params: UriParams| {
+            }))
+            .method(method(wire::GET, move |cx: Cx, params: UriParams| {
                 let found = get.get(&cx, &params.uri);
                 async move { found }
-            });
+            }));
         if self.lists_directories {
-            skills = skills.method(wire::READ_DIRECTORY, move |cx: Cx, params: UriParams| {
+            skills = skills.method(method(wire::READ_DIRECTORY, move |cx: Cx, params: UriParams| {
                 let children = read.read_directory(&cx, params);
                 async move { children }
-            });
+            }));
         }
         if self.in_sessions { skills } else { skills.stateless_only() }
     }

@@ -14,7 +14,7 @@ use super::{
     methods::{cancel, get, list, result, update},
     store::{TaskQuota, TaskStore},
 };
-use crate::server::{Cx, Installation, ProtocolExtension, ToolStart};
+use crate::server::{Cx, Installation, ProtocolExtension, ToolStart, method, raw_method};
 
 /// The tasks of a server: calls of tools that go on after their response.
 ///
@@ -166,11 +166,15 @@ impl ProtocolExtension for Tasks {
                 };
                 Some(detach(&detaching, ttl))
             })
-            .raw_method(method::TASKS_GET, move |cx| get(got.clone(), cx))
-            .method(tasks_extension::TASKS_UPDATE, move |cx, params| update(updated.clone(), cx, params))
-            .method(method::TASKS_CANCEL, move |cx, params| cancel(cancelled.clone(), cx, params))
-            .session_method(method::TASKS_RESULT, move |cx, params| result(waited.clone(), cx, params))
-            .session_method(method::TASKS_LIST, move |cx, params| list(listed.clone(), cx, params))
+            .method(raw_method(method::TASKS_GET, move |cx| get(got.clone(), cx)))
+            .method(method(tasks_extension::TASKS_UPDATE, move |cx, params| {
+                update(updated.clone(), cx, params)
+            }))
+            .method(method(method::TASKS_CANCEL, move |cx, params| cancel(cancelled.clone(), cx, params)))
+            .session_method(method(method::TASKS_RESULT, move |cx, params| {
+                result(waited.clone(), cx, params)
+            }))
+            .session_method(method(method::TASKS_LIST, move |cx, params| list(listed.clone(), cx, params)))
     }
 }
 

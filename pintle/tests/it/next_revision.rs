@@ -10,7 +10,7 @@ use pintle::{
         http::{Http, Proxy},
     },
     proto::Revision,
-    server::{Arguments, Cx, ToolError, resource, tool},
+    server::{Arguments, Cx, ToolError, method, resource, tool},
     transport::Stream,
 };
 use serde_json::{Value, json};
@@ -42,7 +42,7 @@ fn server() -> Server {
         .tool(tool("book", book))
         .tool(tool("add", |Arguments(arguments): Arguments| async move { arguments.as_str().to_owned() }))
         .resource(resource("note://a", "a", || async { "a" }))
-        .method("server/echo", echo)
+        .method(method("server/echo", echo))
         .may_change()
 }
 

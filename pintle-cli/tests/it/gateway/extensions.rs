@@ -3,6 +3,7 @@
 use pintle::{
     Server,
     client::Mode,
+    server::method,
     types::{JsonObject, RpcError},
 };
 use serde_json::{Value, json};
@@ -16,9 +17,9 @@ const CLOCK: &str = "com.example/clock";
 fn clock(name: &'static str) -> Server {
     Server::new(name, "0")
         .extension(CLOCK, json!({ "of": name }))
-        .method("clock/wind", move |_, _: JsonObject| async move {
+        .method(method("clock/wind", move |_, _: JsonObject| async move {
             Ok::<_, RpcError>(json!({ "wound_by": name }))
-        })
+        }))
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -455,7 +455,7 @@ impl Connection {
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> pintle::Result<()> {
     /// # #[cfg(feature = "server")] {
-    /// use pintle::{Client, Server};
+    /// use pintle::{Client, Server, server::method};
     /// use serde::{Deserialize, Serialize};
     ///
     /// #[derive(Serialize, Deserialize)]
@@ -465,7 +465,7 @@ impl Connection {
     /// struct Sum { sum: i32 }
     ///
     /// let server = Server::new("demo", "1.0.0")
-    ///     .method("example.com/add", |_cx, Add { a, b }: Add| async move { Ok::<_, String>(Sum { sum: a + b }) });
+    ///     .method(method("example.com/add", |_cx, Add { a, b }: Add| async move { Ok::<_, String>(Sum { sum: a + b }) }));
     /// let connection = Client::new("demo", "1.0.0").connect(server.in_process()?).await?;
     /// let sum = connection.request::<_, Sum>("example.com/add", Add { a: 1, b: 2 }).await?;
     /// assert_eq!(sum.sum, 3);

@@ -17,10 +17,8 @@ use crate::{
 };
 
 impl Server {
-    /// Adds a handler for a method that the protocol does not define. Any caller may call it that the
-    /// [gates](Self::gate) allow to: check [`Cx::identity`], or let it [require](MethodRoute::requires) rights.
-    ///
-    /// `E` is any error that `?` converts into a [`RequestError`]; an `RpcError` is sent as it is.
+    /// Adds a method that the protocol does not define. Any caller may call it that the [gates](Self::gate) allow to: check
+    /// [`Cx::identity`], or let it [require](MethodRoute::requires) rights.
     ///
     /// A name that is already registered, or that is a method of the protocol, is an error: [`check`](Self::check) reports it, and
     /// `serve` refuses to start. Nothing is overwritten.
@@ -28,12 +26,12 @@ impl Server {
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> pintle::Result<()> {
-    /// use pintle::{Server, server::{Cx, RequestError}};
+    /// use pintle::{Server, server::{Cx, RequestError, method}};
     ///
     /// let server = Server::new("fleet", "1.0.0")
-    ///     .method("fleet/count", |_cx: Cx, kind: serde_json::Value| async move {
+    ///     .method(method("fleet/count", |_cx: Cx, kind: serde_json::Value| async move {
     ///         Ok::<_, RequestError>(serde_json::json!({ "kind": kind["kind"], "count": 12 }))
-    ///     });
+    ///     }));
     /// # #[cfg(feature = "client")] {
     /// let fleet = pintle::Client::new("demo", "0.1.0").connect(server.in_process()?).await?;
     /// let params = pintle::types::RawObject::from_serialize(&serde_json::json!({"kind": "tug"})).unwrap();
@@ -43,21 +41,7 @@ impl Server {
     /// # Ok(()) }
     /// ```
     #[must_use]
-    pub fn method<P, R, E, F, Fut>(self, name: impl Into<String>, handler: F) -> Self
-    where
-        P: DeserializeOwned + Send,
-        R: Serialize,
-        F: Fn(Cx, P) -> Fut + Send + Sync + 'static,
-        E: HandlerError<RequestError>,
-        Fut: Future<Output = Result<R, E>> + Send + 'static,
-    {
-        self.method_route(method(name, handler))
-    }
-
-    /// Adds a method that the protocol does not define, as [`method`](Self::method) does; one that [requires](MethodRoute::requires)
-    /// rights.
-    #[must_use]
-    pub fn method_route(self, route: MethodRoute) -> Self {
+    pub fn method(self, route: MethodRoute) -> Self {
         let MethodRoute { name, method } = route;
         self.noting(|server| {
             server.change(|state| {
@@ -129,14 +113,18 @@ impl Server {
     }
 }
 
-/// A method that the protocol does not define, with the rights that it requires: see [`method()`].
+/// A method that the protocol does not define, with the rights that it requires: see [`method()`] and
+/// [`raw_method`].
 #[derive(Clone)]
 pub struct MethodRoute {
-    name: String,
-    method: CustomMethod,
+    pub(super) name: String,
+    pub(super) method: CustomMethod,
 }
 
-/// Creates a method that the protocol does not define, for [`Server::method_route`].
+/// Creates a method that the protocol does not define, for [`Server::method`] or an
+/// [extension](crate::server::Installation::method).
+///
+/// `E` is any error that `?` converts into a [`RequestError`]; an `RpcError` is sent as it is.
 ///
 /// ```
 /// use pintle::{Server, server::{Cx, RequestError, method}};
@@ -144,7 +132,7 @@ pub struct MethodRoute {
 /// let count = method("fleet/count", |_cx: Cx, _: serde_json::Value| async {
 ///     Ok::<_, RequestError>(serde_json::json!({ "count": 12 }))
 /// });
-/// let server = Server::new("fleet", "1.0.0").method_route(count.requires(["fleet:read"]));
+/// let server = Server::new("fleet", "1.0.0").method(count.requires(["fleet:read"]));
 /// # server.check().unwrap();
 /// ```
 pub fn method<P, R, E, F, Fut>(name: impl Into<String>, handler: F) -> MethodRoute
@@ -156,6 +144,34 @@ where
     Fut: Future<Output = Result<R, E>> + Send + 'static,
 {
     MethodRoute { name: name.into(), method: CustomMethod::new(handler) }
+}
+
+/// Creates a method whose handler reads the params itself and returns the outcome: for results that are printed already, and are not to
+/// be decoded and printed again for each request.
+///
+/// ```
+/// use std::sync::Arc;
+/// use pintle::{Server, server::{Cx, Outcome, raw_method}, types::RawObject};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let rates: Arc<RawObject> = Arc::new(r#"{"EUR":1.08}"#.parse()?);
+/// let server = Server::new("bank", "1.0.0").method(raw_method("rates/current", move |_cx: Cx| {
+///     std::future::ready(Outcome::Complete(rates.clone().into()))
+/// }));
+/// # #[cfg(feature = "client")] {
+/// let bank = pintle::Client::new("demo", "0.1.0").connect(server.in_process()?).await?;
+/// let rates = bank.call_raw("rates/current", RawObject::empty()).await?;
+/// assert_eq!(rates.get("EUR"), Some("1.08"));
+/// # }
+/// # Ok(()) }
+/// ```
+pub fn raw_method<F, Fut>(name: impl Into<String>, handler: F) -> MethodRoute
+where
+    F: Fn(Cx) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Outcome> + Send + 'static,
+{
+    MethodRoute { name: name.into(), method: CustomMethod::raw(handler) }
 }
 
 impl MethodRoute {

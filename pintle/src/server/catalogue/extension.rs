@@ -9,19 +9,18 @@ use pintle_types::{
     JsonObject, Notification,
     schema::{Resource, ResultType, ServerCapabilities, SubscriptionFilter, Tool},
 };
-use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use tower_layer::Layer;
 use tower_service::Service;
 
 use super::{
-    custom::{CustomMethod, OnNotification, check_method},
+    custom::{MethodRoute, OnNotification, check_method},
     source::SourceRoute,
 };
 use crate::{
     Error, Result,
     server::{
-        CatalogueEdits, Cx, HandlerError, Next, Notice, RequestError, Route, Server, StateKeys, ToolStart,
+        CatalogueEdits, Cx, Next, Notice, Route, Server, StateKeys, ToolStart,
         call::cx::detached::{Detacher, Interceptor},
     },
 };
@@ -32,7 +31,7 @@ use crate::{
 /// capabilities can use it.
 ///
 /// ```
-/// use pintle::server::{Cx, ProtocolExtension, Installation, Notice, Server};
+/// use pintle::server::{Cx, ProtocolExtension, Installation, Notice, Server, method};
 /// use pintle::types::RpcError;
 ///
 /// struct Clock;
@@ -48,10 +47,10 @@ use crate::{
 ///     }
 ///
 ///     fn install(self, clock: Installation) -> Installation {
-///         clock.listens("clockTicks").method("clock/wind", |cx: Cx, Wind { turns }| async move {
+///         clock.listens("clockTicks").method(method("clock/wind", |cx: Cx, Wind { turns }| async move {
 ///             cx.server().tell(Notice::new("clockTicks", "notifications/clock/tick", turns));
 ///             Ok::<_, RpcError>(serde_json::json!({ "wound": turns }))
-///         })
+///         }))
 ///     }
 /// }
 ///
@@ -75,7 +74,7 @@ pub trait ProtocolExtension: Send + Sync + 'static {
 pub struct Installation {
     wire: Wire,
     settings: JsonObject,
-    methods: Vec<(String, CustomMethod)>,
+    methods: Vec<MethodRoute>,
     notified: Vec<(String, Arc<OnNotification>)>,
     hooks: ExtensionHooks,
     layers: Vec<Box<dyn FnOnce(Next) -> Next + Send>>,
@@ -126,83 +125,24 @@ impl Installation {
         extension.install(empty)
     }
 
-    /// Adds a handler for a method. Any caller may call it: check [`Cx::identity`].
+    /// Adds a method. Any caller may call it that the [gates](Server::gate) allow to: check [`Cx::identity`], or let it
+    /// [require](MethodRoute::requires) rights.
     ///
     /// A name that is already registered is an error: [`Server::check`] reports it, and `serve` refuses to start. Nothing is
     /// overwritten.
     #[must_use]
-    pub fn method<P, R, E, F, Fut>(mut self, name: impl Into<String>, handler: F) -> Self
-    where
-        P: DeserializeOwned + Send,
-        R: Serialize,
-        F: Fn(Cx, P) -> Fut + Send + Sync + 'static,
-        E: HandlerError<RequestError>,
-        Fut: Future<Output = Result<R, E>> + Send + 'static,
-    {
-        let name = name.into();
-        self.wire.methods.push(name.clone());
-        self.methods.push((name, CustomMethod::new(handler)));
+    pub fn method(mut self, route: MethodRoute) -> Self {
+        self.wire.methods.push(route.name.clone());
+        self.methods.push(route);
         self
     }
 
-    /// Adds a handler for a method that reads its params itself and returns the outcome: for results that are printed already, and
-    /// are not to be decoded and printed again for each request. Any caller may call it: check [`Cx::identity`].
-    ///
-    /// A name that is already registered is an error, as for [`method`](Self::method).
-    ///
-    /// ```
-    /// use std::sync::Arc;
-    /// use pintle::{Server, server::{Cx, Installation, Outcome, ProtocolExtension}, types::RawObject};
-    ///
-    /// struct Rates(Arc<RawObject>);
-    ///
-    /// impl ProtocolExtension for Rates {
-    ///     fn name(&self) -> &str {
-    ///         "com.example/rates"
-    ///     }
-    ///
-    ///     fn install(self, installation: Installation) -> Installation {
-    ///         installation.for_all_clients().raw_method("rates/current", move |_cx: Cx| {
-    ///             std::future::ready(Outcome::Complete(self.0.clone().into()))
-    ///         })
-    ///     }
-    /// }
-    ///
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let server = Server::new("bank", "1.0.0").with(Rates(Arc::new(r#"{"EUR":1.08}"#.parse()?)));
-    /// # #[cfg(feature = "client")] {
-    /// let bank = pintle::Client::new("demo", "0.1.0").connect(server.in_process()?).await?;
-    /// let rates = bank.call_raw("rates/current", RawObject::empty()).await?;
-    /// assert_eq!(rates.get("EUR"), Some("1.08"));
-    /// # }
-    /// # Ok(()) }
-    /// ```
-    #[must_use]
-    pub fn raw_method<F, Fut>(mut self, name: impl Into<String>, handler: F) -> Self
-    where
-        F: Fn(Cx) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Outcome> + Send + 'static,
-    {
-        let name = name.into();
-        self.wire.methods.push(name.clone());
-        self.methods.push((name, CustomMethod::raw(handler)));
-        self
-    }
-
-    /// Adds a handler for a method that the protocol itself has in some revisions with sessions, and leaves to an extension in
-    /// later ones, as those of tasks. Clients of those revisions need not declare the extension; the server has to
+    /// Adds a method that the protocol itself has in some revisions with sessions, and leaves to an extension in later ones, as
+    /// those of tasks. Clients of those revisions need not declare the extension; the server has to
     /// [declare](Self::capabilities) the capability that the method depends on.
     #[must_use]
-    pub fn session_method<P, R, E, F, Fut>(mut self, name: impl Into<String>, handler: F) -> Self
-    where
-        P: DeserializeOwned + Send,
-        R: Serialize,
-        F: Fn(Cx, P) -> Fut + Send + Sync + 'static,
-        E: HandlerError<RequestError>,
-        Fut: Future<Output = Result<R, E>> + Send + 'static,
-    {
-        self.methods.push((name.into(), CustomMethod::new(handler)));
+    pub fn session_method(mut self, route: MethodRoute) -> Self {
+        self.methods.push(route);
         self
     }
 
@@ -407,14 +347,15 @@ impl Server {
         self.change(|state| {
             let mut extensions = state.settings.capabilities.extensions.clone();
             declare(&mut extensions, "extension", name.clone(), Value::Object(settings))?;
-            let mut custom = state.custom.clone();
-            for (method, handler) in methods {
+            let (mut custom, mut catalogue) = (state.custom.clone(), state.catalogue.clone());
+            for MethodRoute { name: method, method: handler } in methods {
                 if let Some(owner) = owner_of_method(state.service.extensions(), &method) {
                     return Err(Error::misuse(format!(
                         "the method `{method}` of `{name}` is one of the extension `{owner}`; choose another name"
                     )));
                 }
                 check_method(&custom, &method)?;
+                catalogue.requires.add(&handler.required);
                 custom.insert(method, handler);
             }
             check_owned(state.service.extensions(), &wire)?;
@@ -423,7 +364,6 @@ impl Server {
                     "`{name}` takes over detached calls, and so does another extension; add one of them"
                 )));
             }
-            let mut catalogue = state.catalogue.clone();
             routes.apply(&mut catalogue)?;
             for source in sources {
                 catalogue.requires.add(&source.required);

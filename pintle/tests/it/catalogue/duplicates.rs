@@ -3,8 +3,8 @@
 use pintle::{
     Server,
     server::{
-        Cx, Installation, PromptRoute, ProtocolExtension, ResourceRoute, TemplateRoute, ToolRoute, prompt,
-        resource, template, tool,
+        Cx, Installation, PromptRoute, ProtocolExtension, ResourceRoute, TemplateRoute, ToolRoute, method,
+        prompt, resource, template, tool,
     },
     types::RpcError,
 };
@@ -74,7 +74,7 @@ async fn the_first_of_two_tools_is_kept_while_the_server_runs() {
 
 #[test]
 fn two_handlers_of_one_method_or_notification_are_reported() {
-    let server = Server::new("s", "0").method("x/y", null).method("x/y", null);
+    let server = Server::new("s", "0").method(method("x/y", null)).method(method("x/y", null));
     assert_eq!(reason(&server), "a handler for the method `x/y` is already registered; choose another name");
     let quiet = |_, _| async {};
     let server = Server::new("s", "0").on_notification("x/y", quiet).on_notification("x/y", quiet);
@@ -120,7 +120,7 @@ fn an_extension_that_brings_something_twice_is_reported() {
     const METHOD: &str = "a handler for the method `x/y` is already registered; choose another name";
     const NOTIFICATION: &str =
         "a handler for the notification `x/y` is already registered; handle it in one function";
-    let method: fn(Installation) -> Installation = |clock| clock.method("x/y", null);
+    let wind: fn(Installation) -> Installation = |clock| clock.method(method("x/y", null));
     let notification: fn(Installation) -> Installation =
         |clock| clock.on_notification("x/y", |_, _| async {});
     let (a, b) = ("com.example/a", "com.example/b");
@@ -134,13 +134,13 @@ fn an_extension_that_brings_something_twice_is_reported() {
             new().extension(a, json!({})).with(Clock(a, |clock| clock)),
             "an extension named `com.example/a` is already registered; add it once",
         ),
-        (new().with(Clock(a, |clock| clock.method("x/y", null).method("x/y", null))), METHOD),
+        (new().with(Clock(a, |clock| clock.method(method("x/y", null)).method(method("x/y", null)))), METHOD),
         (
-            new().with(Clock(a, method)).with(Clock(b, method)),
+            new().with(Clock(a, wind)).with(Clock(b, wind)),
             "the method `x/y` of `com.example/b` is one of the extension `com.example/a`; choose another name",
         ),
-        (new().with(Clock(a, method)).method("x/y", null), METHOD),
-        (new().method("x/y", null).with(Clock(a, method)), METHOD),
+        (new().with(Clock(a, wind)).method(method("x/y", null)), METHOD),
+        (new().method(method("x/y", null)).with(Clock(a, wind)), METHOD),
         (new().with(Clock(a, notification)).with(Clock(b, notification)), NOTIFICATION),
         (new().with(Clock(a, notification)).on_notification("x/y", |_, _| async {}), NOTIFICATION),
         (
@@ -159,13 +159,13 @@ fn a_method_of_the_protocol_has_no_handler_of_the_application() {
     let new = || Server::new("s", "0");
     for name in ["tools/call", "ping", "initialize", "server/discover", "sampling/createMessage"] {
         let message = format!("`{name}` is a method of the protocol; choose another name");
-        assert_eq!(reason(&new().method(name, null)), message);
+        assert_eq!(reason(&new().method(method(name, null))), message);
     }
-    let tools: fn(Installation) -> Installation = |clock| clock.method("tools/list", null);
+    let tools: fn(Installation) -> Installation = |clock| clock.method(method("tools/list", null));
     let message = "`tools/list` is a method of the protocol; choose another name";
     assert_eq!(reason(&new().with(Clock("com.example/a", tools))), message);
     // Those of tasks are for the extension of that name to implement.
-    let tasks: fn(Installation) -> Installation = |tasks| tasks.method("tasks/get", null);
+    let tasks: fn(Installation) -> Installation = |tasks| tasks.method(method("tasks/get", null));
     new().with(Clock("com.example/tasks", tasks)).check().unwrap();
 }
 
@@ -204,7 +204,10 @@ fn a_result_type_or_filter_member_has_one_extension() {
 
 #[test]
 fn each_fault_has_a_line() {
-    let server = Server::new("s", "0").method("ping", null).method("x/y", null).method("x/y", null);
+    let server = Server::new("s", "0")
+        .method(method("ping", null))
+        .method(method("x/y", null))
+        .method(method("x/y", null));
     let expected = "`ping` is a method of the protocol; choose another name\n\
         a handler for the method `x/y` is already registered; choose another name";
     assert_eq!(reason(&server), expected);

@@ -8,7 +8,7 @@ use pintle::{
         CallStart, ClientExtension, ClientInstallation, Cx as ClientCx, Direction, Mode, Next, Question,
         Report, Unresolved, around,
     },
-    server::{Cx, Installation, IntoToolResult, Outcome, ProtocolExtension, ToolError, tool},
+    server::{Cx, Installation, IntoToolResult, Outcome, ProtocolExtension, ToolError, method, tool},
     types::{JsonObject, RawObject, RpcError, schema::CallToolResult},
 };
 use serde_json::json;
@@ -45,11 +45,14 @@ impl ProtocolExtension for Counter {
     }
 
     fn install(self, counter: Installation) -> Installation {
-        counter.result_type(RESULT_TYPE).method("tickets/redeem", |cx: Cx, ticket: JsonObject| async move {
-            assert_eq!(cx.extension("com.example/tickets"), Some(&json!({"color": "red"})));
-            let text = format!("redeemed {}", ticket["number"]);
-            Ok::<_, RpcError>(json!({"content": [{"type": "text", "text": text}]}))
-        })
+        counter.result_type(RESULT_TYPE).method(method(
+            "tickets/redeem",
+            |cx: Cx, ticket: JsonObject| async move {
+                assert_eq!(cx.extension("com.example/tickets"), Some(&json!({"color": "red"})));
+                let text = format!("redeemed {}", ticket["number"]);
+                Ok::<_, RpcError>(json!({"content": [{"type": "text", "text": text}]}))
+            },
+        ))
     }
 }
 
@@ -118,7 +121,7 @@ impl ProtocolExtension for Clock {
     }
 
     fn install(self, clock: Installation) -> Installation {
-        clock.listens("clockTicks").named_by("clock/wind", "clock").method(
+        clock.listens("clockTicks").named_by("clock/wind", "clock").method(method(
             "clock/wind",
             |cx: Cx, wind: Wind| async move {
                 let params = json!({"turns": wind.turns, "later": {"unknown": true}});
@@ -129,7 +132,7 @@ impl ProtocolExtension for Clock {
                 ));
                 Ok::<_, RpcError>(json!({ "wound": wind.turns }))
             },
-        )
+        ))
     }
 }
 

@@ -9,7 +9,7 @@ use pintle::{
     Server,
     server::{
         Authenticated, Caller, Cx, Decision, GateRequest, Mount, Partial, RequestError, RuleSet, Rules,
-        prompt, resource, tool,
+        method, prompt, resource, tool,
     },
 };
 use serde_json::{Value, json};
@@ -193,7 +193,7 @@ async fn a_hidden_method_is_a_line() {
     let (rules, records) = audited(json!([{"name": "no", "methods": ["*"], "decision": "hide"}]));
     let own = |name| {
         Server::new(name, "0")
-            .method("example/run", |_: Cx, _: Value| async { Ok::<_, RequestError>(json!({})) })
+            .method(method("example/run", |_: Cx, _: Value| async { Ok::<_, RequestError>(json!({})) }))
     };
     let outer = || Server::new("outer", "0");
     for server in [

@@ -2,7 +2,7 @@
 
 use pintle::{
     Server,
-    server::{Cx, Decision, GateRequest, RequestError, resource},
+    server::{Cx, Decision, GateRequest, RequestError, method, resource},
 };
 use serde_json::{Value, json};
 
@@ -16,7 +16,9 @@ fn server() -> Server {
     let server = names.into_iter().fold(Server::new("s", "0"), |server, name| {
         server
             .resource(resource(format!("{name}://r"), name, || async { "read" }))
-            .method(format!("example/{name}"), |_: Cx, _: Value| async { Ok::<_, RequestError>(json!({})) })
+            .method(method(format!("example/{name}"), |_: Cx, _: Value| async {
+                Ok::<_, RequestError>(json!({}))
+            }))
     });
     server.gate(|request: &GateRequest<'_>| match request.name() {
         name if name.contains("hidden") => Decision::Hide,

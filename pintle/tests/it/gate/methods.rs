@@ -10,7 +10,7 @@ use std::{
 
 use pintle::{
     Server,
-    server::{Access, Cx, Decision, Entry, GateRequest, RequestError, Rules, tool},
+    server::{Access, Cx, Decision, Entry, GateRequest, RequestError, Rules, method, tool},
     tasks::Tasks,
 };
 use serde_json::{Value, json};
@@ -23,10 +23,10 @@ use crate::support::{
 fn server(ran: &Arc<AtomicUsize>) -> Server {
     ["example/open", "example/secret"].into_iter().fold(Server::new("s", "0"), |server, name| {
         let ran = ran.clone();
-        server.method(name, move |_: Cx, params: Value| {
+        server.method(method(name, move |_: Cx, params: Value| {
             ran.fetch_add(usize::from(name.contains("secret")), Ordering::SeqCst);
             async move { Ok::<_, RequestError>(params) }
-        })
+        }))
     })
 }
 
@@ -113,7 +113,7 @@ async fn rules_name_methods_by_patterns_and_their_params_as_arguments() {
 async fn a_provider_that_is_hidden_is_not_asked_for_a_method() {
     let of = |name: &'static str| {
         let answer = move |_: Cx, _: Value| async move { Ok::<_, RequestError>(json!({"by": name})) };
-        Server::new(name, "0").method("example/who", answer)
+        Server::new(name, "0").method(method("example/who", answer))
     };
     let set = json!({"rules": [{"backends": ["two"], "decision": "allow"}]});
     let rules = Rules::new(serde_json::from_value(set).unwrap()).unwrap();

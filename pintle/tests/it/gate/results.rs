@@ -10,7 +10,7 @@ use pintle::{
     relay::Relay,
     server::{
         Authenticated, Caller, Cx, Decision, GateRequest, Mount, Prefix, Principal, RequestError, StateKeys,
-        ToolError, prompt, resource, template, tool,
+        ToolError, method, prompt, resource, template, tool,
     },
     skills::Skills,
     tasks::Tasks,
@@ -137,8 +137,9 @@ async fn a_task_id_of_any_other_shape_is_refused_here() {
         async move { Ok::<_, RequestError>(params) }
     };
     let methods = ["tasks/get", "tasks/result", "tasks/cancel", "tasks/update"];
-    let behind =
-        methods.iter().fold(Server::new("b", "0"), |server, name| server.method(*name, answer.clone()));
+    let behind = methods
+        .iter()
+        .fold(Server::new("b", "0"), |server, name| server.method(method(*name, answer.clone())));
     let server = Server::new("outer", "0").provider(behind);
     for (server, revision) in [(server.clone(), R4), (server.clone().gate(no_secrets), R4), (server, R5)] {
         let tasks = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
@@ -203,7 +204,7 @@ async fn a_provider_of_which_a_caller_sees_nothing_declares_nothing_to_it() {
     let part = |name: &'static str| Server::new(name, "0").instructions(format!("Use the {name}."));
     let vault = || {
         let count = |_: Cx, _: Value| async { Ok::<_, RequestError>(json!({})) };
-        part("vault").prompt(prompt("secret", || async { "" })).method("vault/count", count).logging()
+        part("vault").prompt(prompt("secret", || async { "" })).method(method("vault/count", count)).logging()
     };
     let desk = || part("desk").tool(tool("open", || async { "" }));
     let gate = |request: &GateRequest<'_>| match request.identity() {

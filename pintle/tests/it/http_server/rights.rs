@@ -6,9 +6,9 @@ use http::{HeaderValue, Request};
 use pintle::{
     Client, Server,
     server::{
-        Arguments, Authenticated, Caller, Cx, Decision, GateRequest, MissingRights, PageRequest, Partial,
-        RequestError, ResourcePage, ResourceSource, Transform, http::Http, method, prompt, resource, source,
-        template, tool,
+        Arguments, Authenticated, Caller, Cx, Decision, GateRequest, Installation, MethodRoute,
+        MissingRights, PageRequest, Partial, ProtocolExtension, RequestError, ResourcePage, ResourceSource,
+        Transform, http::Http, method, prompt, resource, source, template, tool,
     },
     types::schema::{ReadResourceResult, Resource, ResourceContents},
 };
@@ -125,6 +125,19 @@ impl ResourceSource for Vault {
     }
 }
 
+/// An extension with a method.
+struct Counting(MethodRoute);
+
+impl ProtocolExtension for Counting {
+    fn name(&self) -> &str {
+        "com.example/counting"
+    }
+
+    fn install(self, counting: Installation) -> Installation {
+        counting.for_all_clients().method(self.0)
+    }
+}
+
 #[tokio::test]
 async fn methods_and_sources_require_rights_as_tools_do() {
     let counts =
@@ -138,12 +151,14 @@ async fn methods_and_sources_require_rights_as_tools_do() {
         if is_hidden {
             (count, vault) = (count.hidden(), vault.hidden());
         }
-        let server = Server::new("bank", "1").method_route(count).source(vault);
+        let extended = Server::new("bank", "1").with(Counting(count.clone())).source(vault.clone());
+        let server = Server::new("bank", "1").method(count).source(vault);
         let inner = Transform::new(Server::new("inner", "1").mount("b", server.clone()));
         let served = [
             server.clone(),
             Server::new("outer", "1").mount("b", server.clone()),
             Server::new("outer", "1").provider(inner),
+            extended,
         ];
         let (https, told) = (served.map(|server| server.http().unwrap()), Challenged::default());
         for ((method, params, name), http) in
@@ -302,7 +317,7 @@ async fn a_method_that_names_nothing_required_passes_and_judges_for_itself() {
             None => Err(pintle::types::RpcError::invalid_request("not for everybody")),
         }
     };
-    let (http, told) = (server().method("bank/count", judged).http().unwrap(), Challenged::default());
+    let (http, told) = (server().method(method("bank/count", judged)).http().unwrap(), Challenged::default());
     let wire = Wire::new(&http).with("mcp-protocol-version", R5).with("mcp-method", "bank/count");
     // It has the name of what is protected among its params, which means nothing in a method that the table does not have.
     let params = crate::support::line_client::modern(json!({"name": "open_safe"}), json!({}));

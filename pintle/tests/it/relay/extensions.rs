@@ -7,7 +7,7 @@ use std::sync::{
 
 use pintle::{
     Server,
-    server::{Cx, Decision, Entry, GateRequest, Installation, Outcome, ProtocolExtension, tool},
+    server::{Cx, Decision, Entry, GateRequest, Installation, Outcome, ProtocolExtension, method, tool},
     types::{JsonObject, RawObject, RpcError},
 };
 use serde_json::{Value, json};
@@ -33,14 +33,14 @@ impl ProtocolExtension for Clock {
 
     fn install(self, clock: Installation) -> Installation {
         clock
-            .method("clock/wind", |cx: Cx, params: JsonObject| async move {
+            .method(method("clock/wind", |cx: Cx, params: JsonObject| async move {
                 // Asks the client, where it can.
                 let zone = match cx.session() {
                     Some(_) => cx.request::<_, Value>("clock/zone", json!({"of": "client"})).await?,
                     None => Value::Null,
                 };
                 Ok::<_, RpcError>(json!({"wound": params, "zone": zone}))
-            })
+            }))
             .result_type("alarm")
             .on_notification("notifications/clock/set", move |_, _| {
                 self.set.fetch_add(1, Ordering::SeqCst);
@@ -53,10 +53,10 @@ fn behind(set: &Arc<AtomicUsize>) -> Server {
     Server::new("clock", "1.0.0")
         .with(Clock { set: set.clone() })
         .experimental("chimes", json!({"loud": [1, 2]}))
-        .method("example.com/add", |_, params: JsonObject| async move { Ok::<_, RpcError>(params) })
-        .method("tasks/get", |_, params: JsonObject| async move {
+        .method(method("example.com/add", |_, params: JsonObject| async move { Ok::<_, RpcError>(params) }))
+        .method(method("tasks/get", |_, params: JsonObject| async move {
             Ok::<_, RpcError>(json!({"taskId": params["taskId"], "status": "working"}))
-        })
+        }))
         .tool(tool("alarm", |cx: Cx| async move {
             let kind = if cx.session().is_some() { "complete" } else { "alarm" };
             let result = json!({"resultType": kind, "content": [], "at": {"hour": 7}});
@@ -200,10 +200,10 @@ async fn requests_for_tasks_of_a_whole_server_are_judged_whatever_their_ids_are(
     for upstream in ERAS {
         let asked = Arc::new(AtomicUsize::new(0));
         let counter = asked.clone();
-        let behind = Server::new("tasks", "1").method("tasks/get", move |_, _: JsonObject| {
+        let behind = Server::new("tasks", "1").method(method("tasks/get", move |_, _: JsonObject| {
             counter.fetch_add(1, Ordering::SeqCst);
             async { Ok::<_, RpcError>(json!({"taskId": "t-1", "status": "completed"})) }
-        });
+        }));
         for decision in [Decision::Hide, Decision::Deny("closed".to_owned())] {
             let decided = decision.clone();
             let gate = move |request: &GateRequest<'_>| match request.entry {

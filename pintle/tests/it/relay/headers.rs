@@ -5,7 +5,9 @@ use pintle::{
     Client, Server,
     client::Mode,
     relay::Relay,
-    server::{Cx, EntryEdit, Installation, ProtocolExtension, Rules, ToolRoute, Transform, http::Http, tool},
+    server::{
+        Cx, EntryEdit, Installation, ProtocolExtension, Rules, ToolRoute, Transform, http::Http, method, tool,
+    },
     types::{JsonObject, RpcError, schema::Tool},
 };
 use serde_json::{Value, json};
@@ -163,7 +165,7 @@ impl ProtocolExtension for Tasks {
     fn install(self, tasks: Installation) -> Installation {
         tasks
             .named_by("tasks/get", "taskId")
-            .method("tasks/get", |_, params: JsonObject| async move { Ok::<_, RpcError>(params) })
+            .method(method("tasks/get", |_, params: JsonObject| async move { Ok::<_, RpcError>(params) }))
     }
 }
 

@@ -3,7 +3,8 @@
 use pintle::{
     Server,
     server::{
-        Authenticated, Caller, Cx, Decision, Entry, GateRequest, Installation, Mount, ProtocolExtension, tool,
+        Authenticated, Caller, Cx, Decision, Entry, GateRequest, Installation, Mount, ProtocolExtension,
+        method, tool,
     },
     types::{JsonObject, RpcError},
 };
@@ -37,21 +38,22 @@ impl ProtocolExtension for Named {
     fn install(self, installation: Installation) -> Installation {
         let (_, name) = self.id.rsplit_once('/').unwrap();
         let server = self.server;
-        installation.for_all_clients().method(
+        installation.for_all_clients().method(method(
             format!("{name}/wind"),
             move |_: Cx, params: JsonObject| async move {
                 Ok::<_, RpcError>(json!({"server": server, "wound": params}))
             },
-        )
+        ))
     }
 }
 
 fn behind(server: &'static str, extensions: Vec<(&'static str, Value)>) -> Server {
-    let start = Server::new(server, "1.0.0")
-        .tool(tool("name", move || async move { server }))
-        .method(format!("{server}.example/only"), move |_: Cx, _: JsonObject| async move {
-            Ok::<_, RpcError>(json!({"server": server}))
-        });
+    let start =
+        Server::new(server, "1.0.0")
+            .tool(tool("name", move || async move { server }))
+            .method(method(format!("{server}.example/only"), move |_: Cx, _: JsonObject| async move {
+                Ok::<_, RpcError>(json!({"server": server}))
+            }));
     extensions.into_iter().fold(start, |start, (id, settings)| start.with(Named { id, settings, server }))
 }
 
@@ -143,11 +145,12 @@ async fn a_method_reaches_the_server_that_declares_its_extension_and_none_of_two
 #[tokio::test(start_paused = true)]
 async fn all_methods_reach_a_single_server_behind() {
     for upstream in ERAS {
-        let front = Server::new("front", "1.0.0")
-            .provider(world::relay(&one(), upstream).await)
-            .method("front/own", |_: Cx, _: JsonObject| async {
-                Ok::<_, RpcError>(json!({"server": "front"}))
-            });
+        let front =
+            Server::new("front", "1.0.0")
+                .provider(world::relay(&one(), upstream).await)
+                .method(method("front/own", |_: Cx, _: JsonObject| async {
+                    Ok::<_, RpcError>(json!({"server": "front"}))
+                }));
         for downstream in ALL {
             let mut client = Client::open(&front, downstream, json!({})).await;
             for (method, server) in
@@ -204,9 +207,9 @@ async fn an_extension_of_a_mounted_server_has_to_be_declared() {
         }
 
         fn install(self, strict: Installation) -> Installation {
-            strict.stateless_only().method("strict/do", |_: Cx, _: JsonObject| async {
+            strict.stateless_only().method(method("strict/do", |_: Cx, _: JsonObject| async {
                 Ok::<_, RpcError>(json!({"done": true}))
-            })
+            }))
         }
     }
     let inner = Server::new("inner", "1").with(Strict);

@@ -5,7 +5,11 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use pintle::{Server, server::Cx, types::RpcError};
+use pintle::{
+    Server,
+    server::{Cx, method},
+    types::RpcError,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::sync::Notify;
@@ -31,7 +35,7 @@ async fn a_custom_method_works_in_every_revision() {
             None => Err(RpcError::invalid_params("too large").with_data(&json!({"most": i64::MAX}))),
         }
     };
-    let server = Server::new("s", "0").method("example/sum", sum);
+    let server = Server::new("s", "0").method(method("example/sum", sum));
     each(&server, &ALL, json!({}), async |client: &mut Client| {
         let answer = client.call("example/sum", json!({"numbers": [1, 2, 3]})).await;
         assert_eq!(answer["result"]["total"], 6, "{answer}");

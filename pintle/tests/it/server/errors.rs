@@ -9,7 +9,7 @@ use std::{
 
 use pintle::{
     Server,
-    server::{Cx, Partial, RequestError, ToolError, Vars, prompt, resource, template, tool},
+    server::{Cx, Partial, RequestError, ToolError, Vars, method, prompt, resource, template, tool},
     types::RpcError,
 };
 use serde_json::{Value, json};
@@ -127,18 +127,18 @@ async fn prompts_resources_and_methods_return_any_error() {
         .resource(resource("x://eyre", "eyre", || async { by_eyre().map(|()| "") }))
         .resource(resource("x://str", "str", || async { Err::<&str, _>("the store is down") }))
         .template(template("y://{id}", "y", |Vars(_): Vars<String>| async { boxed().map(|()| "") }))
-        .method("x/anyhow", |_: Cx, _: Value| async { by_anyhow() })
-        .method("x/eyre", |_: Cx, _: Value| async { by_eyre() })
-        .method("x/string", |_: Cx, _: Value| async { Err::<(), _>("the store is down".to_owned()) })
-        .method("x/rpc", |_: Cx, _: Value| async {
+        .method(method("x/anyhow", |_: Cx, _: Value| async { by_anyhow() }))
+        .method(method("x/eyre", |_: Cx, _: Value| async { by_eyre() }))
+        .method(method("x/string", |_: Cx, _: Value| async { Err::<(), _>("the store is down".to_owned()) }))
+        .method(method("x/rpc", |_: Cx, _: Value| async {
             Err::<(), _>(RpcError::invalid_params("the store is down"))
-        })
-        .method("x/tool", |_: Cx, _: Value| async {
+        }))
+        .method(method("x/tool", |_: Cx, _: Value| async {
             // A function that tools share with other handlers.
             let shared = || Err::<(), _>(ToolError::from("the store is down"));
             shared()?;
             Ok::<_, RequestError>(())
-        });
+        }));
     let log = Log::default();
     let _listening = log.listen();
     each(&server, &[R4, R5], json!({}), async |client: &mut Client| {
@@ -238,9 +238,9 @@ async fn params_that_cannot_be_read_are_described_without_types_of_rust() {
                 .complete("name", |_: Partial| async { vec!["Ann"] }),
         )
         .resource(resource("a://b", "b", || async { "text" }))
-        .method("x/count", |_: Cx, wanted: Wanted| async move {
+        .method(method("x/count", |_: Cx, wanted: Wanted| async move {
             Ok::<_, RequestError>(json!({"count": wanted.count}))
-        });
+        }));
     each(&server, &[R4, R5], json!({}), async |client: &mut Client| {
         for (method, params) in [
             ("tools/list", json!({"cursor": {}})),

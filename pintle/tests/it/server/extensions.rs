@@ -13,7 +13,7 @@ use pintle::{
     proto::Limits,
     server::{
         Caller, Cx, Installation, IntoToolResult, Notice, Outcome, ProtocolExtension, StateKeys, ToolError,
-        ToolStart, tool,
+        ToolStart, method, tool,
     },
     types::{JsonObject, RawObject, RpcError, schema::CallToolResult},
 };
@@ -52,10 +52,10 @@ impl ProtocolExtension for Clock {
     fn install(self, installation: Installation) -> Installation {
         let (winds, heard) = (self.winds.clone(), self.winds.clone());
         let installation = installation
-            .method("clock/wind", move |_cx: Cx, Wind { turns }| {
+            .method(method("clock/wind", move |_cx: Cx, Wind { turns }| {
                 winds.fetch_add(turns, Ordering::SeqCst);
                 async move { Ok::<_, RpcError>(json!({"wound": turns})) }
-            })
+            }))
             .on_notification("notifications/clock/stop", move |_, _| {
                 heard.store(0, Ordering::SeqCst);
                 async {}
@@ -219,7 +219,7 @@ fn invalid_extensions_are_reported() {
             self.0
         }
         fn install(self, installation: Installation) -> Installation {
-            installation.method("x/y", |_: Cx, _: Value| async { Ok::<_, RpcError>(Value::Null) })
+            installation.method(method("x/y", |_: Cx, _: Value| async { Ok::<_, RpcError>(Value::Null) }))
         }
     }
     // The protocol's own extensions have a prefix that it keeps for itself.
@@ -451,8 +451,11 @@ fn an_extension_is_installed_as_a_whole_or_not_at_all() {
             "com.example/half"
         }
         fn install(self, installation: Installation) -> Installation {
-            let method = |_: Cx, _: Value| async { Ok::<_, RpcError>(Value::Null) };
-            installation.method("half/one", method).method("tools/call", method).needs("prompts")
+            let handler = |_: Cx, _: Value| async { Ok::<_, RpcError>(Value::Null) };
+            installation
+                .method(method("half/one", handler))
+                .method(method("tools/call", handler))
+                .needs("prompts")
         }
     }
     let server = Server::new("s", "0").with(Half);
@@ -463,7 +466,7 @@ fn an_extension_is_installed_as_a_whole_or_not_at_all() {
     );
     let other = Server::new("s", "0")
         .with(Half)
-        .method("half/one", |_: Cx, _: Value| async { Ok::<_, RpcError>(Value::Null) });
+        .method(method("half/one", |_: Cx, _: Value| async { Ok::<_, RpcError>(Value::Null) }));
     assert!(!other.check().unwrap_err().to_string().contains("half/one"));
 }
 
@@ -475,8 +478,8 @@ async fn an_extension_may_exist_in_some_revisions_only() {
             "com.example/dated"
         }
         fn install(self, installation: Installation) -> Installation {
-            let method = |_: Cx, _: Value| async { Ok::<_, RpcError>(json!({})) };
-            installation.revisions(["2025-06-18".parse().unwrap()]).method("dated/ask", method)
+            let handler = |_: Cx, _: Value| async { Ok::<_, RpcError>(json!({})) };
+            installation.revisions(["2025-06-18".parse().unwrap()]).method(method("dated/ask", handler))
         }
     }
     let server = Server::new("s", "0").with(Dated);

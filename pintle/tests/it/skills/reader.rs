@@ -7,7 +7,7 @@ use std::sync::{
 
 use pintle::{
     Client, Connection, Server,
-    server::{Cx, resource},
+    server::{Cx, method, resource},
     skills::{SkillEntry, SkillError, SkillLimits, SkillReader, Skills},
     types::{
         RpcError,
@@ -25,14 +25,14 @@ async fn connect(skills: Value, text: &'static str) -> (Connection, Arc<AtomicUs
     let counted = reads.clone();
     let server = Server::new("s", "1")
         .extension("io.modelcontextprotocol/skills", json!({}))
-        .method("skills/list", move |_: Cx, _: Value| {
+        .method(method("skills/list", move |_: Cx, _: Value| {
             let listed = json!({ "skills": skills });
             async { Ok::<_, RpcError>(listed) }
-        })
-        .method("skills/get", |_: Cx, _: Value| async {
+        }))
+        .method(method("skills/get", |_: Cx, _: Value| async {
             let other = json!({"skill": {"uri": "skill://other/SKILL.md", "frontmatter": {}, "resources": "dynamic"}});
             Ok::<_, RpcError>(other)
-        })
+        }))
         .resource(resource(URI, "pdf", move || {
             counted.fetch_add(1, Ordering::SeqCst);
             async move { text }
@@ -137,10 +137,10 @@ async fn what_is_ambiguous_is_not_used() {
         let listed = json!({"skills": [entry]});
         Server::new("s", "1")
             .extension("io.modelcontextprotocol/skills", json!({}))
-            .method("skills/list", move |_: Cx, _: Value| {
+            .method(method("skills/list", move |_: Cx, _: Value| {
                 let listed = listed.clone();
                 async { Ok::<_, RpcError>(listed) }
-            })
+            }))
             .resource(resource(URI, "pdf", contents))
     };
     for (other, is_loaded) in [("skill://pdf/other.md", true), (URI, false)] {
@@ -216,9 +216,9 @@ async fn lists_and_skills_are_bounded() {
     // A list without an end.
     let server = Server::new("s", "1")
         .extension("io.modelcontextprotocol/skills", json!({}))
-        .method("skills/list", |_: Cx, _: Value| async {
+        .method(method("skills/list", |_: Cx, _: Value| async {
             Ok::<_, RpcError>(json!({"skills": [], "nextCursor": "again"}))
-        });
+        }));
     let connection = Client::new("c", "1").connect(server.in_process().unwrap()).await.unwrap();
     let endless = SkillReader::new(&connection).unwrap().list().await;
     assert!(matches!(endless, Err(SkillError::TooLarge { .. })), "{endless:?}");
@@ -231,12 +231,12 @@ async fn directories_are_bounded() {
     let server = |page: usize, is_endless: bool| {
         Server::new("s", "1")
             .extension("io.modelcontextprotocol/skills", json!({"directoryRead": true}))
-            .method("resources/directory/read", move |_: Cx, _: Value| async move {
+            .method(method("resources/directory/read", move |_: Cx, _: Value| async move {
                 let children: Vec<_> =
                     (0..page).map(|n| json!({"uri": format!("skill://pdf/{n}"), "name": "n"})).collect();
                 let cursor = is_endless.then_some("again");
                 Ok::<_, RpcError>(json!({"resources": children, "nextCursor": cursor}))
-            })
+            }))
     };
     for (page, is_endless, is_listed) in
         [(3, false, true), (4, false, false), (2, true, false), (0, true, false)]
