@@ -10,7 +10,7 @@ use std::{
 
 use bytes::Bytes;
 use pintle::server::http::log::{Appended, Event, EventId, EventLog, MissedEvents, Replay, Stored};
-use redis::{Pipeline, Value};
+use redis::{ErrorKind, Pipeline, ServerErrorKind, Value};
 
 use crate::{
     Redis,
@@ -75,12 +75,19 @@ impl Connection {
         match self.try_run::<Option<String>>(&add).await {
             Ok(Some(_)) => {}
             Ok(None) => return Ok(Appended::Gone),
-            Err(error) if error.to_string().contains("equal or smaller") => {
+            // The code is that of many errors: the newest entry tells whether the position is taken.
+            Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::ResponseError) => {
                 let mut top = redis::cmd("XREVRANGE");
                 top.arg(&key).arg("+").arg("-").arg("COUNT").arg(1);
                 let top = entries(self.run(&top).await?);
-                let is_open = top.first().is_some_and(|(id, _)| id != END);
-                return Ok(if is_open { Appended::Taken } else { Appended::Gone });
+                return match top.first() {
+                    Some((newest, _)) if newest == END => Ok(Appended::Gone),
+                    Some((newest, _)) if place_of(newest).is_some_and(|newest| newest >= id.place) => {
+                        Ok(Appended::Taken)
+                    }
+                    Some(_) => Err(failed(error)),
+                    None => Ok(Appended::Gone),
+                };
             }
             Err(error) => return Err(failed(error)),
         }
@@ -169,7 +176,7 @@ impl Connection {
         // The position that has to come next: that of the last event itself, or the one after it if it was dropped.
         let (mut next, mut events) = (None, Vec::new());
         for (id, data) in found {
-            let Some(place) = id.strip_suffix("-0").and_then(|place| place.parse::<u64>().ok()) else {
+            let Some(place) = place_of(&id) else {
                 // The first entry of the stream.
                 next = Some(1);
                 continue;
@@ -191,6 +198,11 @@ impl Connection {
         let opening = opening.map(|opening| self.decode(&key, &opening)).transpose()?.unwrap_or_default();
         Ok(Replay::Events(MissedEvents::new(events, ended, opening.into())))
     }
+}
+
+/// Returns the position of the event with this id. The first entry of a stream is none.
+fn place_of(id: &str) -> Option<u64> {
+    id.strip_suffix("-0")?.parse().ok()
 }
 
 /// Returns the ids of entries, and the value of the first field of each.

@@ -1,6 +1,6 @@
 //! A cluster of three: the contracts of all stores, slots that move, and a node that is down.
 
-use std::time::Duration;
+use std::{collections::HashSet, time::Duration};
 
 use bytes::Bytes;
 use pintle::{
@@ -38,9 +38,7 @@ impl RedisCluster {
         let mut folder = RedisFolder::new(name);
         let ports = [(); 3].map(|()| RedisFolder::free_port());
         for (port, epoch) in ports.into_iter().zip(1_u16..) {
-            let file = format!("nodes-{port}.conf");
-            let arguments = ["--cluster-enabled", "yes", "--cluster-config-file", &file, "--save", ""];
-            folder.start(port, &arguments).await;
+            start_node(&mut folder, port).await;
             let slots: Vec<_> =
                 (THIRD * (epoch - 1)..SLOTS.min(THIRD * epoch)).map(|slot| slot.to_string()).collect();
             ask::<()>(port, &format!("CLUSTER ADDSLOTS {}", slots.join(" "))).await.unwrap();
@@ -94,6 +92,13 @@ impl RedisCluster {
             ask::<()>(port, &format!("CLUSTER SETSLOT {slot} NODE {}", id_of(to).await)).await.unwrap();
         }
     }
+}
+
+/// Starts a node, which knows the cluster if it was part of it before. It has no keys.
+async fn start_node(folder: &mut RedisFolder, port: u16) {
+    let file = format!("nodes-{port}.conf");
+    let arguments = ["--cluster-enabled", "yes", "--cluster-config-file", &file, "--save", ""];
+    folder.start(port, &arguments).await;
 }
 
 async fn id_of(port: u16) -> String {
@@ -171,7 +176,7 @@ async fn slots_of_a_cluster_move_under_its_clients() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_of_a_cluster_that_is_down_is_503() {
+async fn a_node_of_a_cluster_that_is_down_is_503_until_it_is_back() {
     let Some(mut cluster) = RedisCluster::start("cluster-down").await else { return };
     let options = RedisOptions::default().timeout(Duration::from_millis(500));
     let notes = Server::new("notes", "1");
@@ -180,10 +185,29 @@ async fn a_node_of_a_cluster_that_is_down_is_503() {
     let session = opened.headers()[SESSION].to_str().unwrap().to_owned();
     assert_eq!(post(&http, Some(&session), PING).await.status(), 200);
     let slot: u16 = ask(cluster.ports[0], &format!("CLUSTER KEYSLOT {session}")).await.unwrap();
-    cluster.folder.kill(cluster.ports[usize::from(slot / THIRD)]);
+    let port = cluster.ports[usize::from(slot / THIRD)];
+    cluster.folder.kill(port);
     for _ in 0..3 {
         let refused = post(&http, Some(&session), PING).await;
         assert_eq!(refused.status(), 503);
         assert!(refused.headers().contains_key("retry-after"));
+    }
+    // What it had is lost, and all nodes serve again.
+    start_node(&mut cluster.folder, port).await;
+    cluster.is_whole().await;
+    until("the session is known to be lost", async || {
+        let lost = post(&http, Some(&session), PING).await.status();
+        assert!(matches!(lost.as_u16(), 404 | 503), "{lost}");
+        (lost == 404).then_some(())
+    })
+    .await;
+    let mut nodes = HashSet::new();
+    while nodes.len() < 3 {
+        let opened = post(&http, None, INITIALIZE).await;
+        assert_eq!(opened.status(), 200);
+        let session = opened.headers()[SESSION].to_str().unwrap().to_owned();
+        assert_eq!(post(&http, Some(&session), PING).await.status(), 200);
+        let slot: u16 = ask(port, &format!("CLUSTER KEYSLOT {session}")).await.unwrap();
+        nodes.insert(slot / THIRD);
     }
 }

@@ -14,6 +14,7 @@ use tokio::{
 pub(crate) struct CutLink {
     port: u16,
     marker: Arc<std::sync::Mutex<Option<Vec<u8>>>>,
+    reworded: Arc<std::sync::Mutex<Vec<(Vec<u8>, Vec<u8>)>>>,
     cuts: Arc<AtomicUsize>,
 }
 
@@ -21,12 +22,12 @@ impl CutLink {
     pub(crate) async fn new(redis: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let link = Self { port, marker: Arc::default(), cuts: Arc::default() };
-        let (marker, cuts) = (link.marker.clone(), link.cuts.clone());
+        let link = Self { port, marker: Arc::default(), reworded: Arc::default(), cuts: Arc::default() };
+        let (marker, reworded, cuts) = (link.marker.clone(), link.reworded.clone(), link.cuts.clone());
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 let server = TcpStream::connect(("127.0.0.1", redis)).await.unwrap();
-                tokio::spawn(pass(client, server, marker.clone(), cuts.clone()));
+                tokio::spawn(pass(client, server, marker.clone(), reworded.clone(), cuts.clone()));
             }
         });
         link
@@ -41,6 +42,12 @@ impl CutLink {
         *self.marker.lock().unwrap() = Some(text.as_bytes().to_vec());
     }
 
+    /// Replaces words in the replies by others of the same length, as another Redis may have them.
+    pub(crate) fn reword(&self, old: &str, new: &str) {
+        assert_eq!(old.len(), new.len());
+        self.reworded.lock().unwrap().push((old.as_bytes().to_vec(), new.as_bytes().to_vec()));
+    }
+
     /// Returns how often the connection was cut.
     pub(crate) fn cuts(&self) -> usize {
         self.cuts.load(Ordering::SeqCst)
@@ -51,6 +58,7 @@ async fn pass(
     client: TcpStream,
     server: TcpStream,
     marker: Arc<std::sync::Mutex<Option<Vec<u8>>>>,
+    reworded: Arc<std::sync::Mutex<Vec<(Vec<u8>, Vec<u8>)>>>,
     cuts: Arc<AtomicUsize>,
 ) {
     let (mut from_client, mut to_client) = client.into_split();
@@ -80,7 +88,13 @@ async fn pass(
                 cuts.fetch_add(1, Ordering::SeqCst);
                 break;
             }
-            if to_client.write_all(read).await.is_err() {
+            let mut read = read.to_vec();
+            for (old, new) in reworded.lock().unwrap().iter() {
+                while let Some(at) = read.windows(old.len()).position(|part| part == old) {
+                    read[at..at + old.len()].copy_from_slice(new);
+                }
+            }
+            if to_client.write_all(&read).await.is_err() {
                 break;
             }
         }

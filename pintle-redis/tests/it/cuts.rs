@@ -124,3 +124,25 @@ async fn a_claim_whose_reply_is_lost_is_nobodys() {
     let Claimed::First(claim) = claimed.expect("nobody is waited for").unwrap() else { panic!("it is used") };
     assert_eq!(claim.progress.as_deref(), Some(&b"begun"[..]));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_position_that_is_taken_is_known_by_the_stream_and_not_by_the_words_of_redis() {
+    let Some(server) = RedisServer::start().await else { return };
+    let link = CutLink::new(server.port()).await;
+    link.reword("equal or smaller", "not large enough");
+    let log = connect(&link).await;
+    let event = |place: u64| {
+        let mut id = EventId::start(1);
+        id.place = place;
+        id
+    };
+    log.open("s", 1, Bytes::new()).await.unwrap();
+    for place in [1, 2] {
+        assert_eq!(log.append("s", event(place), Bytes::from_static(b"x")).await.unwrap(), Appended::Done);
+    }
+    for place in [1, 2] {
+        assert_eq!(log.append("s", event(place), Bytes::from_static(b"y")).await.unwrap(), Appended::Taken);
+    }
+    log.end("s", 1).await.unwrap();
+    assert_eq!(log.append("s", event(3), Bytes::from_static(b"z")).await.unwrap(), Appended::Gone);
+}
