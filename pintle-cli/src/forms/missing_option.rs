@@ -30,6 +30,9 @@ pub(super) fn missing_options_of(result: &CallToolResult, options: &QuestionArgs
 }
 
 /// Reads the reason of a server. SDKs word it in their own ways: "Client does not support sampling", "Roots not supported".
+///
+/// Words are all that there is: revisions with sessions have no code for a capability that is missing, and of a tool that failed the
+/// client knows the content only. A wrong guess adds advice to a message, and decides nothing.
 fn of_text(text: &str, options: &QuestionArgs) -> String {
     let names = |method: &str| text.contains(method);
     let (sampling, roots) = (names(method::SAMPLING_CREATE_MESSAGE), names(method::ROOTS_LIST));

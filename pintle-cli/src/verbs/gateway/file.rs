@@ -231,6 +231,9 @@ fn described(line: Option<usize>, message: &str) -> String {
 }
 
 /// Returns the message of a parser. If it names an unknown word, that is followed by the known one that is most like it.
+///
+/// The words are those of serde: errors of `toml` have a message and a place, and nothing that tells what was unknown or what is known.
+/// If they change, the message is shown as it is, and the test of what was meant fails.
 fn meant(message: &str) -> String {
     let mut words = message.split('`').skip(1).step_by(2);
     let meant = words.next().and_then(|word| near(word, words)).filter(|_| message.starts_with("unknown"));
