@@ -54,12 +54,13 @@ impl SuspendedStore {
 
     /// Returns the tokens of the calls that can be resumed.
     pub(crate) fn tokens(&self) -> Vec<String> {
-        let files = fs::read_dir(&self.0).into_iter().flatten().flatten().take(MAX_CALLS);
+        let files = fs::read_dir(&self.0).into_iter().flatten().flatten();
         let names = files.filter_map(|file| file.file_name().into_string().ok());
         names
             .filter_map(|name| {
                 name.strip_suffix(".json").filter(|token| is_unique_name(token)).map(str::to_owned)
             })
+            .take(MAX_CALLS)
             .collect()
     }
 
@@ -215,6 +216,16 @@ mod tests {
         let gone = folder.0.claim(&token).unwrap_err();
         assert!(gone.message.contains("it was resumed"), "{gone:?}");
         assert_eq!(folder.count(), 0);
+    }
+
+    #[test]
+    fn other_files_do_not_hide_calls() {
+        let folder = Folder::new();
+        let token = folder.0.save(&record()).unwrap();
+        for number in 0..500 {
+            fs::write(folder.0.0.join(format!("{number}.tmp")), "").unwrap();
+        }
+        assert_eq!(folder.0.tokens(), [token]);
     }
 
     #[test]

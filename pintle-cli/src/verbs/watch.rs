@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use crate::{
     args::{HELP, TargetArgs, examples},
     failure::{Exit, Failure},
-    output::{Output, Text, Tone},
+    output::{Output, Text, Tone, counted},
     targets::{Endpoint, log_text},
 };
 
@@ -117,9 +117,10 @@ pub(crate) fn describe_event(event: &Event) -> (Value, String) {
         Event::Reopened => {
             (json!({"event": "reopened"}), "reconnected: anything may have changed".to_owned())
         }
-        Event::Missed(count) => {
-            (json!({"event": "missed", "count": count}), format!("{count} events were dropped"))
-        }
+        Event::Missed(count) => (
+            json!({"event": "missed", "count": count}),
+            format!("{} dropped", counted(count, "event was", "events were")),
+        ),
         _ => (json!({"event": "unknown"}), "an event that this version does not know".to_owned()),
     }
 }

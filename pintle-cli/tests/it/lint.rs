@@ -77,7 +77,7 @@ fn two_servers_are_compared() {
     assert_eq!(typed(&["call", &http.url, "season"]).code, Some(0));
     let other = typed(&["diff", "demo", &http.url]);
     assert_eq!((other.code, other.stdout.as_str()), (Some(6), "+ tools/regatta\n"), "{other:?}");
-    assert!(other.stderr.contains("do not offer the same: 1 differences"), "{}", other.stderr);
+    assert!(other.stderr.contains("do not offer the same: 1 difference\n"), "{}", other.stderr);
     // The program is the second one.
     let back = typed(&["diff", &http.url, "--json", "--", program, "demo"]);
     let json = parsed(&back.stdout);

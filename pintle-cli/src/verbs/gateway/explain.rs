@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::{file::GatewayFile, names, running::Gateway};
 use crate::{
     failure::{Exit, Failure},
-    output::Output,
+    output::{Output, counted},
 };
 
 const NEXT: &str = "pintle gateway FILE --explain @local TOOL '{}'";
@@ -260,7 +260,7 @@ impl Gateway {
         });
         output.result(&json, |text| {
             for (backend, tools, changed) in &rows {
-                text.line(format!("{backend}: {tools} tools"));
+                text.line(format!("{backend}: {}", counted(*tools, "tool", "tools")));
                 for (name, offered) in changed {
                     text.line(format!(
                         "  `{}` is offered as `{offered}`",

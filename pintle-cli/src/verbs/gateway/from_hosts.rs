@@ -6,7 +6,7 @@ use serde_json::json;
 use super::file::GatewayFile;
 use crate::{
     failure::Failure,
-    output::Output,
+    output::{Output, counted},
     targets::{Inventory, ListedServer, directories, inventory, secrets},
 };
 
@@ -39,7 +39,8 @@ pub(super) fn write(path: Option<&Path>, output: &Output) -> Result<(), Failure>
     })?;
     let targets = generated.targets;
     output.result(&json!({ "path": path, "targets": targets }), |text| {
-        text.line(format!("{shown}: {targets} targets; check it with `pintle gateway {shown} --check`"));
+        let targets = counted(targets, "target", "targets");
+        text.line(format!("{shown}: {targets}; check it with `pintle gateway {shown} --check`"));
     })
 }
 

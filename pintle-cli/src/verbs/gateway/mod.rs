@@ -40,7 +40,7 @@ use crate::{
     args::{HELP, examples, message_size},
     failure::{Exit, Failure},
     listen::{Beside, BrowserPage, ENDPOINT, ListenArgs, Page, PageReader, PathProtection, Routes},
-    output::Output,
+    output::{Output, counted},
     signals::interrupted,
 };
 
@@ -134,11 +134,12 @@ pub(super) async fn run(args: GatewayArgs, output: &Output) -> Result<(), Failur
         let (targets, servers, rules) = (file.targets.len(), file.servers.len(), file.rules.len());
         let counts = json!({ "targets": targets, "servers": servers, "rules": rules });
         return output.result(&counts, |text| {
+            let (targets, rules) = (counted(targets, "target", "targets"), counted(rules, "rule", "rules"));
             let servers = match servers {
                 0 => String::new(),
-                servers => format!(", {servers} servers"),
+                count => format!(", {}", counted(count, "server", "servers")),
             };
-            text.line(format!("{}: {targets} targets{servers} and {rules} rules", path.display()));
+            text.line(format!("{}: {targets}{servers} and {rules}", path.display()));
         });
     }
     // A changed file is compared with the file, not with the options.
@@ -274,7 +275,10 @@ impl GatewayServing {
         };
         let (ended, ()) = tokio::join!(self.routes.drain(GRACE), leave);
         if ended > 0 {
-            output.note(format!("{ended} calls had not completed, and were ended"));
+            output.note(match ended {
+                1 => "1 call had not completed, and was ended".to_owned(),
+                _ => format!("{ended} calls had not completed, and were ended"),
+            });
         }
         self.http.shutdown(CLOSE_GRACE).await;
         self.gateway.close().await;

@@ -9,7 +9,7 @@ use unicode_width::UnicodeWidthStr;
 use crate::{
     args::{ConnectArgs, HELP, duration, examples},
     failure::{Exit, Failure},
-    output::{Output, Text, Tone},
+    output::{Output, Text, Tone, counted},
     targets::{Endpoint, Inventory, ListedServer, directories, inventory},
 };
 
@@ -72,7 +72,11 @@ pub(crate) async fn run(args: ServersArgs, output: &Output) -> Result<(), Failur
     });
     match failed.next() {
         Some((server, _)) => {
-            let message = format!("{} of {} servers cannot be used", failed.count() + 1, servers.len());
+            let message = format!(
+                "{} of {} cannot be used",
+                failed.count() + 1,
+                counted(servers.len(), "server", "servers")
+            );
             let endpoint = Endpoint::of_configured(server.server.clone(), ConnectArgs::default());
             Err(Failure::new(Exit::Findings, message, endpoint.line("doctor", &[])))
         }
@@ -100,7 +104,11 @@ async fn check_all(servers: &[ListedServer], timeout: Duration, output: &Output)
     while let Some(done) = tasks.join_next().await {
         left -= 1;
         if output.shows_progress() {
-            let progress = if left > 0 { format!("checking {left} servers …") } else { String::new() };
+            let progress = if left > 0 {
+                format!("checking {} …", counted(left, "server", "servers"))
+            } else {
+                String::new()
+            };
             output.progress(&Text::from(progress));
         }
         if let Ok((at, result)) = done {
@@ -215,7 +223,7 @@ fn to_text(servers: &[ListedServer], checked: &[Checked], text: &mut Text) {
             None | Some(Checked::Skipped(_)) => {}
             Some(Checked::Works { revision, has_session, tools }) => {
                 let era = if *has_session { "with a session" } else { "without a session" };
-                let tools = if *tools == 1 { "1 tool".to_owned() } else { format!("{tools} tools") };
+                let tools = counted(*tools, "tool", "tools");
                 text.add(&indent).tone(Tone::Out, "✓ ").line(format_args!("{tools}, {revision} {era}"));
             }
             Some(Checked::Failed(failure)) => {

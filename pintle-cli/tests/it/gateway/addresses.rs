@@ -22,12 +22,12 @@ async fn a_name_that_resolves_to_this_machine_is_refused_unless_the_file_allows_
         tokio::task::spawn_blocking(move || run(&mut command)).await.unwrap()
     };
     let written = check(format!("url = \"http://127.0.0.1:{port}/mcp\"")).await;
-    assert!(written.stdout.contains("inside: 1 tools"), "{written:?}");
+    assert!(written.stdout.contains("inside: 1 tool"), "{written:?}");
     for name in NAMES {
         let refused = check(format!("url = \"http://{name}:{port}/mcp\"")).await;
         assert_ne!(refused.code, Some(0), "{name}");
         assert!(refused.stderr.contains("its address is none that may be connected to"), "{refused:?}");
         let allowed = check(format!("url = \"http://{name}:{port}/mcp\"\nallow_private = true")).await;
-        assert!(allowed.stdout.contains("inside: 1 tools"), "{allowed:?}");
+        assert!(allowed.stdout.contains("inside: 1 tool"), "{allowed:?}");
     }
 }

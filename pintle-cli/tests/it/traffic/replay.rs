@@ -205,6 +205,6 @@ fn what_the_recording_lacks_is_an_error_that_names_it() {
     let replay = HttpReplay::start(&path, &["--strict"]);
     assert_eq!(with(call, Some(&replay.1), "stateless", &[]).code, Some(0));
     let again = with(call, Some(&replay.1), "stateless", &[]);
-    assert!(again.stderr.contains("1 times, and not more often"), "{again:?}");
+    assert!(again.stderr.contains("1 time, and not more often"), "{again:?}");
     std::fs::remove_file(&path).unwrap();
 }

@@ -11,7 +11,7 @@ use super::catalogue::ServerCatalogue;
 use crate::{
     args::{HELP, TargetArgs, examples},
     failure::{Exit, Failure},
-    output::{Output, Text, Tone},
+    output::{Output, Text, Tone, counted},
     targets::Endpoint,
 };
 use finding::{Finding, Level};
@@ -66,7 +66,7 @@ pub(crate) async fn run(args: LintArgs, output: &Output) -> Result<(), Failure> 
             to_text(&findings, catalogue.tools.len(), bytes, text)
         })?;
         if !strict && notes > 0 {
-            output.note(format!("{notes} notes: `--strict` prints them"));
+            output.note(format!("{}: `--strict` prints them", counted(notes, "note", "notes")));
         }
     }
     match findings.len() {

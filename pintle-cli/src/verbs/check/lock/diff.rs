@@ -9,7 +9,7 @@ use super::{
 use crate::{
     args::{ConnectArgs, HELP, TargetArgs, examples, near},
     failure::{Exit, Failure},
-    output::Output,
+    output::{Output, counted},
     targets::Endpoint,
 };
 
@@ -61,7 +61,10 @@ pub(in crate::verbs) async fn run(args: DiffArgs, output: &Output) -> Result<(),
     match print(&json!({ "name": name }), &changes::compare(before, &after), output)? {
         0 => Ok(()),
         count => {
-            let message = format!("what `{name}` offers has changed since it was locked: {count} changes");
+            let message = format!(
+                "what `{name}` offers has changed since it was locked: {}",
+                counted(count, "change", "changes")
+            );
             Err(Failure::new(Exit::Findings, message, endpoint.line("lock", &[])))
         }
     }
@@ -74,7 +77,10 @@ async fn servers(before: &Endpoint, after: &Endpoint, output: &Output) -> Result
     match print(&json!({ "from": from, "to": to }), &changes::compare(&one, &other), output)? {
         0 => Ok(()),
         count => {
-            let message = format!("`{from}` and `{to}` do not offer the same: {count} differences");
+            let message = format!(
+                "`{from}` and `{to}` do not offer the same: {}",
+                counted(count, "difference", "differences")
+            );
             Err(Failure::new(Exit::Findings, message, after.line("ls", &["--schema"])))
         }
     }

@@ -57,7 +57,10 @@ pub(in crate::verbs) async fn run(args: ReplayArgs, output: &Output) -> Result<(
     }
     let script = Arc::new(Script::new(&lines));
     drop(lines);
-    output.detail(format!("{} requests are recorded", script.requests.len()));
+    output.detail(match script.requests.len() {
+        1 => "1 request is recorded".to_owned(),
+        count => format!("{count} requests are recorded"),
+    });
     match http {
         Some(address) => http::run(script, strict, &address, &allowed, output).await,
         None => stdio::run(Player::new(script, strict), output).await,

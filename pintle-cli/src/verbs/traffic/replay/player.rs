@@ -11,6 +11,7 @@ use super::{
     matching::matches,
     script::{Script, ScriptedRequest, ScriptedStep, StepKind, names_revision, split_meta},
 };
+use crate::output::counted;
 
 /// The limit of requests that wait for their turn.
 const MAX_RUNNING: usize = 1024;
@@ -141,9 +142,9 @@ impl Player {
             (Some(at), _) => Ok(at),
             (None, Some(last)) if !self.strict => Ok(*last),
             (None, Some(_)) => {
-                let count = matching.len();
+                let times = counted(matching.len(), "time", "times");
                 Err(RpcError::invalid_params(format!(
-                    "the recording has this `{name}` {count} times, and not more often"
+                    "the recording has this `{name}` {times}, and not more often"
                 )))
             }
             (None, None) if all().next().is_none() => {
