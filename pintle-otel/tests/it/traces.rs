@@ -15,7 +15,7 @@ use pintle::{
     tasks::{TaskPolling, Tasks},
     types::RawObject,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::collected::{Collected, attribute, ids, parent};
 
@@ -29,8 +29,9 @@ async fn book(cx: Cx) -> Result<String, ToolError> {
 
 fn tables() -> Server {
     Server::new("tables", "1").tool(tool("book", book)).tool(tool("look", |cx: Cx| async move {
-        let meta = cx.meta();
-        format!("{:?} {:?}", meta.get("traceparent").is_some(), meta.get("baggage"))
+        let context = Context::current();
+        let table = context.baggage().get("table").map_or("none".into(), ToString::to_string);
+        format!("{} {table}", cx.meta().get("baggage").and_then(Value::as_str).unwrap_or_default())
     }))
 }
 
@@ -40,14 +41,15 @@ fn client(revision: &str) -> Client {
         .on_elicit(|_| async { Answer::accept(json!({})) })
 }
 
-/// Calls a tool below a span of the program. Returns the context of that span.
-async fn call(collected: &Collected, tables: &Connection, name: &str) -> Context {
+/// Calls a tool below a span of the program. Returns the context of that span, and the text of the result: `look` says which baggage its
+/// call brings, and which its handler has.
+async fn call(collected: &Collected, tables: &Connection, name: &str) -> (Context, String) {
     let tracer = collected.tracers.tracer("test");
     let root = Context::new().with_span(tracer.start("root"));
     let root = root.with_baggage([KeyValue::new("table", "7")]);
-    tables.call_tool(name, ()).with_context(root.clone()).await.unwrap();
+    let result = tables.call_tool(name, ()).with_context(root.clone()).await.unwrap();
     root.span().end();
-    root
+    (root, result.text())
 }
 
 #[tokio::test]
@@ -66,7 +68,8 @@ async fn a_call_is_one_trace_in_every_revision_on_both_transports() {
                 }
                 false => client.connect(server.in_process().unwrap()).await.unwrap(),
             };
-            let root = call(&collected, &tables, "look").await;
+            let (root, seen) = call(&collected, &tables, "look").await;
+            assert_eq!(seen, "table=7 7", "{revision} {http}");
             let sent = collected.only(&SpanKind::Client, "tools/call look");
             let received = collected.only(&SpanKind::Server, "tools/call look");
             assert_eq!(parent(&sent).1, root.span().span_context().span_id(), "{revision} {http}");
@@ -100,7 +103,7 @@ async fn questions_are_part_of_the_trace_in_both_eras() {
             true => client.connect(Http::new(&url).unwrap()).await.unwrap(),
             false => client.connect(server.in_process().unwrap()).await.unwrap(),
         };
-        let root = call(&collected, &tables, "book").await;
+        let (root, _) = call(&collected, &tables, "book").await;
         let sent = collected.only(&SpanKind::Client, CALL);
         assert_eq!(parent(&sent).1, root.span().span_context().span_id());
         let received = collected.all(&SpanKind::Server, CALL);
@@ -226,8 +229,9 @@ async fn a_relay_is_in_the_trace_in_every_pairing_of_eras() {
             }
             let client = collected.telemetry().observe_client(client(front_revision));
             let tables = client.connect(front.in_process().unwrap()).await.unwrap();
-            call(&collected, &tables, "look").await;
+            let (_, seen) = call(&collected, &tables, "look").await;
             let shown = format!("{front_revision} to {behind_revision}, observed: {observed}");
+            assert_eq!(seen, "table=7 7", "{shown}");
             let sent = collected.only(&SpanKind::Client, "tools/call look");
             let received = collected.only(&SpanKind::Server, "tools/call look");
             if observed {
@@ -250,7 +254,8 @@ async fn a_server_for_anyone_links_to_its_callers() {
     let server = collected.telemetry().link_callers().observe_server(tables());
     let client = collected.telemetry().observe_client(client("2026-07-28"));
     let tables = client.connect(server.in_process().unwrap()).await.unwrap();
-    call(&collected, &tables, "look").await;
+    let (_, seen) = call(&collected, &tables, "look").await;
+    assert_eq!(seen, "table=7 none");
     let sent = collected.only(&SpanKind::Client, "tools/call look");
     let received = collected.only(&SpanKind::Server, "tools/call look");
     assert_ne!(ids(&received).0, ids(&sent).0);
