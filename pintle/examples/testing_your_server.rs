@@ -18,7 +18,12 @@ struct Seat {
 
 /// Book a flight.
 #[pintle::tool(open_world = false)]
-async fn book(cx: Cx, #[arg(min_length = 3)] to: String) -> Result<String, ToolError> {
+async fn book(
+    cx: Cx,
+    /// The city.
+    #[arg(min_length = 3)]
+    to: String,
+) -> Result<String, ToolError> {
     let Some(seat) = cx.elicit::<Seat>("seat", "Where would you like to sit?").await?.accepted() else {
         return Err(ToolError::new("the user did not choose a seat"));
     };
@@ -104,7 +109,7 @@ tool book
   | Book a flight.
   annotations: {"openWorldHint": false}
   inputSchema: {
-    "properties": {"to": {"minLength": 3, "type": "string"}},
+    "properties": {"to": {"description": "The city.", "minLength": 3, "type": "string"}},
     "required": ["to"],
     "title": "book",
     "type": "object"

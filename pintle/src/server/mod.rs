@@ -495,13 +495,21 @@ impl Server {
     /// Returns an error that lists everything that is wrong with the registrations, one fault a line. Every `serve` method does
     /// the same.
     pub fn check(&self) -> Result<()> {
-        self.snapshot().check()
+        let snapshot = self.snapshot();
+        let mut faults = snapshot.untaken_states();
+        if let Err(error) = snapshot.check() {
+            faults.insert(0, error.to_string());
+        }
+        if faults.is_empty() { Ok(()) } else { Err(Error::misuse(faults.join("\n"))) }
     }
 
+    ///
+    /// A state that no handler takes is a fault too, unless handlers may be added later: see [`may_change`](Self::may_change).
     /// Fails if a registration is wrong, and logs what could be better when it is called for the first time.
     fn start(&self) -> Result<()> {
         self.refresh_providers();
-        self.check()?;
+        // A server that has run may have lost the handlers that took a state.
+        if self.0.linted.is_completed() { self.snapshot().check() } else { self.check() }?;
         self.0.linted.call_once(|| self.lint().iter().for_each(|warning| tracing::warn!("{warning}")));
         self.snapshot().settings.extensions.start_hooks.iter().for_each(|hook| hook(self));
         Ok(())

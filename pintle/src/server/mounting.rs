@@ -405,7 +405,9 @@ impl Provider for Server {
                 names.extend(snapshot.providers.iter().flat_map(|known| known.provider.report(part)));
                 names
             }
-            ReportPart::Faults => self.check().err().map(|error| error.to_string()).into_iter().collect(),
+            ReportPart::Faults => {
+                self.snapshot().check().err().map(|error| error.to_string()).into_iter().collect()
+            }
             ReportPart::Warnings => self.lint(),
         }
     }

@@ -96,6 +96,15 @@ impl Snapshot {
         (!faults.is_empty()).then(|| faults.join("\n").into())
     }
 
+    /// Returns the states that no handler takes, unless handlers may be added while the server runs, or one was refused.
+    pub(crate) fn untaken_states(&self) -> Vec<String> {
+        let may_change = self.settings.capabilities.may_change || !self.catalogue.principal_tools.is_empty();
+        match may_change || !self.faults.is_empty() {
+            true => Vec::new(),
+            false => self.catalogue.untaken(&self.own),
+        }
+    }
+
     /// Returns what the checks of extensions find.
     fn failed_checks(&self) -> Vec<String> {
         let checks = &self.settings.extensions.catalogue_checks;

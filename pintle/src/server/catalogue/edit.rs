@@ -202,8 +202,8 @@ impl Server {
     fn extend<R: CatalogueRoute>(&self, routes: impl IntoIterator<Item = R>) -> Result<()> {
         let routes = checked(routes)?;
         self.edit(Self::required(&routes), |known| {
-            let duplicate = routes.iter().find(|route: &&R| known.get(route.key()).is_some());
-            duplicate.map_or(Ok(()), |route| Err(taken(route)))?;
+            let duplicates = routes.iter().filter(|route: &&R| known.get(route.key()).is_some());
+            all_of(duplicates.map(|route| taken(route).to_string()).collect())?;
             append(known, routes);
             Ok(())
         })
@@ -252,18 +252,24 @@ impl Server {
 fn checked<R: CatalogueRoute>(routes: impl IntoIterator<Item = R>) -> Result<Vec<R>> {
     let mut routes: Vec<R> = routes.into_iter().collect();
     routes.iter_mut().for_each(R::prepare);
-    let mut seen = HashSet::new();
+    let (mut seen, mut faults) = (HashSet::new(), Vec::new());
     for route in &routes {
-        without_fault(route)?;
+        faults.extend(route.options().faults.iter().cloned());
         if !seen.insert(route.key()) {
-            return Err(taken(route));
+            faults.push(taken(route).to_string());
         }
     }
+    all_of(faults)?;
     Ok(routes)
 }
 
 pub(super) fn without_fault<R: CatalogueRoute>(route: &R) -> Result<()> {
-    route.options().faults.first().map_or(Ok(()), |fault| Err(Error::misuse(fault.clone())))
+    all_of(route.options().faults.clone())
+}
+
+/// Returns an error with all faults, one a line, if there are any.
+fn all_of(faults: Vec<String>) -> Result<()> {
+    if faults.is_empty() { Ok(()) } else { Err(Error::misuse(faults.join("\n"))) }
 }
 
 /// Appends routes whose keys are known to be free.
@@ -274,7 +280,7 @@ fn append<R: CatalogueRoute>(known: &mut OrderedMap<R>, routes: Vec<R>) {
     }
 }
 
-/// The error of a route whose key is registered already.
+/// Returns the error of a route whose key is registered already.
 pub(super) fn taken<R: CatalogueRoute>(route: &R) -> Error {
     let key = route.key();
     Error::misuse(match R::KIND {

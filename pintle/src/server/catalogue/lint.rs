@@ -1,6 +1,10 @@
 use std::collections::BTreeSet;
 
-use pintle_types::schema::{Prompt, Resource, ResourceTemplate};
+use pintle_types::{
+    JsonObject,
+    schema::{Prompt, Resource, ResourceTemplate},
+};
+use serde_json::Value;
 
 use super::Catalogue;
 use crate::ToolTraits;
@@ -14,6 +18,15 @@ pub(crate) fn lint(catalogue: &Catalogue) -> Vec<String> {
             warnings.push(format!(
                 "the tool `{name}` has no description: say what it does, the model has nothing else"
             ));
+        }
+        let undescribed: Vec<_> = undescribed(&tool.input_schema).map(|it| format!("`{it}`")).collect();
+        if let [first, others @ ..] = &undescribed[..] {
+            let (them, have) = match others {
+                [] => (format!("argument {first}"), "has"),
+                _ => (format!("arguments {}", undescribed.join(", ")), "have"),
+            };
+            warnings
+                .push(format!("the {them} of the tool `{name}` {have} no description: say what to enter"));
         }
         let traits = ToolTraits::of(tool);
         let mut seen = BTreeSet::new();
@@ -69,6 +82,21 @@ pub(crate) fn lint(catalogue: &Catalogue) -> Vec<String> {
         }
     }
     warnings
+}
+
+/// Returns the arguments of a tool that neither their schema nor the definition that it refers to describes.
+fn undescribed(schema: &JsonObject) -> impl Iterator<Item = &String> {
+    let text = |schema: &Value| schema.get("description").and_then(Value::as_str).map(str::to_owned);
+    let described = move |property: &Value| {
+        let definition =
+            property.get("$ref").and_then(Value::as_str).and_then(|link| link.strip_prefix("#/$defs/"));
+        let definition = definition.and_then(|name| schema.get("$defs")?.get(name));
+        text(property).or_else(|| definition.and_then(text))
+    };
+    let properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+    properties
+        .filter(move |(_, property)| property.is_object() && is_blank(described(property).as_deref()))
+        .map(|(name, _)| name)
 }
 
 fn is_blank(text: Option<&str>) -> bool {

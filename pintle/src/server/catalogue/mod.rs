@@ -32,7 +32,12 @@ use self::{
 };
 use crate::{
     server::{
-        access::required::RequirementSummary, handler::state_map::StateMap, ordered_map::OrderedMap,
+        access::required::RequirementSummary,
+        handler::{
+            extract::{HandlerKind, Need},
+            state_map::StateMap,
+        },
+        ordered_map::OrderedMap,
         printed_list::PrintedLists,
     },
     uri::{TemplateIndex, Uri, Vars},
@@ -135,22 +140,45 @@ impl Catalogue {
 
     /// Returns an error for each state that a handler takes and the server does not have.
     pub(crate) fn missing(&self, own: &StateMap) -> Vec<String> {
-        fn of<R: CatalogueRoute>(routes: &OrderedMap<R>, own: &StateMap, missing: &mut Vec<String>) {
+        let others: Vec<_> = own.types().iter().map(|(_, name)| format!("`{name}`")).collect();
+        let others = match &others[..] {
+            [] => String::new(),
+            others => format!("; it has {}", others.join(", ")),
+        };
+        let mut missing = Vec::new();
+        self.each_need(|kind, key, need| {
+            if !own.has(need.id) {
+                let (kind, state) = (kind.word(), need.name);
+                missing.push(format!(
+                    "the {kind} `{key}` wants `State<{state}>`: give the server one with `with_state`{others}"
+                ));
+            }
+        });
+        missing
+    }
+
+    /// Returns an error for each state that the server has and no handler takes.
+    pub(crate) fn untaken(&self, own: &StateMap) -> Vec<String> {
+        let mut untaken = own.types().to_vec();
+        self.each_need(|_, _, need| untaken.retain(|(id, _)| *id != need.id));
+        let untaken = untaken.iter();
+        untaken
+            .map(|(_, name)| {
+                format!("no handler takes the state `{name}`: take `State<{name}>`, or remove `with_state`")
+            })
+            .collect()
+    }
+
+    /// Passes each state that a handler takes, with the kind and the key of its route.
+    fn each_need(&self, mut pass: impl FnMut(HandlerKind, &str, &Need)) {
+        fn of<R: CatalogueRoute>(routes: &OrderedMap<R>, pass: &mut impl FnMut(HandlerKind, &str, &Need)) {
             for route in routes.iter() {
-                let needs = route.options().needs.iter().filter(|need| !own.has(need.id));
-                missing.extend(needs.map(|need| {
-                    let (kind, key, state) = (R::KIND.word(), route.key(), need.name);
-                    format!(
-                        "the {kind} `{key}` wants `State<{state}>`: give the server one with `with_state`"
-                    )
-                }));
+                route.options().needs.iter().for_each(|need| pass(R::KIND, route.key(), need));
             }
         }
-        let mut missing = Vec::new();
-        of(&self.tools, own, &mut missing);
-        of(&self.prompts, own, &mut missing);
-        of(&self.resources, own, &mut missing);
-        of(&self.templates, own, &mut missing);
-        missing
+        of(&self.tools, &mut pass);
+        of(&self.prompts, &mut pass);
+        of(&self.resources, &mut pass);
+        of(&self.templates, &mut pass);
     }
 }

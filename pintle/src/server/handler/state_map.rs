@@ -1,4 +1,4 @@
-use std::{any::TypeId, collections::HashSet};
+use std::any::{TypeId, type_name};
 
 use http::Extensions;
 
@@ -6,15 +6,17 @@ use http::Extensions;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StateMap {
     values: Extensions,
-    types: HashSet<TypeId>,
+    /// The types in the order of their registration, with their names.
+    types: Vec<(TypeId, &'static str)>,
 }
 
 impl StateMap {
     /// Adds a value, or returns it if there is one of its type.
     pub(crate) fn put<T: Clone + Send + Sync + 'static>(&mut self, value: T) -> Result<(), T> {
-        if !self.types.insert(TypeId::of::<T>()) {
+        if self.has(TypeId::of::<T>()) {
             return Err(value);
         }
+        self.types.push((TypeId::of::<T>(), type_name::<T>()));
         self.values.insert(value);
         Ok(())
     }
@@ -24,6 +26,11 @@ impl StateMap {
     }
 
     pub(crate) fn has(&self, id: TypeId) -> bool {
-        self.types.contains(&id)
+        self.types.iter().any(|(known, _)| *known == id)
+    }
+
+    /// Returns the types of the values, with their names.
+    pub(crate) fn types(&self) -> &[(TypeId, &'static str)] {
+        &self.types
     }
 }

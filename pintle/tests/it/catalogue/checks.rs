@@ -7,7 +7,7 @@ use std::{
 
 use pintle::{
     Server,
-    server::{Entry, PromptArguments, prompt, resource, template, tool},
+    server::{Args, Entry, PromptArguments, State, prompt, resource, template, tool},
 };
 use serde_json::json;
 
@@ -62,6 +62,75 @@ fn what_is_no_name_and_no_uri_is_refused() {
     for uri in ["urn:x", "file:///a%20b", "note:1", "X-1.2+3://ü", "data:,"] {
         server().resource(resource(uri, "r", text)).check().unwrap();
     }
+}
+
+#[test]
+fn all_mistakes_are_reported_together() {
+    let text = || async { "" };
+    let server = server()
+        .tools([tool("a b", text), tool("c d", text), tool("twice", text), tool("twice", text)])
+        .tool(tool("counts", |State(_): State<u8>| async { "" }))
+        .resources([resource("one", "r", text), resource("r://2", " ", text)])
+        .with_state(1_u16);
+    assert_eq!(
+        server.check().unwrap_err().to_string().split('\n').collect::<Vec<_>>(),
+        [
+            "`a b` is not a tool's name: use 1 to 128 letters, digits, `_`, `-` and `.`",
+            "`c d` is not a tool's name: use 1 to 128 letters, digits, `_`, `-` and `.`",
+            "a tool named `twice` is already registered; choose another name",
+            "`one` is not a URI: start with a scheme, as in `notes://one`",
+            "the name of the resource `r://2` is empty: give it one",
+            "the tool `counts` wants `State<u8>`: give the server one with `with_state`; it has `u16`",
+        ]
+    );
+}
+
+#[test]
+fn all_mistakes_of_one_route_are_reported() {
+    let route = tool("a b", || async { "" }).read_only().destructive(true);
+    let error = server().tool(route).check().unwrap_err().to_string();
+    assert_eq!(error.lines().count(), 2, "{error}");
+}
+
+/// It may be the state of a handler that takes it without `State`, which has a value of its own for each call.
+#[tokio::test]
+async fn a_state_that_nobody_takes_is_refused() {
+    let takes = || tool("t", |State(_): State<u8>| async { "" });
+    let error = server().with_state(1_u8).check().unwrap_err().to_string();
+    assert_eq!(error, "no handler takes the state `u8`: take `State<u8>`, or remove `with_state`");
+    assert!(server().with_state(1_u8).in_process().is_err());
+    server().with_state(1_u8).tool(takes()).check().unwrap();
+    // What takes it may come later.
+    server().with_state(1_u8).may_change().check().unwrap();
+    // A server that runs goes on without what took it.
+    let running = server().with_state(1_u8).tool(takes());
+    drop(running.in_process().unwrap());
+    assert!(running.remove_tool("t"));
+    drop(running.in_process().unwrap());
+}
+
+#[test]
+fn arguments_without_a_description_are_found() {
+    #[derive(serde::Deserialize, schemars::JsonSchema)]
+    #[expect(dead_code, reason = "only the schema is used")]
+    struct Book {
+        title: String,
+        #[schemars(description = "The year.")]
+        year: u16,
+        pages: u16,
+        /// Its type has a description.
+        shelf: Shelf,
+        room: Shelf,
+    }
+    /// Where it stands.
+    #[derive(serde::Deserialize, schemars::JsonSchema)]
+    #[expect(dead_code, reason = "only the schema is used")]
+    struct Shelf(u8);
+    let server = server().tool(tool("keep", |Args(_): Args<Book>| async { "" }).description("Keeps a book."));
+    assert_eq!(
+        server.lint(),
+        ["the arguments `title`, `pages` of the tool `keep` have no description: say what to enter"]
+    );
 }
 
 #[test]

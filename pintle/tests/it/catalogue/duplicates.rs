@@ -3,7 +3,7 @@
 use pintle::{
     Server,
     server::{
-        Cx, Installation, PromptRoute, ProtocolExtension, ResourceRoute, TemplateRoute, ToolRoute, method,
+        Cx, Installation, PromptRoute, ProtocolExtension, ResourceRoute, State, TemplateRoute, ToolRoute, method,
         prompt, resource, template, tool,
     },
     types::RpcError,
@@ -100,7 +100,8 @@ fn a_second_state_of_one_type_is_reported() {
         reason(&server),
         "a state of type `u8` is already registered; wrap one of them in a type of its own"
     );
-    Server::new("s", "0").with_state(1_u8).with_state(2_u16).check().unwrap();
+    let two = Server::new("s", "0").with_state(1_u8).with_state(2_u16);
+    two.tool(tool("t", |_: State<u8>, _: State<u16>| async { "" })).check().unwrap();
 }
 
 struct Clock(&'static str, fn(Installation) -> Installation);

@@ -71,6 +71,7 @@ fn at_the_start() -> Vec<String> {
         check(vec![bare("add"), bare("add")]),
         check(vec![bare("my tool")]),
         check(vec![tool("save", |_: State<Arc<u8>>| async { "" })]),
+        Server::new("s", "0").with_state(1_u8).check().unwrap_err().to_string(),
         check(vec![tool("save", |_: Args<Count>, _: Args<Count>| async { "" })]),
         check(vec![tool("save", |_: Args<Vec<i64>>| async { "" })]),
         check(vec![bare("save").read_only().destructive(true)]),

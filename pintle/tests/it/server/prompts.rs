@@ -222,11 +222,13 @@ fn invalid_prompts_are_reported_before_the_first_request() {
         x: i64,
     }
     let said = |route| Server::new("s", "0").prompt(route).check().unwrap_err().to_string();
-    assert_eq!(
-        said(prompt("p", |_: Args<Deep>| async { "" })),
-        "the prompt `p` takes `point`, which cannot be read from a text: make it a `String`, a number, a `bool`, an \
-         enum, or an `Option` of one"
-    );
+    let unreadable = ["point", "list"].map(|name| {
+        format!(
+            "the prompt `p` takes `{name}`, which cannot be read from a text: make it a `String`, a number, a `bool`, an enum, \
+             or an `Option` of one"
+        )
+    });
+    assert_eq!(said(prompt("p", |_: Args<Deep>| async { "" })), unreadable.join("\n"));
     assert_eq!(
         said(prompt("p", |_: Vars<String>| async { "" })),
         "the prompt `p` has nothing for `Vars`: take `Args<T>`"
