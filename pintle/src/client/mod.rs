@@ -420,12 +420,17 @@ impl Client {
         self
     }
 
-    /// Sets how often a request is sent again after it was lost, if repeating it is safe. Default: 0.
+    /// Sets how often a request is sent again after it was lost, if repeating it is safe, or was refused by an overloaded server.
+    /// Default: 0.
     ///
     /// A request is lost if its connection ended and was [opened again](Self::reconnects), or if its HTTP request failed or was
-    /// answered with a status of 500 and above. Timeouts and errors of the server are not retried. It is safe to repeat lists,
+    /// answered with a status of 500 and above. Timeouts and other errors of the server are not retried. It is safe to repeat lists,
     /// reads, prompts, completions, and calls of tools whose current hints are `idempotent` or `read_only`. Each attempt has the
     /// whole timeout, and the delay before it doubles, from 250 milliseconds.
+    ///
+    /// A server that answers with [`ErrorCode::OVERLOADED`](crate::types::ErrorCode::OVERLOADED) has done nothing: such a request is
+    /// sent again on every transport, after the delay that the server states, unless that is over 30 seconds. Over HTTP, `Retry` of
+    /// `client::http` does so too, before this counts.
     ///
     /// ```
     /// use pintle::Client;

@@ -193,6 +193,14 @@ impl Connection {
                     self.shared().forget_tools();
                     self.tools().await?;
                 }
+                Ok(RequestOutcome::Error(error)) if retries < self.shared().settings.retries => {
+                    let Some(wait) = repeat::overload_delay(&error, retries) else {
+                        return Ok(RequestOutcome::Error(error));
+                    };
+                    tracing::debug!(%method, ?wait, "the server is overloaded: the request is sent again");
+                    Box::pin(sleep(wait)).await;
+                    retries += 1;
+                }
                 Err(missing)
                     if retries < self.shared().settings.retries
                         && Box::pin(self.may_repeat(&missing, &method, params)).await =>

@@ -1,8 +1,8 @@
-//! Requests that are sent again after they were lost.
+//! Requests that are sent again after they were lost, or refused by an overloaded server.
 
 use std::time::Duration;
 
-use pintle_types::{RawObject, method};
+use pintle_types::{ErrorCode, RawObject, RpcError, method};
 
 use super::{Connection, exchange::Missing};
 use crate::{
@@ -18,6 +18,16 @@ const MAX_WAIT: Duration = Duration::from_secs(30);
 /// Returns the delay before a retry.
 pub(in crate::client) fn delay(retries: u32) -> Duration {
     FIRST_WAIT.saturating_mul(2u32.saturating_pow(retries.min(16))).min(MAX_WAIT)
+}
+
+/// Returns the delay before a retry of a request that an overloaded server has refused: that of the server, if it states one. `None` if
+/// the error is another one, or the server wants a longer delay than a caller waits for.
+pub(in crate::client) fn overload_delay(error: &RpcError, retries: u32) -> Option<Duration> {
+    if error.code != ErrorCode::OVERLOADED {
+        return None;
+    }
+    let stated = error.retry_after_ms().map(Duration::from_millis);
+    Some(stated.unwrap_or_else(|| delay(retries))).filter(|wait| *wait <= MAX_WAIT)
 }
 
 impl Connection {

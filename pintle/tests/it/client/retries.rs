@@ -1,7 +1,10 @@
-//! Requests that were lost are sent again, if repeating them is safe.
+//! Requests that were lost are sent again if repeating them is safe, and those that an overloaded server has refused.
 
-use pintle::{Connection, Error, client::Reconnect, testing::Peer};
+use std::time::Duration;
+
+use pintle::{Connection, Error, client::Reconnect, testing::Peer, types::ErrorCode};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::support::scripted_server::{BOTH, SESSION, accept, client, settle, text};
 
@@ -118,4 +121,51 @@ async fn a_connection_that_is_over_is_not_waited_for() {
         });
         assert!(matches!(read, Err(Error::Closed(_))), "{read:?}");
     }
+}
+
+/// An overloaded server has done nothing, so that every request may be repeated.
+#[tokio::test(start_paused = true)]
+async fn what_an_overloaded_server_refused_is_sent_again_when_it_asks_for_it() {
+    for revision in BOTH {
+        let mut peers = Vec::new();
+        let server = connect(&mut peers, revision, 1).await;
+        let mut peer = peers.pop().unwrap();
+        let started = Instant::now();
+        let (called, ()) = tokio::join!(server.call_tool("t", json!({"n": 1})), async {
+            for wait in [700, 1300] {
+                let call = peer.receives("tools/call").await;
+                refuse(&mut peer, &call, json!({"retryAfterMs": wait})).await;
+            }
+            let again = peer.receives("tools/call").await;
+            assert_eq!(again["params"]["arguments"], json!({"n": 1}));
+            peer.answers(&again, text("done")).await;
+        });
+        assert_eq!(called.unwrap().text(), "done");
+        assert_eq!(started.elapsed(), Duration::from_millis(2000));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_overload_is_the_error_after_the_last_retry_or_if_the_wait_is_too_long() {
+    for (waits, tries) in [(vec![10, 10, 10], 3), (vec![31_000], 1)] {
+        let mut peers = Vec::new();
+        let server = connect(&mut peers, SESSION, 1).await;
+        let mut peer = peers.pop().unwrap();
+        let (read, ()) = tokio::join!(async { server.read_resource("x:y").await }, async {
+            for wait in &waits {
+                let read = peer.receives("resources/read").await;
+                refuse(&mut peer, &read, json!({"retryAfterMs": wait})).await;
+            }
+        });
+        let error = read.unwrap_err();
+        assert!(matches!(&error, Error::Rpc(error) if error.code == ErrorCode::OVERLOADED), "{error}");
+        assert_eq!(waits.len(), tries);
+        settle().await;
+        assert_eq!(peer.receives_now().await, None);
+    }
+}
+
+async fn refuse(peer: &mut Peer, request: &Value, data: Value) {
+    let error = json!({"code": -31503, "message": "too many requests", "data": data});
+    peer.sends(json!({"jsonrpc": "2.0", "id": request["id"], "error": error})).await;
 }
