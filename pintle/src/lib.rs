@@ -157,6 +157,8 @@ pub use pintle_macros::{handlers, prompt, resource, tool};
 #[cfg(feature = "server")]
 pub use server::Server;
 #[cfg(feature = "logging")]
+#[cfg(feature = "client")]
+mod task_request;
 pub use server::call::logging;
 #[cfg(any(feature = "client", feature = "server"))]
 pub use suggestion::Suggestion;

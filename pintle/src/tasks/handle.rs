@@ -49,7 +49,7 @@ const USUAL_INTERVAL: Duration = Duration::from_secs(1);
 /// The time to cancel a task that nobody waits for.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A task that runs on a server.
+/// A task that runs on a server: the one that a call has become, or [`Connection::task`](crate::Connection::task) of its id.
 ///
 /// Dropping the handle does not end the task; dropping the future of [`result`](Self::result) neither.
 ///
@@ -131,7 +131,7 @@ impl TaskHandle {
     /// Returns the task that a call has become, if it has.
     pub fn of(start: CallStart) -> Option<Self> {
         match start {
-            CallStart::Unresolved(call) => Self::new(*call, Intervals::default()).ok(),
+            CallStart::Unresolved(call) => Self::try_from(*call).ok(),
             _ => None,
         }
     }
@@ -145,8 +145,11 @@ impl TaskHandle {
                 (task.task_id.clone(), TaskState::of(task))
             }
             _ => {
-                let created: CreateTaskResult = call.result().decode().map_err(undecodable)?;
-                (created.task.task_id.clone(), TaskState::of_session(created.task))
+                let task = match call.method() {
+                    method::TASKS_GET => call.result().decode().map_err(undecodable)?,
+                    _ => call.result().decode::<CreateTaskResult>().map_err(undecodable)?.task,
+                };
+                (task.task_id.clone(), TaskState::of_session(task))
             }
         };
         Ok(Self { call, id: id.into(), first, intervals })
@@ -318,6 +321,15 @@ fn ended(state: &TaskState) -> Option<Result<RawObject>> {
         }
         _ => return None,
     })
+}
+
+/// The task of a call that has become one, or of a `tasks/get`.
+impl TryFrom<Unresolved> for TaskHandle {
+    type Error = Error;
+
+    fn try_from(call: Unresolved) -> Result<Self> {
+        Self::new(call, Intervals::default())
+    }
 }
 
 impl fmt::Debug for TaskHandle {

@@ -484,6 +484,21 @@ impl Connection {
         RequestBuilder::typed(self, method.into(), self::params(&params))
     }
 
+    /// Sends a request whose result is not the end of it: more requests follow, with the handlers of this one. `R` sends them.
+    ///
+    /// [`task`](Self::task) is such a request.
+    ///
+    /// # Errors
+    ///
+    /// As [`call_raw`](Self::call_raw); also if the params are not an object, or `R` is not made of the result.
+    pub fn call_unresolved<P: Serialize, R: TryFrom<Unresolved, Error = Error>>(
+        &self,
+        method: impl Into<Cow<'static, str>>,
+        params: P,
+    ) -> RequestBuilder<'_, R> {
+        RequestBuilder::unresolved(self, method.into(), self::params(&params))
+    }
+
     /// Builds a batch of requests: sent as one message where the revision supports it, else concurrently.
     pub fn batch(&self) -> Batch<'_> {
         Batch::new(self)

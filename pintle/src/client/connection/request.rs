@@ -11,8 +11,9 @@ use super::{
     call::decode,
     lists::{Items, List},
     options::{RequestOptions, request_options},
+    unresolved::Unresolved,
 };
-use crate::{Result, Suggestion};
+use crate::{Error, Result, Suggestion};
 
 /// Builder of a request, from the methods of [`Connection`]. `.await` sends it.
 ///
@@ -104,6 +105,24 @@ impl<'a> RequestBuilder<'a, RawObject> {
 }
 
 impl<'a, R> RequestBuilder<'a, R> {
+    /// A request whose result has more requests follow, with the handlers of this one.
+    pub(in crate::client) fn unresolved(
+        connection: &'a Connection,
+        method: Cow<'static, str>,
+        params: Result<RawObject>,
+    ) -> Self
+    where
+        R: TryFrom<Unresolved, Error = Error>,
+    {
+        Self::new(connection, method, params, |connection, prepared| {
+            Box::pin(async move {
+                let CompleteRequest { method, params, options } = prepared;
+                let result = connection.send(method.clone(), params?, options.clone()).await?;
+                R::try_from(Unresolved::new(connection, &method, result, &options))
+            })
+        })
+    }
+
     /// A completion, whose result is a part of the protocol's.
     pub(in crate::client) fn completion(
         connection: &'a Connection,

@@ -163,3 +163,31 @@ async fn a_question_without_an_answer_ends_the_call_and_its_task() {
     assert!(error.to_string().contains("nobody is here"), "{error}");
     assert_eq!((asked.load(Ordering::SeqCst), acts.0.load(Ordering::SeqCst)), (1, 0));
 }
+
+/// A client that was started again has the id and nothing else.
+#[tokio::test(start_paused = true)]
+async fn a_task_is_found_by_its_id_and_asks_the_handlers_of_that_request() {
+    for revision in [R4, R5] {
+        let (acts, reports) = (Acts::default(), Arc::new(Mutex::new(Vec::new())));
+        let server = server(&acts);
+        let connection = client(revision).connect(server.in_process().unwrap()).await.unwrap();
+        let id = TaskHandle::of(connection.call("later").start().await.unwrap()).unwrap().id().to_owned();
+        drop(connection);
+        let connection = client(revision).connect(server.in_process().unwrap()).await.unwrap();
+        let seen = reports.clone();
+        let task = connection
+            .task(&*id)
+            .on_elicit(|_| async { Answer::accept(json!({"name": "own"})) })
+            .on_progress(move |progress| seen.lock().unwrap().push(progress.message))
+            .await
+            .unwrap();
+        assert_eq!(task.id(), id);
+        assert_eq!(task.result().await.unwrap().text(), "own to own, act 1", "{revision}");
+        // In a session, a status between two polls is not seen.
+        assert!(revision == R4 || !reports.lock().unwrap().is_empty());
+        // Without handlers of its own, those of the client are asked: here there is nothing left to ask.
+        assert_eq!(connection.task(id).await.unwrap().result().await.unwrap().text(), "own to own, act 1");
+        let error = connection.task("none").await.unwrap_err();
+        assert!(matches!(error, pintle::Error::Rpc(_)), "{error}");
+    }
+}
