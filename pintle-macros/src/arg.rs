@@ -5,6 +5,8 @@ use syn::{
     spanned::Spanned as _,
 };
 
+use crate::options::unknown_option;
+
 /// The keys of `#[arg(..)]` and the members of the schema that they set.
 const MEMBERS: &[(&str, &str)] = &[
     ("title", "title"),
@@ -95,11 +97,9 @@ impl Arg {
             }
             word => {
                 let Some((_, member)) = MEMBERS.iter().find(|(known, _)| *known == word) else {
-                    let known: Vec<_> = MEMBERS.iter().map(|(known, _)| format!("`{known}`")).collect();
-                    let known = known.join(", ");
-                    return Err(meta.error(format!(
-                        "a parameter has no such option; there are `default`, `description`, `rename`, `complete`, {known}"
-                    )));
+                    let others = ["default", "description", "rename", "complete"].into_iter();
+                    let known: Vec<_> = others.chain(MEMBERS.iter().map(|(known, _)| *known)).collect();
+                    return Err(meta.error(unknown_option("parameter", word, &known)));
                 };
                 let value: Expr = meta.value()?.parse()?;
                 quote!(#[schemars(extend(#member = #value))])

@@ -4,6 +4,7 @@ mod arg;
 mod docs;
 mod handlers;
 mod kind;
+mod lists;
 mod options;
 mod params;
 mod route;
@@ -12,6 +13,7 @@ mod uri;
 use proc_macro::TokenStream;
 
 use kind::Kind;
+use quote::quote;
 
 /// Declares a function as a tool. Register it with `Server::tools(pintle::tools![name])`, or together with prompts and
 /// resources with `Server::routes(pintle::routes![name])`.
@@ -48,8 +50,8 @@ use kind::Kind;
 ///
 /// **Parameters** are the tool's arguments: their types implement serde's `Deserialize` and schemars' `JsonSchema`. `Option`
 /// and parameters with a default are optional. Parameters of the types `Cx`, `State<..>`, `Extension<..>`,
-/// `Option<Extension<..>>`, `Arguments` or `Args<..>` are extracted from the call instead, and so are those with `#[extract]`,
-/// whose type is your own `FromCall`.
+/// `Option<Extension<..>>`, `HttpHead`, `Option<HttpHead>`, `Arguments`, `Args<..>` or `Principal` (of `pintle-oauth`) are extracted from
+/// the call instead, and so are those with `#[extract]`, whose type is your own `FromCall`.
 ///
 /// **Doc comments** of the function are the tool's description, those of a parameter the description in its schema.
 ///
@@ -58,8 +60,8 @@ use kind::Kind;
 /// cheaper for a function that returns at once, and holds up its connection if it does not.
 ///
 /// **Options** of the tool: `name`, `title`, `description`, `icon`, `read_only`, `destructive = bool`, `idempotent`,
-/// `open_world = bool`, `annotations`, `strict` (unknown arguments are refused), `timeout`, `inline`, `requires("right", ..)`,
-/// `hidden`. Of a parameter, in `#[arg(..)]`: `rename`, `description`,
+/// `open_world = bool`, `annotations`, `strict` (unknown arguments are refused), `timeout`, `inline`, `asks(Form, ..)` (the
+/// forms that the handler has filled in, checked when the server starts), `requires("right", ..)`, `hidden`. Of a parameter, in `#[arg(..)]`: `rename`, `description`,
 /// `default`, `complete`, `title`, `examples`, `minimum`, `maximum`, `exclusive_minimum`, `exclusive_maximum`,
 /// `multiple_of`, `min_length`, `max_length`, `pattern`, `format`, `min_items`, `max_items`, `unique_items`.
 #[proc_macro_attribute]
@@ -127,8 +129,8 @@ pub fn tool(options: TokenStream, item: TokenStream) -> TokenStream {
 /// **The result** is a `String` or `&str` (a user message), a `PromptMessage`, a `Vec` of them, a `GetPromptResult`,
 /// or a `Result` of one of them.
 ///
-/// **Options** of the prompt: `name`, `title`, `description`, `icon`, `timeout`, `inline`, `requires("right", ..)`, `hidden`.
-/// Of a parameter: those of a tool's.
+/// **Options** of the prompt: `name`, `title`, `description`, `icon`, `timeout`, `inline`, `asks(Form, ..)`,
+/// `requires("right", ..)`, `hidden`. Of a parameter: those of a tool's.
 #[proc_macro_attribute]
 pub fn prompt(options: TokenStream, item: TokenStream) -> TokenStream {
     route::expand(Kind::Prompt, options.into(), &item.into()).into()
@@ -180,7 +182,7 @@ pub fn prompt(options: TokenStream, item: TokenStream) -> TokenStream {
 /// them, a `ReadResourceResult`, or an `Option` or `Result` of one of them.
 ///
 /// **Options**, after the URI: `name`, `title`, `description`, `mime_type`, `icon`, `annotations`, `cache`, `timeout`,
-/// `inline`, `requires("right", ..)`, `hidden`. Of a parameter: those of a tool's.
+/// `inline`, `asks(Form, ..)`, `requires("right", ..)`, `hidden`. Of a parameter: those of a tool's.
 #[proc_macro_attribute]
 pub fn resource(options: TokenStream, item: TokenStream) -> TokenStream {
     route::expand(Kind::Resource, options.into(), &item.into()).into()
@@ -228,4 +230,45 @@ pub fn resource(options: TokenStream, item: TokenStream) -> TokenStream {
 #[proc_macro_attribute]
 pub fn handlers(options: TokenStream, item: TokenStream) -> TokenStream {
     handlers::expand(&options.into(), &item.into()).into()
+}
+
+/// Lists the tools of functions with `#[pintle::tool]`, for `Server::tools`.
+///
+/// ```
+/// /// Add two integers.
+/// #[pintle::tool]
+/// async fn add(a: i64, b: i64) -> i64 {
+///     a + b
+/// }
+///
+/// let server = pintle::Server::new("adder", "1.0.0").tools(pintle::tools![add]);
+/// ```
+#[proc_macro]
+pub fn tools(list: TokenStream) -> TokenStream {
+    let advice = "put_the_attribute_pintle_tool_on_this_function";
+    lists::expand(list.into(), &quote!(ToolRoute), &quote!(DeclaredTool > ::tool()), advice).into()
+}
+
+/// Lists the routes of functions with `#[pintle::tool]`, `#[pintle::prompt]` or `#[pintle::resource]`, for `Server::routes`.
+///
+/// ```
+/// /// Add two integers.
+/// #[pintle::tool]
+/// async fn add(a: i64, b: i64) -> i64 {
+///     a + b
+/// }
+///
+/// /// Explain a sum.
+/// #[pintle::prompt]
+/// async fn explain(a: i64, b: i64) -> String {
+///     format!("Explain why {a} and {b} are {}.", add(a, b).await)
+/// }
+///
+/// let server = pintle::Server::new("adder", "1.0.0").routes(pintle::routes![add, explain]);
+/// # server.check().unwrap();
+/// ```
+#[proc_macro]
+pub fn routes(list: TokenStream) -> TokenStream {
+    let advice = "put_an_attribute_such_as_pintle_tool_on_this_function";
+    lists::expand(list.into(), &quote!(Route), &quote!(DeclaredRoute > ::route()), advice).into()
 }

@@ -1,9 +1,9 @@
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
 use syn::{
-    Error, Expr, LitBool, LitStr, Result, Token,
+    Error, Expr, LitBool, LitStr, Result, Token, Type,
     meta::ParseNestedMeta,
-    parse::{ParseStream, Parser},
+    parse::{Parse, ParseStream, Parser},
     spanned::Spanned as _,
 };
 
@@ -18,18 +18,73 @@ fn given(kind: Kind) -> &'static [&'static str] {
     }
 }
 
-fn known(kind: Kind) -> &'static str {
+/// Returns all options, as they are written.
+fn known(kind: Kind) -> &'static [&'static str] {
     match kind {
-        Kind::Tool => {
-            "`name`, `title`, `description`, `icon`, `read_only`, `destructive = bool`, `idempotent`, `open_world = bool`, `annotations`, `strict`, `task`, `resumable`, `timeout`, `inline`, `requires(..)`, `hidden`"
-        }
-        Kind::Prompt => {
-            "`name`, `title`, `description`, `icon`, `timeout`, `inline`, `requires(..)`, `hidden`"
-        }
-        Kind::Resource => {
-            "`name`, `title`, `description`, `icon`, `mime_type`, `annotations`, `cache`, `timeout`, `inline`, `requires(..)`, `hidden`, all behind the URI"
-        }
+        Kind::Tool => &[
+            "name",
+            "title",
+            "description",
+            "icon",
+            "read_only",
+            "destructive = bool",
+            "idempotent",
+            "open_world = bool",
+            "annotations",
+            "strict",
+            "task",
+            "resumable",
+            "timeout",
+            "inline",
+            "asks(..)",
+            "requires(..)",
+            "hidden",
+        ],
+        Kind::Prompt => &[
+            "name",
+            "title",
+            "description",
+            "icon",
+            "timeout",
+            "inline",
+            "asks(..)",
+            "requires(..)",
+            "hidden",
+        ],
+        Kind::Resource => &[
+            "name",
+            "title",
+            "description",
+            "icon",
+            "mime_type",
+            "annotations",
+            "cache",
+            "timeout",
+            "inline",
+            "asks(..)",
+            "requires(..)",
+            "hidden",
+        ],
     }
+}
+
+/// Returns the message for an option that does not exist: the one that was perhaps meant, and all that there are.
+pub(crate) fn unknown_option(of: &str, word: &str, known: &[&str]) -> String {
+    let name = |option: &str| option.split([' ', '(']).next().unwrap_or_default().to_owned();
+    let meant = known.iter().map(|option| name(option)).find(|option| resembles(option, word));
+    let meant = meant.map(|option| format!("; did you mean `{option}`?")).unwrap_or_default();
+    let after = if of == "resource" { ", all after the URI" } else { "" };
+    format!("a {of} has no option `{word}`{meant}; there are `{}`{after}", known.join("`, `"))
+}
+
+/// Returns whether a word is another one with one letter added, left out or replaced, or with other underscores and capitals.
+fn resembles(option: &str, word: &str) -> bool {
+    let plain = |text: &str| text.to_lowercase().replace('_', "").into_bytes();
+    let (option, word) = (plain(option), plain(word));
+    let same = option.iter().zip(&word).take_while(|(one, other)| one == other).count();
+    let (option, word) = (&option[same..], &word[same..]);
+    let rest = |text: &[u8]| text.get(1..).unwrap_or_default().to_vec();
+    rest(option) == rest(word) || rest(option) == word || option == rest(word)
 }
 
 /// The parsed options of `#[tool(..)]`, `#[prompt(..)]` or `#[resource("..", ..)]`.
@@ -88,23 +143,30 @@ impl Options {
             }
             "hidden" => self.calls.extend(quote!(.#method())),
             "requires" => {
-                let rights;
-                syn::parenthesized!(rights in meta.input);
-                let rights = rights.parse_terminated(<Expr as syn::parse::Parse>::parse, Token![,])?;
-                let rights = rights.iter();
+                let rights = listed::<Expr>(meta)?;
                 self.calls.extend(quote!(.#method([#(#rights),*])));
+            }
+            "asks" => {
+                let forms = listed::<Type>(meta)?;
+                self.calls.extend(quote!(#(.#method::<#forms>())*));
             }
             "destructive" | "open_world" if kind == Kind::Tool => {
                 let yes = yes(meta)?;
                 self.calls.extend(quote!(.#method(#yes)));
             }
             _ => {
-                let (kind, known) = (kind.word(), known(kind));
-                return Err(meta.error(format!("a {kind} has no such option; there are {known}")));
+                return Err(meta.error(unknown_option(kind.word(), &word, known(kind))));
             }
         }
         Ok(())
     }
+}
+
+/// Parses a list in parentheses.
+fn listed<T: Parse>(meta: &ParseNestedMeta<'_>) -> Result<Vec<T>> {
+    let list;
+    syn::parenthesized!(list in meta.input);
+    Ok(list.parse_terminated(T::parse, Token![,])?.into_iter().collect())
 }
 
 /// Parses a flag: a key without a value means `true`.

@@ -12,8 +12,9 @@ use crate::{
     uri::Uri,
 };
 
-/// Types that are extracted from the call and not from its arguments. A macro sees only names.
-const FROM_CALL: &[&str] = &["Args", "Arguments", "Cx", "Extension", "PromptArguments", "State", "Vars"];
+/// Types that are extracted from the call and not from its arguments. A macro sees only names. `Principal` is that of `pintle-oauth`.
+const FROM_CALL: &[&str] =
+    &["Args", "Arguments", "Cx", "Extension", "HttpHead", "Principal", "PromptArguments", "State", "Vars"];
 
 /// The parameters of a function that becomes a route.
 pub(crate) struct Params {
@@ -253,7 +254,7 @@ fn is_ours(attr: &Attribute) -> bool {
 
 fn is_from_call(ty: &Type) -> bool {
     match optional(ty) {
-        Some(inner) => is(inner, "Extension"),
+        Some(inner) => ["Extension", "HttpHead"].iter().any(|name| is(inner, name)),
         None => FROM_CALL.iter().any(|name| is(ty, name)),
     }
 }

@@ -66,6 +66,25 @@
 //! The repository has a guide in `docs/`, with pages on tools, resources, prompts, input requests, running, testing, errors,
 //! clients and migrating from other SDKs, and example programs in `pintle/examples/`.
 //!
+//! # Names that exist twice
+//!
+//! Servers and clients have the same words for the same things. Import the module where a program needs both:
+//! `use pintle::{client, server};`.
+//!
+//! | name | of servers | of clients | elsewhere |
+//! |---|---|---|---|
+//! | `Cx`, `Next`, `around` | [`server::Cx`]: a call, for its handler and for layers of the server | [`client::Cx`]: a message, for layers of the client | |
+//! | `Http` | `server::http::Http`: a `tower` service (feature `http-server`) | `client::http::Http`: a transport (feature `http-client`) | |
+//! | `Direction` | | [`client::Direction`], the same type | [`message_log::Direction`]: that of a message |
+//! | `Target` | [`server::Target`]: the entry that a request is about | [`client::Target`], the same type | `types::method::Target`: the kind of an entry, a column of the methods |
+//! | `Principal` | [`server::Principal`]: whose call it is, on any transport | | `pintle_oauth::server::Principal`: the claims of an access token, which a handler takes as a parameter |
+//! | `Gate` | [`server::Gate`]: decides who may use an entry | | `pintle_oauth::testing::Gate`: protects a server in tests |
+//! | `Memory` | | | [`transport::Memory`]: one end of a pipe in memory; `pintle_oauth::client::Memory`: credentials that are not stored |
+//! | `Access`, `Scope` | [`server::Access`]: a use of an entry that a gate decides about, [`server::Scope`]: the caller | | |
+//! | `Field` | [`server::Field`]: of a form that a user fills in | | |
+//! | `Vars` | [`server::Vars`]: the variables of a template, as a type | | [`uri::Vars`]: as texts |
+//! | `Args`, `Arguments`, `PromptArguments` | [`server::Args`]: arguments as a type, [`server::Arguments`]: as JSON, [`server::PromptArguments`]: as texts | | |
+//!
 //! # Features
 //!
 //! | feature | adds | by default |
@@ -82,6 +101,7 @@
 //! | `http2` | HTTP/2 for HTTP servers | no |
 //! | `http-client` | clients of servers at a URL | no |
 //! | `tls` | `https` for HTTP clients | no |
+//! | `skills` | folders of instructions for models | no |
 //!
 //! A program needs `tokio` with `rt` and `macros`, and `serde` and `schemars` for its own types.
 
@@ -137,6 +157,8 @@ mod suspended_call;
 mod sync;
 #[cfg(any(feature = "client", feature = "server"))]
 mod target;
+#[cfg(feature = "client")]
+mod task_request;
 #[cfg(any(feature = "client", feature = "server"))]
 pub mod tasks;
 #[cfg(any(feature = "client", feature = "server"))]
@@ -153,12 +175,10 @@ pub mod uri;
 pub use client::{Client, Connection};
 pub use error::{Error, Result};
 #[cfg(feature = "macros")]
-pub use pintle_macros::{handlers, prompt, resource, tool};
+pub use pintle_macros::{handlers, prompt, resource, routes, tool, tools};
 #[cfg(feature = "server")]
 pub use server::Server;
 #[cfg(feature = "logging")]
-#[cfg(feature = "client")]
-mod task_request;
 pub use server::call::logging;
 #[cfg(any(feature = "client", feature = "server"))]
 pub use suggestion::Suggestion;

@@ -19,7 +19,7 @@ use super::scope::Scopes;
 /// });
 /// ```
 ///
-/// With `#[pintle::tool]` such a parameter carries `#[extract]`. If the server also accepts calls without a token, for
+/// If the server also accepts calls without a token, for
 /// example over stdio, take `Option<Extension<Principal>>`.
 #[derive(Clone)]
 pub struct Principal(Arc<PrincipalInner>);

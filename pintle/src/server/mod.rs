@@ -28,6 +28,8 @@ mod hooks;
 pub mod http;
 mod listen;
 mod lookup;
+#[cfg(not(feature = "http-server"))]
+mod missing_feature;
 mod mounting;
 mod nonces;
 mod ordered_map;
@@ -77,7 +79,7 @@ pub use call::replay::{Claim, Claimed, Guarded, MemoryReplayGuard, ReplayGuard, 
 pub use call::seal::StateKeys;
 pub use catalogue::completion::{IntoValues, Partial, Values};
 pub use catalogue::custom::{MethodRoute, method, raw_method};
-pub use catalogue::declared::{Declared, TextArgument, ToolArgument};
+pub use catalogue::declared::{Declared, IntoRoute, TextArgument, ToolArgument};
 pub use catalogue::edits::CatalogueEdits;
 pub use catalogue::extension::{Installation, ProtocolExtension};
 pub use catalogue::prompt::{IntoPromptResult, PromptArguments, PromptRoute, prompt};
@@ -101,6 +103,8 @@ pub use handler::vars::Vars;
 pub use handler::{Arguments, FromCall, Handler, IntoToolResult, Json, JsonResult};
 pub use hooks::HookResult;
 pub use listen::Listen;
+#[cfg(not(feature = "http-server"))]
+pub use missing_feature::HttpServerFeature;
 pub use nonces::{MemoryNonceStore, NonceFuture, NonceStore, kit as nonce_kit};
 pub use pintle_proto::inputs::{Answer, AskError, CallRecord, Question, RecordedRights};
 pub use pintle_proto::server::{CacheHint, Outcome, Reply};
@@ -221,8 +225,8 @@ impl Server {
     /// A name that is already registered is an error: [`check`](Self::check) reports it, and `serve` refuses to start. Nothing is
     /// overwritten.
     #[must_use]
-    pub fn tool(self, route: ToolRoute) -> Self {
-        self.noting(|server| server.add_tool(route))
+    pub fn tool(self, route: impl IntoRoute<ToolRoute>) -> Self {
+        self.noting(|server| server.add_tool(route.into_route()))
     }
 
     /// Adds several tools.
@@ -239,8 +243,8 @@ impl Server {
     /// A name that is already registered is an error: [`check`](Self::check) reports it, and `serve` refuses to start. Nothing is
     /// overwritten.
     #[must_use]
-    pub fn prompt(self, route: PromptRoute) -> Self {
-        self.noting(|server| server.add_prompt(route))
+    pub fn prompt(self, route: impl IntoRoute<PromptRoute>) -> Self {
+        self.noting(|server| server.add_prompt(route.into_route()))
     }
 
     /// Adds several prompts.
@@ -257,8 +261,8 @@ impl Server {
     /// A URI that is already registered is an error: [`check`](Self::check) reports it, and `serve` refuses to start. Nothing is
     /// overwritten.
     #[must_use]
-    pub fn resource(self, route: ResourceRoute) -> Self {
-        self.noting(|server| server.add_resource(route))
+    pub fn resource(self, route: impl IntoRoute<ResourceRoute>) -> Self {
+        self.noting(|server| server.add_resource(route.into_route()))
     }
 
     /// Adds several resources.
@@ -275,8 +279,8 @@ impl Server {
     /// A URI template that is already registered is an error: [`check`](Self::check) reports it, and `serve` refuses to start. Nothing is
     /// overwritten.
     #[must_use]
-    pub fn template(self, route: TemplateRoute) -> Self {
-        self.noting(|server| server.add_template(route))
+    pub fn template(self, route: impl IntoRoute<TemplateRoute>) -> Self {
+        self.noting(|server| server.add_template(route.into_route()))
     }
 
     /// Adds several resource templates.
@@ -494,6 +498,8 @@ impl Server {
 
     /// Returns an error that lists everything that is wrong with the registrations, one fault a line. Every `serve` method does
     /// the same.
+    ///
+    /// A state that no handler takes is a fault too, unless handlers may be added later: see [`may_change`](Self::may_change).
     pub fn check(&self) -> Result<()> {
         let snapshot = self.snapshot();
         let mut faults = snapshot.untaken_states();
@@ -503,8 +509,6 @@ impl Server {
         if faults.is_empty() { Ok(()) } else { Err(Error::misuse(faults.join("\n"))) }
     }
 
-    ///
-    /// A state that no handler takes is a fault too, unless handlers may be added later: see [`may_change`](Self::may_change).
     /// Fails if a registration is wrong, and logs what could be better when it is called for the first time.
     fn start(&self) -> Result<()> {
         self.refresh_providers();

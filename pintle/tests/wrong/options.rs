@@ -12,6 +12,12 @@ async fn three(#[arg(min = 1)] number: i64) {}
 #[pintle::tool]
 async fn four((a, b): (i64, i64)) {}
 
+#[pintle::tool(idempotant, asks(Five))]
+async fn five() {}
+
+#[pintle::prompt(colour = "red")]
+async fn six() {}
+
 #[pintle::tool]
 struct Five;
 

@@ -1,7 +1,7 @@
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
-use crate::server::Route;
+use crate::server::{PromptRoute, ResourceRoute, Route, TemplateRoute, ToolRoute};
 
 /// A function with `#[pintle::tool]`, `#[pintle::prompt]` or `#[pintle::resource]`, for [`routes!`](crate::routes).
 ///
@@ -18,12 +18,39 @@ pub trait Declared {
     fn route() -> Self::Route;
 }
 
+/// A route of the type `R`, as [`Server::tool`](crate::Server::tool) and its kin take it.
+///
+/// The routes implement it, and nothing else. It is a trait because the compiler's error can then tell what to write.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a route of the type `{R}`",
+    label = "not a `{R}`",
+    note = "a function with an attribute is added by its name in a list: `.tools(pintle::tools![add])`, or `.routes(pintle::routes![add])`",
+    note = "any other handler is made a route first: `.tool(tool(\"add\", add))`, `.prompt(prompt(\"greeting\", greeting))`"
+)]
+pub trait IntoRoute<R> {
+    /// Returns the route.
+    fn into_route(self) -> R;
+}
+
+macro_rules! into_route {
+    ($($route:ident)*) => {$(
+        #[diagnostic::do_not_recommend]
+        impl IntoRoute<$route> for $route {
+            fn into_route(self) -> $route {
+                self
+            }
+        }
+    )*};
+}
+
+into_route!(ToolRoute PromptRoute ResourceRoute TemplateRoute);
+
 /// A type that a parameter of a `#[pintle::tool]` function may have: any type with serde's `Deserialize` and schemars'
 /// `JsonSchema`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an argument: derive `serde::Deserialize` and `schemars::JsonSchema` for it, or take `State<{Self}>` if the server has it",
     label = "not an argument",
-    note = "other values of the call are `Extension<T>` and `Cx`; `#[extract]` marks a type with a `FromCall` of your own"
+    note = "other values of the call are `Extension<T>`, `HttpHead` and `Cx`; `#[extract]` marks a type with a `FromCall` of your own"
 )]
 pub trait ToolArgument: DeserializeOwned + JsonSchema + Send {}
 
@@ -38,67 +65,9 @@ impl<T: DeserializeOwned + JsonSchema + Send> ToolArgument for T {}
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be read from a text: take a `String`, a number, a `bool`, an `Option` of one or an enum that derives `serde::Deserialize` and `schemars::JsonSchema`, or take `State<{Self}>` if the server has it",
     label = "not a text",
-    note = "other values of the call are `Extension<T>` and `Cx`; `#[extract]` marks a type with a `FromCall` of your own"
+    note = "other values of the call are `Extension<T>`, `HttpHead` and `Cx`; `#[extract]` marks a type with a `FromCall` of your own"
 )]
 pub trait TextArgument: DeserializeOwned + JsonSchema + Send {}
 
 #[diagnostic::do_not_recommend]
 impl<T: DeserializeOwned + JsonSchema + Send> TextArgument for T {}
-
-/// Lists the tools of functions with `#[pintle::tool]`, for [`Server::tools`](crate::server::Server::tools).
-///
-/// ```
-/// /// Add two integers.
-/// #[pintle::tool]
-/// async fn add(a: i64, b: i64) -> i64 {
-///     a + b
-/// }
-///
-/// let server = pintle::Server::new("adder", "1.0.0").tools(pintle::tools![add]);
-/// ```
-#[cfg(feature = "macros")]
-#[macro_export]
-macro_rules! tools {
-    ($($($part:ident)::+),* $(,)?) => {
-        ::std::vec::Vec::<$crate::server::ToolRoute>::from([
-            $({
-                // The error for a function without the attribute contains this name.
-                use $($part)::+ as put_the_attribute_pintle_tool_on_this_function;
-                <put_the_attribute_pintle_tool_on_this_function as $crate::__private::DeclaredTool>::tool()
-            }),*
-        ])
-    };
-}
-
-/// Lists the routes of functions with `#[pintle::tool]`, `#[pintle::prompt]` or
-/// `#[pintle::resource]`, for [`Server::routes`](crate::server::Server::routes).
-///
-/// ```
-/// /// Add two integers.
-/// #[pintle::tool]
-/// async fn add(a: i64, b: i64) -> i64 {
-///     a + b
-/// }
-///
-/// /// Explain a sum.
-/// #[pintle::prompt]
-/// async fn explain(a: i64, b: i64) -> String {
-///     format!("Explain why {a} and {b} are {}.", add(a, b).await)
-/// }
-///
-/// let server = pintle::Server::new("adder", "1.0.0").routes(pintle::routes![add, explain]);
-/// # server.check().unwrap();
-/// ```
-#[cfg(feature = "macros")]
-#[macro_export]
-macro_rules! routes {
-    ($($($part:ident)::+),* $(,)?) => {
-        ::std::vec::Vec::<$crate::server::Route>::from([
-            $({
-                // The error for a function without an attribute contains this name.
-                use $($part)::+ as put_an_attribute_such_as_pintle_tool_on_this_function;
-                <put_an_attribute_such_as_pintle_tool_on_this_function as $crate::__private::DeclaredRoute>::route()
-            }),*
-        ])
-    };
-}

@@ -64,7 +64,8 @@ use crate::server::{Cx, Description, HandlerError, ToolError};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a handler",
     note = "a handler is an `async fn` whose arguments are `Args<T>`, `Vars<T>`, `State<S>`, `Extension<T>`, `Arguments` or `Cx`, and whose future is `Send`",
-    note = "the `T` of `Args<T>` and `Vars<T>` has `#[derive(serde::Deserialize, schemars::JsonSchema)]`"
+    note = "the `T` of `Args<T>` and `Vars<T>` has `#[derive(serde::Deserialize, schemars::JsonSchema)]`",
+    note = "a closure is called for each call, at the same time too: clone what it captures before `async move`, which would move it out"
 )]
 pub trait Handler<M>: Send + Sync + 'static {
     /// The result: [`IntoToolResult`] for a tool, [`IntoPromptResult`](crate::server::IntoPromptResult) for a prompt,
@@ -101,7 +102,7 @@ pub trait Handler<M>: Send + Sync + 'static {
 /// With `#[pintle::tool]`, mark such a parameter with `#[extract]`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an argument of a handler",
-    note = "handler arguments are `Args<T>`, `Vars<T>`, `State<S>`, `Extension<T>`, `Arguments` or `Cx`"
+    note = "handler arguments are `Args<T>`, `Vars<T>`, `State<S>`, `Extension<T>`, `HttpHead`, `Arguments` or `Cx`"
 )]
 pub trait FromCall: Sized + Send {
     /// Describes this argument, for the tool, prompt or resource of the handler. Default: it adds nothing.
@@ -141,7 +142,8 @@ impl FromCall for Arguments {
 /// A value that a tool handler may return.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the result of a tool",
-    note = "return a `String`, a number, a `Json<T>`, an `Image`, a `ContentBlock`, a `CallToolResult`, or a `Result` of one of them"
+    note = "return a `String`, a number, a `Json<T>`, an `Image`, a `ContentBlock`, a `CallToolResult`, or a `Result` of one of them",
+    note = "a struct, a list or a map is returned as `Json<{Self}>`: write `Json(value)`"
 )]
 pub trait IntoToolResult {
     /// Describes the result, for the tool of the handler. Default: it has no output schema.
