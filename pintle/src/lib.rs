@@ -153,8 +153,13 @@ pub mod skills;
 mod suggestion;
 #[cfg(feature = "client")]
 mod suspended_call;
+/// The locks and atomics of hand-written wakers: those of the standard library here, those of loom in `loom/`.
 #[cfg(feature = "client")]
-mod sync;
+mod sync {
+    pub(crate) use std::sync::Mutex;
+    #[cfg(feature = "http-client")]
+    pub(crate) use std::sync::atomic::{AtomicBool, Ordering};
+}
 #[cfg(any(feature = "client", feature = "server"))]
 mod target;
 #[cfg(feature = "client")]
