@@ -1,5 +1,6 @@
 use pintle::{
     schema::Schema,
+    server::Form,
     types::{
         JsonObject,
         schema::{PrimitiveSchema, StringFormat},
@@ -7,7 +8,6 @@ use pintle::{
 };
 use serde_json::{Number, Value};
 
-use super::format;
 use crate::args::near;
 
 /// How many choices a message names.
@@ -115,7 +115,7 @@ impl Field {
                 let length = text.chars().count() as i64;
                 min.is_none_or(|min| length >= min)
                     && max.is_none_or(|max| length <= max)
-                    && format.as_ref().is_none_or(|format| format::has(format, text))
+                    && format.as_ref().is_none_or(|format| Form::has_format(format, text))
                     && pattern.as_ref().is_none_or(|pattern| pattern.check(value).is_ok())
             }
             (FieldKind::Number { is_integer, min, max }, Value::Number(number)) => {
@@ -160,7 +160,7 @@ impl Field {
     pub(super) fn expected(&self) -> String {
         match &self.kind {
             FieldKind::Text { min, max, format, pattern } => {
-                let format = format.as_ref().and_then(format::described);
+                let format = format.as_ref().and_then(Form::describe_format);
                 let mut text = format.unwrap_or("a text").to_owned();
                 text.push_str(&range(min.as_ref(), max.as_ref(), " with", " characters"));
                 if pattern.is_some() {
@@ -416,7 +416,7 @@ mod tests {
             (
                 json!({"type": "string", "format": "date"}),
                 "1.2.",
-                "`x` is a date as YYYY-MM-DD, and `1.2.` is not",
+                "`x` is a date (`YYYY-MM-DD`), and `1.2.` is not",
             ),
             (
                 json!({"type": "string", "pattern": "^a$"}),

@@ -5,7 +5,6 @@ mod asked;
 mod field;
 mod fill_in;
 mod form;
-mod format;
 mod given;
 mod missing_option;
 mod page;

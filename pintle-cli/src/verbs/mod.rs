@@ -1,4 +1,4 @@
-//! The verbs: one file or folder each, with its arguments and a function that runs it.
+//! The verbs: one file or folder each, with its arguments and a function that runs it, and one row of a table.
 
 mod auth;
 mod bridge;
@@ -34,45 +34,93 @@ use traffic::{bench, replay, tap};
 pub(crate) use repl::ReplArgs;
 pub(crate) use watch::{describe_event, log_line};
 
-/// A verb with its arguments.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Verb {
-    Ls(ls::LsArgs),
-    Call(call::CallArgs),
-    Read(read::ReadArgs),
-    Prompt(prompt::PromptArgs),
-    Complete(complete::CompleteArgs),
-    Resume(resume::ResumeArgs),
-    Info(info::InfoArgs),
-    Ping(ping::PingArgs),
-    Watch(watch::WatchArgs),
-    Raw(raw::RawArgs),
-    Trace(trace::TraceArgs),
-    Tap(tap::TapArgs),
-    Replay(replay::ReplayArgs),
-    Bench(bench::BenchArgs),
-    Bridge(bridge::BridgeArgs),
-    Gateway(gateway::GatewayArgs),
-    Repl(repl::ReplArgs),
-    Doctor(doctor::DoctorArgs),
-    Lint(lint::LintArgs),
-    Lock(lock::LockArgs),
-    Diff(lock::diff::DiffArgs),
-    Login(login::LoginArgs),
-    Logout(logout::LogoutArgs),
-    Whoami(whoami::WhoamiArgs),
-    Auth(auth::ls::AuthArgs),
-    Servers(servers::ServersArgs),
-    Add(add::AddArgs),
-    Rm(rm::RmArgs),
-    Approve(approve::ApproveArgs),
-    Demo(demo::DemoArgs),
-    Completions(completions::CompletionsArgs),
-    Man(man::ManArgs),
-    Tour(tour::TourArgs),
-    /// Print the version
-    #[command(hide = true)]
-    Version,
+/// Defines [`Verb`] by a row for each: its arguments, its kind, and how it runs.
+///
+/// A `client` connects to a server, in this process; so does a `line`, which is a verb of the lines of `repl` too, with its target in
+/// `args.target`.
+macro_rules! verbs {
+    (|$args:ident, $output:ident| $($verb:ident($type:ty) $kind:ident => $run:expr;)*) => {
+        /// A verb with its arguments.
+        #[derive(Debug, Subcommand)]
+        pub(crate) enum Verb {
+            $($verb($type),)*
+            /// Print the version
+            #[command(hide = true)]
+            Version,
+        }
+
+        impl Verb {
+            /// Returns whether the verb connects to a server as a client, in this process.
+            fn is_client(&self) -> bool {
+                match self {
+                    $(Self::$verb(_) => verbs!(@is_client $kind),)*
+                    Self::Version => false,
+                }
+            }
+
+            /// Returns the target and the words, if the verb is one of a line of `repl`.
+            pub(crate) fn target_mut(&mut self) -> Option<&mut TargetArgs> {
+                $(verbs!(@target $kind self $verb);)*
+                None
+            }
+        }
+
+        /// Runs a verb.
+        pub(crate) async fn run(verb: Verb, $output: &Output) -> Result<(), Failure> {
+            match verb {
+                $(Verb::$verb($args) => $run,)*
+                Verb::Version => $output.text(|text| {
+                    text.line(concat!("pintle ", env!("CARGO_PKG_VERSION")));
+                }),
+            }
+        }
+    };
+    (@is_client other) => { false };
+    (@is_client $client:ident) => { true };
+    (@target line $this:ident $verb:ident) => {
+        if let Self::$verb(args) = $this {
+            return Some(&mut args.target);
+        }
+    };
+    (@target $other:ident $this:ident $verb:ident) => {};
+}
+
+verbs! {
+    |args, output|
+    Ls(ls::LsArgs) line => ls::run(args, output).await;
+    Call(call::CallArgs) line => call::run(args, output).await;
+    Read(read::ReadArgs) line => read::run(args, output).await;
+    Prompt(prompt::PromptArgs) line => prompt::run(args, output).await;
+    Complete(complete::CompleteArgs) line => complete::run(args, output).await;
+    Resume(resume::ResumeArgs) client => resume::run(args, output).await;
+    Info(info::InfoArgs) line => info::run(args, output).await;
+    Ping(ping::PingArgs) line => ping::run(args, output).await;
+    Watch(watch::WatchArgs) line => watch::run(args, output).await;
+    Raw(raw::RawArgs) line => raw::run(args, output).await;
+    // It runs another verb.
+    Trace(trace::TraceArgs) other => Box::pin(trace::run(args, output)).await;
+    Tap(tap::TapArgs) other => tap::run(args, output).await;
+    Replay(replay::ReplayArgs) other => replay::run(args, output).await;
+    Bench(bench::BenchArgs) client => bench::run(args, output).await;
+    Bridge(bridge::BridgeArgs) other => bridge::run(args, output).await;
+    Gateway(gateway::GatewayArgs) other => gateway::run(args, output).await;
+    Repl(repl::ReplArgs) other => not_by_itself(args);
+    Doctor(doctor::DoctorArgs) client => doctor::run(args, output).await;
+    Lint(lint::LintArgs) line => lint::run(args, output).await;
+    Lock(lock::LockArgs) line => lock::run(args, output).await;
+    Diff(lock::diff::DiffArgs) line => lock::diff::run(args, output).await;
+    Login(login::LoginArgs) other => login::run(args, output).await;
+    Logout(logout::LogoutArgs) other => logout::run(args, output).await;
+    Whoami(whoami::WhoamiArgs) other => whoami::run(args, output).await;
+    Auth(auth::ls::AuthArgs) other => auth::ls::run(args, output).await;
+    Servers(servers::ServersArgs) other => servers::run(args, output).await;
+    Add(add::AddArgs) other => add::run(args, output);
+    Rm(rm::RmArgs) other => rm::run(args, output);
+    Approve(approve::ApproveArgs) other => approve::run(args, output).await;
+    Demo(demo::DemoArgs) other => demo::run(args, output).await;
+    Completions(completions::CompletionsArgs) other => completions::run(&args, output);
+    Man(man::ManArgs) other => not_by_itself(args);
+    Tour(tour::TourArgs) other => tour::run(args).await;
 }
 
 impl Default for Verb {
@@ -82,28 +130,6 @@ impl Default for Verb {
 }
 
 impl Verb {
-    /// Returns whether the verb connects to a server as a client, in this process.
-    fn is_client(&self) -> bool {
-        matches!(
-            self,
-            Self::Ls(_)
-                | Self::Call(_)
-                | Self::Read(_)
-                | Self::Prompt(_)
-                | Self::Complete(_)
-                | Self::Resume(_)
-                | Self::Info(_)
-                | Self::Ping(_)
-                | Self::Watch(_)
-                | Self::Raw(_)
-                | Self::Bench(_)
-                | Self::Doctor(_)
-                | Self::Lint(_)
-                | Self::Lock(_)
-                | Self::Diff(_)
-        )
-    }
-
     /// Returns whether the verb serves clients until it is told to stop.
     pub(crate) fn is_server(&self) -> bool {
         matches!(self, Self::Bridge(_) | Self::Demo(_) | Self::Gateway(_) | Self::Replay(_) | Self::Tap(_))
@@ -132,68 +158,11 @@ impl Verb {
             _ => false,
         }
     }
-
-    /// Returns the target and the words, if the verb is one of a line of `repl`.
-    pub(crate) fn target_mut(&mut self) -> Option<&mut TargetArgs> {
-        Some(match self {
-            Self::Ls(args) => &mut args.target,
-            Self::Call(args) => &mut args.target,
-            Self::Read(args) => &mut args.target,
-            Self::Prompt(args) => &mut args.target,
-            Self::Complete(args) => &mut args.target,
-            Self::Info(args) => &mut args.target,
-            Self::Ping(args) => &mut args.target,
-            Self::Watch(args) => &mut args.target,
-            Self::Raw(args) => &mut args.target,
-            Self::Lint(args) => &mut args.target,
-            Self::Lock(args) => &mut args.target,
-            Self::Diff(args) => &mut args.target,
-            _ => return None,
-        })
-    }
 }
 
-/// Runs a verb.
-pub(crate) async fn run(verb: Verb, output: &Output) -> Result<(), Failure> {
-    match verb {
-        Verb::Ls(args) => ls::run(args, output).await,
-        Verb::Call(args) => call::run(args, output).await,
-        Verb::Read(args) => read::run(args, output).await,
-        Verb::Prompt(args) => prompt::run(args, output).await,
-        Verb::Complete(args) => complete::run(args, output).await,
-        Verb::Resume(args) => resume::run(args, output).await,
-        Verb::Ping(args) => ping::run(args, output).await,
-        Verb::Watch(args) => watch::run(args, output).await,
-        Verb::Raw(args) => raw::run(args, output).await,
-        // It runs another verb.
-        Verb::Trace(args) => Box::pin(trace::run(args, output)).await,
-        Verb::Tap(args) => tap::run(args, output).await,
-        Verb::Replay(args) => replay::run(args, output).await,
-        Verb::Bench(args) => bench::run(args, output).await,
-        Verb::Bridge(args) => bridge::run(args, output).await,
-        Verb::Gateway(args) => gateway::run(args, output).await,
-        Verb::Info(args) => info::run(args, output).await,
-        Verb::Doctor(args) => doctor::run(args, output).await,
-        Verb::Lint(args) => lint::run(args, output).await,
-        Verb::Lock(args) => lock::run(args, output).await,
-        Verb::Diff(args) => lock::diff::run(args, output).await,
-        Verb::Login(args) => login::run(args, output).await,
-        Verb::Logout(args) => logout::run(args, output).await,
-        Verb::Whoami(args) => whoami::run(args, output).await,
-        Verb::Auth(args) => auth::ls::run(args, output).await,
-        Verb::Servers(args) => servers::run(args, output).await,
-        Verb::Add(args) => add::run(args, output),
-        Verb::Rm(args) => rm::run(args, output),
-        Verb::Approve(args) => approve::run(args, output).await,
-        Verb::Demo(args) => demo::run(args, output).await,
-        Verb::Completions(args) => completions::run(&args, output),
-        // They need the whole command: the crate runs them.
-        Verb::Man(_) | Verb::Repl(_) => Err(Failure::internal(&"a verb that is not run by itself")),
-        Verb::Tour(args) => tour::run(args).await,
-        Verb::Version => output.text(|text| {
-            text.line(concat!("pintle ", env!("CARGO_PKG_VERSION")));
-        }),
-    }
+/// Refuses to run a verb that the crate runs, because it needs the whole command.
+fn not_by_itself<T>(_: T) -> Result<(), Failure> {
+    Err(Failure::internal(&"a verb that is not run by itself"))
 }
 
 /// Refuses words that a verb does not take.

@@ -4,7 +4,7 @@ use pintle_types::{
 };
 use serde_json::Value;
 
-use super::format;
+use super::Form;
 
 /// Checks an answer against its form. Members that are not in the form are ignored.
 pub(super) fn fits(form: &ElicitSchema, content: &JsonObject) -> Result<(), String> {
@@ -54,11 +54,10 @@ fn text(name: &str, schema: &StringSchema, value: &Value) -> Result<(), String> 
             Err(format!("`{name}` has {length} characters and may have at most {max}"))
         }
         _ => match &schema.format {
-            Some(format) => match format::mismatch(format, text) {
-                Some(what) => Err(not(name, what, value)),
-                None => Ok(()),
-            },
-            None => Ok(()),
+            Some(format) if !Form::has_format(format, text) => {
+                Err(not(name, Form::describe_format(format).unwrap_or_default(), value))
+            }
+            _ => Ok(()),
         },
     }
 }

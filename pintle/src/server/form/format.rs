@@ -1,16 +1,39 @@
 use pintle_types::schema::StringFormat;
 
-/// Returns the name of the format if the text does not match it.
-pub(super) fn mismatch(format: &StringFormat, text: &str) -> Option<&'static str> {
-    let (is, what): (fn(&str) -> bool, _) = match format {
+use super::Form;
+
+/// The formats of the texts of a form, for those who show forms too.
+impl Form {
+    /// Returns what a text of this format is, for messages. `None` if the format is not known, which any text has.
+    ///
+    /// ```
+    /// use pintle::{server::Form, types::schema::StringFormat};
+    ///
+    /// assert_eq!(Form::describe_format(&StringFormat::Date), Some("a date (`YYYY-MM-DD`)"));
+    /// assert!(!Form::has_format(&StringFormat::Date, "2026-02-30"));
+    /// ```
+    pub fn describe_format(format: &StringFormat) -> Option<&'static str> {
+        rule(format).map(|(_, what)| what)
+    }
+
+    /// Returns whether a text has this format.
+    pub fn has_format(format: &StringFormat, text: &str) -> bool {
+        rule(format).is_none_or(|(is, _)| is(text))
+    }
+}
+
+type Rule = (fn(&str) -> bool, &'static str);
+
+/// Returns the check of a format, and what it is.
+fn rule(format: &StringFormat) -> Option<Rule> {
+    Some(match format {
         StringFormat::Email => (is_email, "an email address"),
         StringFormat::Uri => (is_uri, "a URI"),
         StringFormat::Date => (is_date, "a date (`YYYY-MM-DD`)"),
         StringFormat::DateTime => (is_date_time, "a date and time (`YYYY-MM-DDThh:mm:ssZ`)"),
-        // An unknown format is left to the client.
+        // An unknown format is left to the other side.
         _ => return None,
-    };
-    (!is(text)).then_some(what)
+    })
 }
 
 /// Returns whether the text is a mailbox of RFC 5321 in its common form, `local@domain`.
@@ -167,10 +190,10 @@ mod tests {
             ),
         ] {
             for text in good {
-                assert_eq!(mismatch(&format, text), None, "{text}");
+                assert!(Form::has_format(&format, text), "{text}");
             }
             for text in bad {
-                assert!(mismatch(&format, text).is_some(), "{text}");
+                assert!(!Form::has_format(&format, text), "{text}");
             }
         }
     }
