@@ -74,8 +74,7 @@ pub enum Inbound {
 pub struct ServerQuestion {
     /// The id of the request, to answer it.
     pub id: RequestId,
-    /// `elicitation/create`, `sampling/createMessage` or `roots/list`; `ping` if the profile is
-    /// [`deferred`](super::Profile::deferred).
+    /// `elicitation/create`, `sampling/createMessage` or `roots/list` or `ping`.
     pub method: Box<str>,
     /// The params of the request, in canonical form.
     pub params: RawObject,

@@ -27,9 +27,6 @@ pub struct Profile {
     pub introduce: bool,
     /// The result types of the extensions among the capabilities, such as `task`.
     pub result_types: Vec<Box<str>>,
-    /// Whether a `ping` of the server is a [question](super::Inbound::Question) for the application, as for a client with
-    /// layers. Otherwise the engine answers it.
-    pub deferred: bool,
     /// Methods that the protocol does not define and that the application answers. Servers send them in a session.
     pub methods: Vec<Box<str>>,
     /// Whether the application answers all methods that the protocol does not define.
@@ -45,7 +42,6 @@ impl Profile {
             revisions: Revision::all().collect(),
             introduce: true,
             result_types: Vec::new(),
-            deferred: false,
             methods: Vec::new(),
             any_method: false,
         }

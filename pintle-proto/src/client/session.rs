@@ -27,8 +27,6 @@ pub(super) struct ClientSession {
     /// The size of the open questions, in bytes.
     question_bytes: usize,
     max_bytes: usize,
-    /// Whether the application answers `ping`.
-    deferred: bool,
     /// Methods that the protocol does not define and that the application answers.
     methods: Vec<Box<str>>,
     /// Whether it answers all of them.
@@ -114,7 +112,6 @@ impl ClientSession {
             max_questions: limits.questions,
             question_bytes: 0,
             max_bytes: limits.queued_bytes,
-            deferred: profile.deferred,
             methods: profile.methods.clone(),
             tasks,
             any_method: profile.any_method,
@@ -186,9 +183,6 @@ impl ClientSession {
         method: &str,
         params: Option<RawObject>,
     ) -> Inbound {
-        if method == method::PING && !self.deferred {
-            return Inbound::Reply(Response::new(Some(id), Ok(RawObject::empty())));
-        }
         match self.admit(&id, method, params.unwrap_or_default()) {
             Ok(params) => {
                 let bytes = size(&id, &params);
@@ -292,7 +286,6 @@ impl ClientSession {
 mod tests {
     use crate::client::{
         Change, Extras, Ignored, Inbound, RequestOutcome, SendError,
-        engine::EraState,
         testing::{engine, object, printed, receive},
     };
 
@@ -397,18 +390,8 @@ mod tests {
     }
 
     #[test]
-    fn a_ping_is_answered_at_once() {
+    fn a_ping_is_left_to_the_application() {
         let mut client = engine(R1, "{}");
-        let inbound = receive(&mut client, r#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#);
-        let Inbound::Reply(reply) = inbound else { panic!("{inbound:?}") };
-        assert_eq!(printed(reply), r#"{"jsonrpc":"2.0","id":"p","result":{}}"#);
-    }
-
-    #[test]
-    fn a_ping_may_be_left_to_the_application() {
-        let mut client = engine(R1, "{}");
-        let EraState::Session(session) = &mut client.era else { panic!("a session") };
-        session.deferred = true;
         let inbound = receive(&mut client, r#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#);
         let Inbound::Question(question) = inbound else { panic!("{inbound:?}") };
         assert_eq!((&*question.method, question.params.as_str()), ("ping", "{}"));

@@ -117,8 +117,6 @@ impl ClientSettings {
         let capabilities = print(RawObject::from_serialize(&self.capabilities(&self.handlers)))?;
         let mut profile = Profile::new(info, capabilities);
         profile.result_types = self.result_types.clone();
-        // A `ping` of the server passes the layers, as every other request.
-        profile.deferred = true;
         profile.methods = self.handlers.custom.keys().cloned().collect();
         profile.any_method = self.handlers.raw.is_some();
         if let Some(revisions) = &self.revisions {
