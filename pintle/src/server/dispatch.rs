@@ -16,7 +16,7 @@ use crate::server::{
     access::required::Required,
     call::{
         cx::detached::ToolStart,
-        run::{HandlerFuture, Start, run_claimed},
+        run::{HandlerFuture, run_claimed},
         target::{TextArguments, ToolCall},
     },
     catalogue::{
@@ -37,48 +37,53 @@ use crate::server::{
     snapshot::Snapshot,
     subscription,
 };
-use crate::uri::{Uri, Vars};
+use crate::{
+    layer::Handling,
+    uri::{Uri, Vars},
+};
 
 /// Finds the route of a call and starts its handler. Its result has nothing that is hidden from the caller.
-fn route(cx: &Cx) -> Start {
+fn route(cx: &Cx) -> Handling<Outcome> {
     let start = match request_uri::read(cx) {
         Ok(None) => find_route(cx),
         Ok(Some(cx)) => find_route(&cx),
-        Err(refused) => Start::Done(refused),
+        Err(refused) => Handling::ready(refused),
     };
     match start {
         // Entries of lists are judged one by one.
-        Start::Run(handling) if cx.snapshot().hides() && ListKind::of_method(cx.method()).is_none() => {
+        Handling::Running(handling)
+            if cx.snapshot().hides() && ListKind::of_method(cx.method()).is_none() =>
+        {
             let cx = cx.clone();
-            Start::Run(Box::pin(async move { result_filter::finish(&cx, handling.await).await }))
+            Handling::new(async move { result_filter::finish(&cx, handling.await).await })
         }
         start => start,
     }
 }
 
 /// Finds the route of a call whose URIs are read.
-fn find_route(cx: &Cx) -> Start {
+fn find_route(cx: &Cx) -> Handling<Outcome> {
     if !cx.snapshot().providers.is_empty()
         && let Some(list) = ListKind::of_method(cx.method())
     {
-        return Start::Run(Box::pin(provider::list::list(cx.clone(), list)));
+        return Handling::new(provider::list::list(cx.clone(), list));
     }
     let found = match cx.method() {
         method::TOOLS_CALL | method::PROMPTS_GET | method::RESOURCES_READ | method::COMPLETION_COMPLETE => {
             named(cx)
         }
-        method::TOOLS_LIST => return Start::Done(lists::tools(cx)),
-        method::PROMPTS_LIST => return Start::Done(lists::prompts(cx)),
+        method::TOOLS_LIST => return Handling::ready(lists::tools(cx)),
+        method::PROMPTS_LIST => return Handling::ready(lists::prompts(cx)),
         method::RESOURCES_LIST if !cx.snapshot().catalogue.sources.is_empty() => {
             Ok(Box::pin(source::list(cx.clone())) as HandlerFuture)
         }
-        method::RESOURCES_LIST => return Start::Done(lists::resources(cx)),
-        method::RESOURCES_TEMPLATES_LIST => return Start::Done(lists::templates(cx)),
+        method::RESOURCES_LIST => return Handling::ready(lists::resources(cx)),
+        method::RESOURCES_TEMPLATES_LIST => return Handling::ready(lists::templates(cx)),
         _ => other_method(cx),
     };
     match found {
-        Ok(handling) => Start::Run(handling),
-        Err(outcome) => Start::Done(outcome),
+        Ok(handling) => handling.into(),
+        Err(outcome) => Handling::ready(outcome),
     }
 }
 
@@ -163,8 +168,8 @@ async fn prepare(cx: Cx) -> Outcome {
 
 /// Returns the innermost part of the layers: the handler of a request or of a notification.
 pub(crate) fn innermost() -> Next {
-    Next::starting(|cx| match cx.is_notification() {
-        true => Start::Run(Box::pin(handle_notification(cx))),
+    Next::new(|cx| match cx.is_notification() {
+        true => Handling::new(handle_notification(cx)),
         false => route(&cx),
     })
 }
@@ -235,12 +240,12 @@ fn go_after(cx: &Cx, options: &RouteOptions, first: impl FnOnce(&Cx) + Send + 's
     let next = &options.next;
     if !cx.call().returned() {
         first(cx);
-        return next.go(cx.clone());
+        return next.go(cx.clone()).boxed();
     }
     let next = next.clone();
     run_claimed(cx, move |cx| {
         first(&cx);
-        next.go(cx)
+        next.go(cx).boxed()
     })
 }
 

@@ -458,7 +458,7 @@ impl Server {
         <L::Service as tower_service::Service<Cx>>::Error: fmt::Display + Send,
         <L::Service as tower_service::Service<Cx>>::Future: Send + 'static,
     {
-        self.change(|state| state.add_layer(|inner| inner.wrapped(layer)));
+        self.change(|state| state.add_layer(|inner| inner.wrapped(layer, call::layer::outcome)));
         self
     }
 

@@ -17,7 +17,7 @@ use crate::{
         ConnectionEvent, Cx, ListKind, Lookup, Mount, Notice, Opened, PageRequest, Prefix, ProvidedEntry,
         Provider, ProviderChanges, ProviderInfo, ProviderPage, ProviderSubscription, ReportPart,
         RequestError, Scope, Server, ServerInner, ServerKey, SessionHandle, Target, Watch, WatchFuture,
-        call::{cx::Mounted, run::Start},
+        call::cx::Mounted,
         catalogue::{custom::OnNotification, lint},
         changes::{Audience, ChangeLink},
         lookup::Found,
@@ -482,8 +482,5 @@ impl Watch for Server {
 
 /// Dispatches a call, inside the layers of the mounted server.
 async fn run(cx: &Cx) -> Outcome {
-    match cx.snapshot().stack.start(cx.clone()) {
-        Start::Done(outcome) => outcome,
-        Start::Run(handling) => handling.await,
-    }
+    cx.snapshot().stack.go(cx.clone()).await
 }

@@ -45,7 +45,7 @@ impl DetachedCall {
         let Some((_, events)) = cx.adoption(false) else {
             return Err(RpcError::internal("the call cannot be detached"));
         };
-        let handler = snapshot.stack.go(cx.clone());
+        let handler = snapshot.stack.start(cx.clone());
         let run = Box::pin(HandlerRun::detached(handler, cx.clone()));
         Ok(Self::new(run, &cx, events))
     }

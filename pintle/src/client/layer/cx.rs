@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// The future of a message in the layers.
-pub(in crate::client) type MessageFuture = layer::LayerFuture<Result<RawObject>>;
+pub(in crate::client) type MessageFuture = layer::BoxHandling<Result<RawObject>>;
 
 /// Has a message take effect: sends it, or passes it to its handler.
 type Perform = Arc<dyn Fn(Cx) -> MessageFuture + Send + Sync>;

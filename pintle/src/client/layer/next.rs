@@ -10,7 +10,7 @@ pub type Next = layer::Next<Cx, Result<RawObject>>;
 
 /// Returns the innermost part of the layers, where a message takes effect.
 pub(in crate::client) fn innermost() -> Next {
-    Next::new(Cx::perform)
+    Next::new(|cx: Cx| cx.perform().into())
 }
 
 /// Makes a layer of an async function, which gets each message and the rest of its way: it may look at both, answer by itself, or

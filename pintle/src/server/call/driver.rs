@@ -31,10 +31,11 @@ use super::registry::RegisteredCall;
 use super::{
     context::RequestContext,
     cx::{Cx, span},
-    run::{HandlerRun, Start},
+    run::HandlerRun,
     sink::{CallEvent, CallSink},
 };
 use crate::{
+    layer::Handling,
     server::{Server, snapshot::Snapshot, subscription},
     telemetry,
 };
@@ -95,16 +96,16 @@ impl CallDriver {
         let span = call_span(&cx);
         let started = {
             let _entered = span.enter();
-            catch_unwind(AssertUnwindSafe(|| snapshot.stack.start(cx.clone())))
+            catch_unwind(AssertUnwindSafe(|| snapshot.stack.go(cx.clone())))
         };
         let handler = match started {
-            Ok(Start::Run(handler)) => {
+            Ok(Handling::Running(handler)) => {
                 let handler = subscription::ending(&cx, handler);
                 HandlerState::Inline(HandlerRun::new(handler, cx.clone(), span))
             }
-            Ok(Start::Done(outcome)) => {
-                span::record(&span, &outcome);
-                HandlerState::Done { outcome: Some(outcome), last: Vec::new() }
+            Ok(Handling::Ready(outcome)) => {
+                outcome.iter().for_each(|outcome| span::record(&span, outcome));
+                HandlerState::Done { outcome, last: Vec::new() }
             }
             Err(_) => {
                 tracing::error!(method = cx.method(), "a handler panicked before it began");

@@ -21,18 +21,13 @@ use super::{
     detached::DetachedEvents,
     replay::{Acquired, StateClaim},
 };
-use crate::server::{Cx, clock::sealed_at};
+use crate::{
+    layer::BoxHandling,
+    server::{Cx, clock::sealed_at},
+};
 
 /// The boxed future of a handler.
-pub(crate) type HandlerFuture = Pin<Box<dyn Future<Output = Outcome> + Send>>;
-
-/// The result of dispatching a call.
-pub(crate) enum Start {
-    /// The outcome, which was available at once.
-    Done(Outcome),
-    /// A handler that has started.
-    Run(HandlerFuture),
-}
+pub(crate) type HandlerFuture = BoxHandling<Outcome>;
 
 /// The future of a handler with its timeout, its span and its claim. It also completes if a question ends the round.
 pub(crate) struct HandlerRun {

@@ -210,7 +210,7 @@ impl Installation {
         <L::Service as Service<Cx>>::Error: fmt::Display + Send,
         <L::Service as Service<Cx>>::Future: Send + 'static,
     {
-        self.layers.push(Box::new(move |next| next.wrapped(&layer)));
+        self.layers.push(Box::new(move |next| next.wrapped(&layer, outcome)));
         self
     }
 

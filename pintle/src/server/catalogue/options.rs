@@ -9,6 +9,7 @@ use super::Catalogue;
 use crate::server::{
     Entry, Form, Next,
     access::required::Required,
+    call::layer::kept,
     handler::extract::{HandlerKind, Need},
     ordered_map::OrderedMap,
 };
@@ -35,7 +36,7 @@ impl RouteOptions {
 
     /// Applies a cache hint to every complete result.
     pub(super) fn cache(&mut self, hint: CacheHint) {
-        self.next = self.next.clone().kept(hint);
+        self.next = kept(self.next.clone(), hint);
     }
 
     /// Records the fault that an argument has two completers.
@@ -178,7 +179,7 @@ macro_rules! route_methods {
                 <L::Service as ::tower_service::Service<$crate::server::Cx>>::Error: ::std::fmt::Display + Send,
                 <L::Service as ::tower_service::Service<$crate::server::Cx>>::Future: Send + 'static,
             {
-                self.options.next = self.options.next.wrapped(layer);
+                self.options.next = self.options.next.wrapped(layer, $crate::server::call::layer::outcome);
                 self
             }
         }

@@ -15,6 +15,7 @@ use super::{
     texts::Texts,
 };
 use crate::{
+    layer::Handling,
     server::{
         Cx, Description, FromCall, Handler, HandlerError, Next, RequestError,
         call::target::TextTarget,
@@ -83,7 +84,7 @@ fn next<M: 'static, H: Handler<M, Output: IntoPromptResult>>(handler: H) -> Next
     let handler = Arc::new(handler);
     Next::new(move |cx: Cx| {
         let running = handler.call(cx.clone());
-        Box::pin(async move {
+        Handling::new(async move {
             match running.await {
                 Ok(result) => finish(&cx, result.into_prompt_result()),
                 Err(outcome) => outcome,

@@ -11,9 +11,12 @@ use pintle_types::{
 use serde::Serialize;
 
 use super::options::{RouteOptions, content_methods, route_methods};
-use crate::server::{
-    Cx, Description, Handler, HandlerError, Json, Next, RequestError,
-    handler::{extract::HandlerKind, result_size},
+use crate::{
+    layer::Handling,
+    server::{
+        Cx, Description, Handler, HandlerError, Json, Next, RequestError,
+        handler::{extract::HandlerKind, result_size},
+    },
 };
 
 /// A resource and its handler, to be added to a server.
@@ -92,7 +95,7 @@ pub(crate) fn reader<M: 'static, H: Handler<M, Output: IntoResourceResult>>(hand
     let handler = Arc::new(handler);
     Next::new(move |cx: Cx| {
         let running = handler.call(cx.clone());
-        Box::pin(async move {
+        Handling::new(async move {
             match running.await {
                 Ok(result) => {
                     let read = result.into_resource_result(cx.uri(), declared(&cx));

@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     ToolTraits,
+    layer::Handling,
     server::{
         Cx, Description, Handler, IntoToolResult, Next, SchemaPart,
         call::target::CalledTool,
@@ -103,7 +104,7 @@ fn next<M: 'static, H: Handler<M, Output: IntoToolResult>>(handler: H) -> Next {
     let handler = Arc::new(handler);
     Next::new(move |cx: Cx| {
         let running = handler.call(cx.clone());
-        Box::pin(ToolFuture::new(running, cx))
+        Handling::new(ToolFuture::new(running, cx))
     })
 }
 
