@@ -20,6 +20,7 @@ use crate::{
     Error, Result,
     client::{
         driver::Command,
+        layer::Cx,
         state::{CallFailure, mailbox},
     },
     transport::Delivery,
@@ -133,20 +134,20 @@ impl Connection {
     /// Sends one round of a request, again if it was lost and may be repeated.
     pub(super) async fn exchange(
         &self,
-        method: Cow<'static, str>,
+        cx: &Cx,
         params: &RawObject,
-        options: &mut RequestOptions,
+        options: &RequestOptions,
         admission: &mut Option<Admission>,
     ) -> Result<RequestOutcome> {
         let mut tries = if self.shared().has_headers { 2 } else { 1 };
         let (mut changes, mut retries) = (0, 0);
-        let mut refreshed = !self.shared().server_facts().mirrors || method != method::TOOLS_CALL;
+        let mut refreshed = !self.shared().server_facts().mirrors || cx.method() != method::TOOLS_CALL;
         loop {
             if admission.is_some() {
                 self.readmit(admission, params).await?;
             }
             let (post, pending) = mailbox(self.shared());
-            let mut ask = options.ask(self.shared(), method.clone(), Cow::Borrowed(params), post);
+            let mut ask = options.ask(self.shared(), cx.sent_method(), Cow::Borrowed(params), post);
             ask.decided_on = admission.as_ref().map(Admission::version);
             let started = Instant::now();
             // Who waits in the queue is not overtaken.
@@ -203,9 +204,9 @@ impl Connection {
                 }
                 Err(missing)
                     if retries < self.shared().settings.retries
-                        && Box::pin(self.may_repeat(&missing, &method, params)).await =>
+                        && Box::pin(self.may_repeat(&missing, cx.method(), params)).await =>
                 {
-                    tracing::debug!(%method, ?missing, "a request was lost: it is sent again");
+                    tracing::debug!(method = cx.method(), ?missing, "a request was lost: it is sent again");
                     Box::pin(sleep(repeat::delay(retries))).await;
                     retries += 1;
                 }

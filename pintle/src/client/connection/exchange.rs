@@ -59,7 +59,7 @@ impl RequestOptions {
 
     /// Waits for the outcome, and runs the callbacks of what comes before.
     pub(in crate::client) async fn wait(
-        &mut self,
+        &self,
         mut pending: CallReceiver,
         started: Instant,
     ) -> Result<RequestOutcome, Missing> {

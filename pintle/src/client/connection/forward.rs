@@ -15,11 +15,11 @@ use pintle_types::{
 
 use super::{
     Connection,
-    options::{CallNotification, RequestOptions},
+    options::{CallNotification, RequestOptions, ResultUse},
 };
 use crate::{
     Error, Result,
-    client::{Client, Report, asking::RawHandler},
+    client::{Client, Report, asking::RawHandler, layer::Cx},
     transport::PushDemand,
 };
 
@@ -62,27 +62,23 @@ impl Connection {
         handlers.capabilities = Some(capabilities);
         handlers.logs = true;
         handlers.headers = headers;
-        let params = options.with_meta(params, self.meta.as_ref())?;
-        let cx = self.cx(method, params, move |connection, cx| {
-            let mut options = options.clone();
-            Box::pin(async move {
-                let (method, params, _) = cx.into_parts();
-                let mut admission = connection.admit(&method, &params).await?;
-                let exchange =
-                    connection.exchange_in_span(method.clone(), &params, &mut options, &mut admission);
-                match exchange.await? {
-                    RequestOutcome::Complete(result) | RequestOutcome::Extension { result, .. } => Ok(result),
-                    // The other client answers them.
-                    RequestOutcome::InputRequired(asked) => Ok(asked.result),
-                    RequestOutcome::Error(error) | RequestOutcome::UrlRequired { error, .. } => {
-                        Err(Error::Rpc(error))
-                    }
-                    RequestOutcome::Violation(violation) => Err(Error::Protocol(violation)),
-                    _ => Err(Error::Decode(format!("`{method}` was answered with something unknown"))),
-                }
-            })
-        });
-        self.shared().settings.layers.go(cx).await
+        options.result_use = ResultUse::Forwarded;
+        self.send(method, params, options).await
+    }
+
+    /// Sends one round of a request that the layers have passed on.
+    pub(super) async fn exchange_forwarded(&self, cx: &Cx, options: &RequestOptions) -> Result<RawObject> {
+        let mut admission = self.admit(cx.method(), cx.params()).await?;
+        match self.exchange_in_span(cx, cx.params(), options, &mut admission).await? {
+            RequestOutcome::Complete(result) | RequestOutcome::Extension { result, .. } => Ok(result),
+            // The other client answers them.
+            RequestOutcome::InputRequired(asked) => Ok(asked.result),
+            RequestOutcome::Error(error) | RequestOutcome::UrlRequired { error, .. } => {
+                Err(Error::Rpc(error))
+            }
+            RequestOutcome::Violation(violation) => Err(Error::Protocol(violation)),
+            _ => Err(Error::Decode(format!("`{}` was answered with something unknown", cx.method()))),
+        }
     }
 
     /// Whether arguments are repeated in headers.

@@ -4,7 +4,6 @@ use std::{
     time::Duration,
 };
 
-use http::Extensions;
 use pintle_types::{
     JsonObject, Meta, RawObject,
     schema::{ListToolsResult, LoggingLevel, LoggingMessageParams, ProgressParams, Tool},
@@ -56,8 +55,6 @@ pub(in crate::client) struct RequestOptions {
     pub(in crate::client) on_notification: Option<OwnCallback<CallNotification>>,
     /// The use of the result.
     pub(in crate::client) result_use: ResultUse,
-    /// The values that the layers have left on the request.
-    pub(in crate::client) extensions: Extensions,
     /// Where a result of an extension is put, if the caller resolves it.
     pub(in crate::client) unresolved: Option<UnresolvedSlot>,
     /// The tool that is looked for in a list, and where it is put as the server has it.
@@ -78,6 +75,9 @@ pub(crate) enum CallNotification {
     StreamPaused(Duration),
 }
 
+/// Where the text of a page of tools is put, and the page.
+pub(in crate::client) type ToolsPageSlot = OutputSlot<(Box<str>, ListToolsResult)>;
+
 /// The use of the result of a request, inside of the layers.
 #[derive(Clone, Debug)]
 pub(in crate::client) enum ResultUse {
@@ -86,7 +86,10 @@ pub(in crate::client) enum ResultUse {
     /// Checked against the schema of its tool.
     ToolResult,
     /// Remembered, as a page of tools, which the caller gets decoded.
-    ToolsPage(OutputSlot<(Box<str>, ListToolsResult)>),
+    ToolsPage(ToolsPageSlot),
+    /// Returned to the client of another connection, which answers what the server needs first.
+    #[cfg(feature = "server")]
+    Forwarded,
 }
 
 impl RequestOptions {
@@ -113,7 +116,6 @@ impl RequestOptions {
             suspends: false,
             on_notification: None,
             result_use: ResultUse::Caller,
-            extensions: Extensions::new(),
             unresolved: None,
             looked_up: None,
             batch_entry: None,
@@ -380,7 +382,6 @@ mod tests {
                 suspends: false,
                 on_notification: None,
                 result_use: ResultUse::Caller,
-                extensions: Extensions::new(),
                 unresolved: None,
                 looked_up: None,
                 batch_entry: None,

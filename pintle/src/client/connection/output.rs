@@ -3,48 +3,56 @@
 use std::{sync::Arc, time::Duration};
 
 use pintle_types::{
-    RawObject,
+    RawObject, method,
     schema::{CallToolResult, Tool},
 };
 use tokio::time::timeout;
 
-use super::Connection;
+use super::{Connection, call::undecodable};
 use crate::{Result, client::tools::output};
 
 impl Connection {
     /// Checks a result against the output schema of its tool. An unknown tool is looked up if the result has structured content; if
     /// that fails, or takes longer than `wait`, the result passes.
-    pub(in crate::client) async fn check_output(
-        &self,
-        name: &str,
-        result: &CallToolResult,
-        wait: Duration,
-    ) -> Result<()> {
+    async fn check_output(&self, name: &str, result: &CallToolResult, wait: Duration) -> Result<()> {
         if result.is_error == Some(true) {
             return Ok(());
         }
-        // What is rare is boxed, because the future of every call has room for it.
         match self.shared().tool(name) {
             Some(tool) => match self.matches(&tool, result) {
                 Err(error) if self.shared().fresh_tool(name).is_none() => {
-                    Box::pin(self.check_again(name, result, wait)).await.unwrap_or(Err(error))
+                    self.check_again(name, result, wait).await.unwrap_or(Err(error))
                 }
                 checked => checked,
             },
             None if result.structured_content.is_some() => {
-                Box::pin(self.look_up_once(wait)).await;
+                self.look_up_once(wait).await;
                 self.shared().tool(name).map_or(Ok(()), |tool| self.matches(&tool, result))
             }
             None => Ok(()),
         }
     }
 
-    /// Whether a result of a tool may have to be checked: the tool has an output schema, or is unknown.
-    pub(in crate::client) fn may_check(&self, name: &str, result: &RawObject) -> bool {
-        match self.shared().tool(name) {
-            Some(tool) => tool.output_schema.is_some(),
-            None => result.get("structuredContent").is_some(),
+    /// Whether a result of a tool may have to be checked: a tool has an output schema, or may have one.
+    pub(in crate::client) fn may_check(&self, result: &RawObject) -> bool {
+        self.shared().has_output_schemas() || result.get("structuredContent").is_some()
+    }
+
+    /// Checks the result of a call against the output schema of its tool.
+    pub(in crate::client) async fn check_result(
+        &self,
+        params: &RawObject,
+        result: &RawObject,
+        wait: Duration,
+    ) -> Result<()> {
+        let name: String = params.decode_member("name").ok().flatten().unwrap_or_default();
+        let has_schema = self.shared().tool(&name).map(|tool| tool.output_schema.is_some());
+        if !has_schema.unwrap_or_else(|| result.get("structuredContent").is_some()) {
+            return Ok(());
         }
+        let read = CallToolResult::from_raw(result, |meta| self.shared().meta(meta));
+        let read = read.map_err(|error| undecodable(method::TOOLS_CALL, &error))?;
+        self.check_output(&name, &read, wait).await
     }
 
     fn matches(&self, tool: &Tool, result: &CallToolResult) -> Result<()> {

@@ -15,23 +15,24 @@ use super::{
 };
 use crate::{
     Error, Result,
-    client::layer::{in_span, request_span},
+    client::layer::{Cx, in_span, request_span},
     suspended_call::SuspendedCall,
 };
 
 /// A request on its way from the layers to its result.
 struct Performance<'a> {
     connection: &'a Connection,
-    method: Cow<'static, str>,
-    params: RawObject,
-    options: &'a mut RequestOptions,
+    cx: &'a Cx,
+    options: &'a RequestOptions,
+    /// The params of the request, as an extension has prepared them.
+    params: Cow<'a, RawObject>,
     /// The decision of the policy.
     admission: Option<Admission>,
     /// Where the result of the first round is kept: the state of the cache, and the partition.
     ticket: Option<(CacheTicket, String)>,
     /// The extension that has prepared the params.
     arm: Option<Arc<ResultArm>>,
-    rounds: Option<Rounds>,
+    rounds: Option<Box<Rounds>>,
     /// The params of the next round, in place of those of the request.
     next: Option<RawObject>,
     /// Whether the user was asked to open pages, which happens once.
@@ -62,15 +63,14 @@ impl Connection {
     /// requests. Returns also whether the result is from the cache.
     pub(in crate::client) async fn perform(
         &self,
-        method: Cow<'static, str>,
-        params: RawObject,
-        options: &mut RequestOptions,
+        cx: &Cx,
+        options: &RequestOptions,
     ) -> Result<(RawObject, bool)> {
         let mut request = Performance {
             connection: self,
-            method,
-            params,
+            cx,
             options,
+            params: Cow::Borrowed(cx.params()),
             admission: None,
             ticket: None,
             arm: None,
@@ -93,13 +93,13 @@ impl Connection {
     /// Sends one round of a request in its span.
     pub(super) async fn exchange_in_span(
         &self,
-        method: Cow<'static, str>,
+        cx: &Cx,
         params: &RawObject,
-        options: &mut RequestOptions,
+        options: &RequestOptions,
         admission: &mut Option<Admission>,
     ) -> Result<RequestOutcome> {
-        let span = request_span(|| self.shared().cx_origin(), &method, params);
-        in_span(span, pin!(self.exchange(method, params, options, admission))).await
+        let span = request_span(|| self.shared().cx_origin(), cx.method(), params);
+        in_span(span, pin!(self.exchange(cx, params, options, admission))).await
     }
 
     /// Returns the params that ask for the result of an extension in a session, if an extension wants that.
@@ -116,12 +116,11 @@ impl Connection {
 impl Performance<'_> {
     async fn prepare(&mut self) -> Result<RequestStep> {
         let (connection, shared) = (self.connection, self.connection.shared());
-        self.options.declare(shared)?;
-        self.admission = connection.admit(&self.method, &self.params).await?;
-        if Cache::keeps(&self.method) {
+        self.admission = connection.admit(self.cx.method(), &self.params).await?;
+        if Cache::keeps(self.cx.method()) {
             let partition = cache_partition(&self.params);
             let cached = shared.with_cache(|cache, now| {
-                match cache.fresh(&self.method, &self.params, &partition, now) {
+                match cache.fresh(self.cx.method(), &self.params, &partition, now) {
                     Some(result) => Err(result.clone()),
                     None => Ok(cache.ticket()),
                 }
@@ -133,9 +132,9 @@ impl Performance<'_> {
             }
         }
         if !connection.arms.is_empty() && !connection.facts().result_types {
-            let prepared = Box::pin(connection.prepared(&self.method, &self.params)).await;
+            let prepared = Box::pin(connection.prepared(self.cx.method(), &self.params)).await;
             if let Some((params, arm)) = prepared {
-                (self.params, self.arm) = (params, Some(arm));
+                (self.params, self.arm) = (Cow::Owned(params), Some(arm));
             }
         }
         Ok(RequestStep::Exchange)
@@ -143,11 +142,10 @@ impl Performance<'_> {
 
     async fn exchange(&mut self) -> Result<RequestStep> {
         let params = self.next.as_ref().unwrap_or(&self.params);
-        let exchange =
-            self.connection.exchange_in_span(self.method.clone(), params, self.options, &mut self.admission);
+        let exchange = self.connection.exchange_in_span(self.cx, params, self.options, &mut self.admission);
         match exchange.await? {
             RequestOutcome::Complete(result) => match self.arm.take_if(|arm| arm.recognizes(&result)) {
-                Some(arm) => self.resolve(&arm, result).await,
+                Some(arm) => Box::pin(self.resolve(&arm, result)).await,
                 None => {
                     self.keep(&result);
                     Ok(RequestStep::Done(result, false))
@@ -156,7 +154,7 @@ impl Performance<'_> {
             RequestOutcome::Extension { result_type, result } => {
                 let arms = &self.connection.arms;
                 match arms.iter().find(|arm| arm.result_type == result_type).cloned() {
-                    Some(arm) => self.resolve(&arm, result).await,
+                    Some(arm) => Box::pin(self.resolve(&arm, result)).await,
                     None => Ok(RequestStep::Done(result, false)),
                 }
             }
@@ -166,7 +164,7 @@ impl Performance<'_> {
             }
             RequestOutcome::Error(error) => Err(Error::Rpc(error)),
             RequestOutcome::Violation(violation) => Err(Error::Protocol(violation)),
-            _ => Err(Error::Decode(format!("`{}` was answered with something unknown", self.method))),
+            _ => Err(Error::Decode(format!("`{}` was answered with something unknown", self.cx.method()))),
         }
     }
 
@@ -175,17 +173,18 @@ impl Performance<'_> {
         let handlers = self.options.questions(shared);
         match needed {
             Needed::Input(asked) => {
-                let answers = match rounds::answer(shared, handlers, &asked, &self.options.extensions).await?
-                {
+                let answers = match rounds::answer(shared, handlers, &asked, self.cx.extensions()).await? {
                     Ok(answers) => answers,
                     Err(reason) if self.options.suspends => {
-                        let call = SuspendedCall::new(&self.method, &self.params, asked, reason);
+                        let call = SuspendedCall::new(self.cx.method(), &self.params, asked, reason);
                         return Err(Error::Suspended(Box::new(call)));
                     }
                     Err(reason) => return Err(Error::Refused(reason)),
                 };
                 let limit = shared.settings.limits.rounds;
-                let rounds = self.rounds.get_or_insert_with(|| Rounds::new(self.params.clone(), limit));
+                let rounds = self
+                    .rounds
+                    .get_or_insert_with(|| Box::new(Rounds::new(self.params.clone().into_owned(), limit)));
                 let round =
                     rounds.next(&asked, answers).map_err(|error| Error::Refused(error.to_string()))?;
                 sleep(Duration::from_millis(round.wait_ms)).await;
@@ -209,20 +208,21 @@ impl Performance<'_> {
     fn keep(&mut self, result: &RawObject) {
         if let Some((ticket, partition)) = self.ticket.take() {
             self.connection.shared().with_cache(|cache, now| {
-                cache.store(&self.method, &self.params, &partition, ticket, result, now);
+                cache.store(self.cx.method(), &self.params, &partition, ticket, result, now);
             });
         }
     }
 
     /// Makes the result of a call from that of an extension.
     async fn resolve(&self, arm: &ResultArm, result: RawObject) -> Result<RequestStep> {
-        if !arm.is_of(&self.method) {
+        if !arm.is_of(self.cx.method()) {
             return Err(Error::Decode(format!(
                 "`{}` returned a result of type `{}`, which it cannot have",
-                self.method, arm.result_type
+                self.cx.method(),
+                arm.result_type
             )));
         }
-        let unresolved = Unresolved::new(self.connection, &self.method, result, self.options);
+        let unresolved = Unresolved::new(self.connection, self.cx.method(), result, self.options);
         let resolved = match &self.options.unresolved {
             Some(slot) => {
                 slot.put(unresolved);

@@ -5,25 +5,79 @@ use std::{borrow::Cow, pin::pin, sync::Arc};
 use pintle_proto::client::{RequestOutcome, SendError};
 use pintle_types::{
     RawObject, method,
-    schema::{CallToolResult, ListToolsResult, SubscribeParams},
+    schema::{ListToolsResult, SubscribeParams},
 };
 use tokio::{sync::oneshot, time::Instant};
 
 use super::{
     Connection,
-    call::{decode, params, undecodable},
+    call::{decode, params},
     exchange::{Missing, failed},
-    options::{RequestOptions, ResultUse},
+    options::{RequestOptions, ResultUse, ToolsPageSlot},
 };
 use crate::{
     Error, Result,
     client::{
         driver::{Command, WatchChange},
-        layer::{Cx, MessageFuture, in_span, request_span},
+        layer::{Cx, MessageFuture, Perform, in_span, request_span},
         state::{PageExtent, mailbox},
     },
+    layer::Handling,
     transport::Delivery,
 };
+
+/// A request of a handle, which the layers may pass on more than once.
+struct SentRequest {
+    connection: Connection,
+    options: RequestOptions,
+}
+
+impl Perform for SentRequest {
+    fn perform(self: Arc<Self>, cx: Cx) -> MessageFuture {
+        Box::pin(async move {
+            let Self { connection, options } = &*self;
+            match &options.result_use {
+                ResultUse::Caller => Ok(connection.perform(&cx, options).await?.0),
+                ResultUse::ToolResult => {
+                    let (result, _) = connection.perform(&cx, options).await?;
+                    let is_resolved = options.unresolved.as_ref().is_none_or(|slot| slot.is_empty());
+                    // What is rare is boxed, because the future of every call has room for it.
+                    if is_resolved && connection.may_check(&result) {
+                        Box::pin(connection.check_result(cx.params(), &result, options.timeout)).await?;
+                    }
+                    Ok(result)
+                }
+                ResultUse::ToolsPage(slot) => Box::pin(self.tools_page(&cx, slot)).await,
+                #[cfg(feature = "server")]
+                ResultUse::Forwarded => connection.exchange_forwarded(&cx, options).await,
+            }
+        })
+    }
+}
+
+impl SentRequest {
+    /// Requests a page of tools, and remembers them.
+    async fn tools_page(&self, cx: &Cx, slot: &ToolsPageSlot) -> Result<RawObject> {
+        let Self { connection, options } = self;
+        let shared = connection.shared();
+        let extent = PageExtent { first: cx.params().get("cursor").is_none(), bytes: 0 };
+        let version = shared.tools_version();
+        let (result, from_cache) = connection.perform(cx, options).await?;
+        let mut page: ListToolsResult = decode(method::TOOLS_LIST, &result)?;
+        let extent = PageExtent { bytes: result.as_str().len(), ..extent };
+        let asked = (!from_cache).then_some(version);
+        // Tools that must not be called are removed.
+        let removed = shared.learn(&mut page, extent, asked);
+        let result = if removed { params(&page)? } else { result };
+        if let Some((name, found)) = &options.looked_up
+            && let Some(tool) = page.tools.iter().rfind(|tool| *tool.name == **name)
+        {
+            found.put(Arc::new(tool.clone()));
+        }
+        slot.put((result.as_str().into(), page));
+        Ok(result)
+    }
+}
 
 impl Connection {
     /// Returns a message for the layers. `perform` sends it when they pass it on.
@@ -38,61 +92,21 @@ impl Connection {
     }
 
     /// Sends a request until it is complete. What the connection does with its result is done inside the layers.
-    pub(in crate::client) async fn send(
-        &self,
-        method: Cow<'static, str>,
-        params: RawObject,
-        options: RequestOptions,
-    ) -> Result<RawObject> {
-        let params = options.with_meta(params, self.meta.as_ref())?;
-        let cx = self.cx(method, params, move |connection, cx| {
-            let mut options = options.clone();
-            Box::pin(async move {
-                let (method, params, extensions) = cx.into_parts();
-                options.extensions = extensions;
-                match options.result_use.clone() {
-                    ResultUse::Caller => Ok(connection.perform(method, params, &mut options).await?.0),
-                    ResultUse::ToolResult => connection.tool_result(method, params, options).await,
-                    ResultUse::ToolsPage(slot) => {
-                        let extent = PageExtent { first: params.get("cursor").is_none(), bytes: 0 };
-                        let version = connection.shared().tools_version();
-                        let (result, from_cache) = connection.perform(method, params, &mut options).await?;
-                        let mut page: ListToolsResult = decode(method::TOOLS_LIST, &result)?;
-                        let extent = PageExtent { bytes: result.as_str().len(), ..extent };
-                        let asked = (!from_cache).then_some(version);
-                        // Tools that must not be called are removed.
-                        let removed = connection.shared().learn(&mut page, extent, asked);
-                        let result = if removed { self::params(&page)? } else { result };
-                        if let Some((name, found)) = &options.looked_up
-                            && let Some(tool) = page.tools.iter().rfind(|tool| *tool.name == **name)
-                        {
-                            found.put(Arc::new(tool.clone()));
-                        }
-                        slot.put((result.as_str().into(), page));
-                        Ok(result)
-                    }
-                }
-            })
-        });
-        self.shared().settings.layers.go(cx).await
-    }
-
-    /// Sends a call of a tool, and checks its result against the output schema.
-    async fn tool_result(
+    /// Not an `async fn`, whose future would hold the arguments too.
+    pub(in crate::client) fn send(
         &self,
         method: Cow<'static, str>,
         params: RawObject,
         mut options: RequestOptions,
-    ) -> Result<RawObject> {
-        let name: String = params.decode_member("name").ok().flatten().unwrap_or_default();
-        let (result, _) = self.perform(method, params, &mut options).await?;
-        let is_resolved = options.unresolved.as_ref().is_none_or(|slot| slot.is_empty());
-        if is_resolved && self.may_check(&name, &result) {
-            let read = CallToolResult::from_raw(&result, |meta| self.shared().meta(meta));
-            let read = read.map_err(|error| undecodable(method::TOOLS_CALL, &error))?;
-            self.check_output(&name, &read, options.timeout).await?;
+    ) -> Handling<Result<RawObject>> {
+        let params = options.with_meta(params, self.meta.as_ref());
+        match params.and_then(|params| options.declare(self.shared()).map(|()| params)) {
+            Ok(params) => {
+                let request = SentRequest { connection: self.clone(), options };
+                self.shared().settings.layers.go(Cx::sent(self.shared().cx_origin(), method, params, request))
+            }
+            Err(error) => Handling::ready(Err(error)),
         }
-        Ok(result)
     }
 
     /// Sends one request without rounds, cache or policy.
@@ -128,7 +142,7 @@ impl Connection {
     pub(super) async fn tell(&self, method: Cow<'static, str>, params: Option<RawObject>) -> Result<()> {
         let cx = self.cx(method, params.unwrap_or_default(), |connection, cx| {
             Box::pin(async move {
-                let (method, params, _) = cx.into_parts();
+                let (method, params) = cx.into_parts();
                 let params = Some(params).filter(|params| !params.is_empty());
                 let (done, sent) = oneshot::channel();
                 let queued = connection.command(Command::Tell(method, params, done)).await;

@@ -14,8 +14,17 @@ use crate::{
 /// The future of a message in the layers.
 pub(in crate::client) type MessageFuture = layer::BoxHandling<Result<RawObject>>;
 
-/// Has a message take effect: sends it, or passes it to its handler.
-type Perform = Arc<dyn Fn(Cx) -> MessageFuture + Send + Sync>;
+/// Has a message take effect: sends it, or passes it to its handler. A layer may pass a message on more than once.
+pub(in crate::client) trait Perform: Send + Sync + 'static {
+    /// What it needs of itself it shares with its futures.
+    fn perform(self: Arc<Self>, cx: Cx) -> MessageFuture;
+}
+
+impl<F: Fn(Cx) -> MessageFuture + Send + Sync + 'static> Perform for F {
+    fn perform(self: Arc<Self>, cx: Cx) -> MessageFuture {
+        self(cx)
+    }
+}
 
 /// A request or notification of a connection, for the [layers](crate::Client::layer) of its client.
 ///
@@ -40,7 +49,7 @@ pub struct Cx {
     notification: bool,
     origin: CxOrigin,
     extensions: Extensions,
-    perform: Perform,
+    perform: Arc<dyn Perform>,
 }
 
 /// The connection of a message.
@@ -62,9 +71,9 @@ impl Cx {
         origin: CxOrigin,
         method: Cow<'static, str>,
         params: RawObject,
-        perform: impl Fn(Self) -> MessageFuture + Send + Sync + 'static,
+        perform: impl Perform,
     ) -> Self {
-        let perform: Perform = Arc::new(perform);
+        let perform = Arc::new(perform);
         let (extensions, direction) = (Extensions::new(), Direction::Out);
         Self { method, params, direction, notification: false, origin, extensions, perform }
     }
@@ -74,7 +83,7 @@ impl Cx {
         origin: CxOrigin,
         method: Cow<'static, str>,
         params: RawObject,
-        perform: impl Fn(Self) -> MessageFuture + Send + Sync + 'static,
+        perform: impl Perform,
     ) -> Self {
         Self { direction: Direction::In, ..Self::sent(origin, method, params, perform) }
     }
@@ -86,8 +95,7 @@ impl Cx {
 
     /// Has the message take effect.
     pub(in crate::client) fn perform(self) -> MessageFuture {
-        let perform = self.perform.clone();
-        perform(self)
+        self.perform.clone().perform(self)
     }
 
     /// Inserts the values that the layers have left on the call that a request of the server belongs to.
@@ -99,9 +107,13 @@ impl Cx {
         self.params
     }
 
-    /// Returns the method, the params and the extensions.
-    pub(in crate::client) fn into_parts(self) -> (Cow<'static, str>, RawObject, Extensions) {
-        (self.method, self.params, self.extensions)
+    /// Returns the method and the params.
+    pub(in crate::client) fn into_parts(self) -> (Cow<'static, str>, RawObject) {
+        (self.method, self.params)
+    }
+
+    pub(in crate::client) fn sent_method(&self) -> Cow<'static, str> {
+        self.method.clone()
     }
 
     /// Returns whether the client sends the message (`Direction::Out`) or has received it (`Direction::In`).

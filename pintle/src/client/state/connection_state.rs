@@ -182,6 +182,11 @@ impl ConnectionState {
         Some(lock(&self.tools).get(name)?.tool.clone())
     }
 
+    /// Returns whether a known tool may have an output schema.
+    pub(in crate::client) fn has_output_schemas(&self) -> bool {
+        lock(&self.tools).has_output_schemas()
+    }
+
     /// Returns the definition of a tool if it is current, with its version: see [`ToolRegistry::fresh`].
     pub(in crate::client) fn fresh_tool(&self, name: &str) -> Option<(Option<Arc<Tool>>, ToolsVersion)> {
         let period = self.reporting_period();

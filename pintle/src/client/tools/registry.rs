@@ -14,6 +14,8 @@ const MAX_TOOLS: usize = 16_384;
 #[derive(Debug)]
 pub(in crate::client) struct ToolRegistry {
     known: HashMap<String, KnownTool>,
+    /// Whether one of them may have an output schema.
+    has_output_schemas: bool,
     /// The size of their pages.
     bytes: usize,
     max_bytes: usize,
@@ -77,6 +79,7 @@ impl ToolRegistry {
     pub(in crate::client) fn new(max_bytes: usize) -> Self {
         Self {
             known: HashMap::new(),
+            has_output_schemas: false,
             bytes: 0,
             max_bytes,
             dropped: 0,
@@ -88,6 +91,11 @@ impl ToolRegistry {
 
     pub(in crate::client) fn get(&self, name: &str) -> Option<&KnownTool> {
         self.known.get(name)
+    }
+
+    /// Returns whether a tool may have an output schema.
+    pub(in crate::client) fn has_output_schemas(&self) -> bool {
+        self.has_output_schemas
     }
 
     pub(in crate::client) fn is_empty(&self) -> bool {
@@ -173,11 +181,12 @@ impl ToolRegistry {
         {
             listed.complete = false;
         }
+        self.has_output_schemas |= tools.iter().any(|(_, known)| known.tool.output_schema.is_some());
         self.known.extend(tools.into_iter().take(room));
     }
 
     fn forget(&mut self) -> DiscardedTools {
-        self.bytes = 0;
+        (self.bytes, self.has_output_schemas) = (0, false);
         std::mem::take(&mut self.known)
     }
 
