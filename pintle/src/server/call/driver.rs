@@ -22,7 +22,7 @@ use std::{
 
 use bytes::Bytes;
 use pintle_proto::server::{Call, Outcome};
-use pintle_types::RpcError;
+use pintle_types::{RpcError, method};
 #[cfg(feature = "http-server")]
 use tokio::sync::oneshot;
 
@@ -127,6 +127,11 @@ impl CallDriver {
 
     pub(crate) fn call(&self) -> &Call {
         self.cx.call()
+    }
+
+    /// Returns whether this is a `ping` that the engine answers, which does not wait for its layers.
+    pub(crate) fn is_ping(&self) -> bool {
+        self.call().is_own() && self.call().method() == method::PING
     }
 
     /// Polls the handler, and the events of a call with its own sink.
@@ -263,6 +268,11 @@ mod spawned {
         pub(crate) fn finish(&self, service: &Service, outcome: Outcome) -> Finished {
             let sealed_at = sealed_at(&outcome);
             self.call().finish(service, outcome, sealed_at)
+        }
+
+        /// Runs a call that has its response already to its end. Nobody receives its events.
+        pub(crate) async fn run_answered(mut self) {
+            while let CallStep::Event(_) = poll_fn(|task| self.poll(task)).await {}
         }
 
         pub(crate) fn cx(&self) -> &Cx {

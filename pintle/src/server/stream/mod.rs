@@ -22,7 +22,7 @@ use pintle_proto::{
     ledger::Owner,
     server::{Arrival, Call, CarriedOut, Engine, Inbound, Outcome, Ticket},
 };
-use pintle_types::{Frame, Message, RawObject, Response, RpcError, method};
+use pintle_types::{Frame, Message, RawObject, Response, RpcError};
 use tokio::{
     sync::mpsc,
     task::{AbortHandle, JoinSet},
@@ -504,10 +504,10 @@ impl StreamConnection {
                 CallStep::Cancelled => return,
             }
         }
-        let call = driver.call().clone();
-        if call.is_own() && call.method() == method::PING {
+        if driver.is_ping() {
             return self.answer_ping(snapshot, driver);
         }
+        let call = driver.call().clone();
         self.raise_barrier(&call);
         let task = self.tasks.spawn(driver.run());
         if let Some(ticket) = ticket {

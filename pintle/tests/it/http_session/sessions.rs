@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use http::Request;
 use pintle::{
     Server, Timeouts,
-    server::{Args, Cx, ToolError, http::Http, resource, tool},
+    server::{Args, Cx, Next, ToolError, around, http::Http, resource, tool},
     types::schema::{ContentBlock, CreateMessageParams, Role, SamplingMessage},
 };
 use schemars::JsonSchema;
@@ -16,6 +16,7 @@ use tokio::sync::Notify;
 use crate::support::{
     eras::{HTTP_SESSIONS, R2, R3, R4},
     http_client::Wire,
+    http_server::soon,
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -44,6 +45,28 @@ fn server() -> Server {
 
 fn call(name: &str, arguments: Value) -> Value {
     json!({"name": name, "arguments": arguments})
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_ping_does_not_wait_for_its_layers() {
+    let (ask, gone_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (asked, going_on) = (ask.clone(), gone_on.clone());
+    let slow = around(move |cx: Cx, next: Next| {
+        let (asked, going_on) = (asked.clone(), going_on.clone());
+        async move {
+            if cx.method() == "ping" {
+                asked.notified().await;
+                going_on.notify_one();
+            }
+            next.run(cx).await
+        }
+    });
+    let http = server().layer(&slow).http().unwrap();
+    let client = Wire::new(&http).open(R4, json!({})).await;
+    let mut answer = soon(client.call(1, "ping", json!({}))).await;
+    assert_eq!(answer.json().await["result"], json!({}));
+    ask.notify_one();
+    soon(gone_on.notified()).await;
 }
 
 #[tokio::test]

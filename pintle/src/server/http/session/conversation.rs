@@ -15,7 +15,7 @@ use pintle_proto::{
 };
 use pintle_types::{Frame, Message, Notification, RequestId, Response as Answer, RpcError};
 
-use tokio::time::timeout;
+use tokio::{task::JoinHandle, time::timeout};
 
 use super::{Session, exchange::Exchange, id::SessionId, question_ids::QuestionIds, registry::Refused};
 use crate::{
@@ -354,32 +354,36 @@ fn notify(
     // Nobody receives its events.
     sink.close();
     let cx = Cx::new(call, session.server.clone(), snapshot, context.clone(), CallSink::Own(sink));
-    spawn_notification(exchange, &method, bytes, dispatch::notify(cx));
+    let handling = spawn_notification(exchange, &method, bytes, dispatch::notify(cx));
+    handling.into_iter().for_each(|handling| exchange.wait_for(handling));
 }
 
 /// The bytes that a notification is charged for besides its params, so that their number is bounded too.
 const HANDLER: usize = FREE + (16 << 10);
 
-/// Runs the handler of a notification, or its layers.
-fn spawn_notification(
-    exchange: &mut Exchange,
+/// Runs the handler of a notification, or its layers, in a task.
+pub(super) fn spawn_notification(
+    exchange: &Exchange,
     method: &str,
     bytes: usize,
     handling: impl Future<Output = ()> + Send + 'static,
-) {
+) -> Option<JoinHandle<()>> {
     let ceiling = exchange.snapshot.service.bounds().ceiling(Held::Notification);
     let charge = match exchange.session().account().charge(Held::Notification, HANDLER + bytes, ceiling) {
         Ok(charge) => charge,
-        Err(full) => return tracing::warn!(method, reason = %full, "a notification was dropped"),
+        Err(full) => {
+            tracing::warn!(method, reason = %full, "a notification was dropped");
+            return None;
+        }
     };
     // The client may have disconnected, so the limit is that of a detached call.
     let limit = exchange.shared.settings().detached_call.min(MAX_DURATION);
-    exchange.wait_for(crate::runtime::spawn(async move {
+    Some(crate::runtime::spawn(async move {
         let _charge = charge;
         if timeout(limit, handling).await.is_err() {
             tracing::warn!("a notification's handler took longer than {limit:?} and was ended");
         }
-    }));
+    }))
 }
 
 fn reply(answer: Answer) -> Response<Body> {

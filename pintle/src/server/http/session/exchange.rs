@@ -15,12 +15,13 @@ use pintle_proto::{
     inputs::AskError,
     server::{Call, Outcome},
 };
-use pintle_types::{ErrorCode, RpcError};
+use pintle_types::{ErrorCode, RawObject, RpcError, method};
 use tokio::{sync::oneshot, task::JoinHandle, time::Instant};
 
 use super::{
     Session,
     channel::{Channel, Producer},
+    conversation::spawn_notification,
     detached::{self, CallGroup},
     log::EventId,
     nodes::message::{StreamOpening, encode},
@@ -325,6 +326,13 @@ impl Exchange {
                     driver.poll_waiting(&self.shared.calls, task)
                 };
                 match polled {
+                    Poll::Pending if driver.is_ping() => {
+                        if let Some(output) = self.answer_ping(at) {
+                            return Poll::Ready(output);
+                        }
+                        idle = false;
+                        break;
+                    }
                     Poll::Pending => at += 1,
                     Poll::Ready(step) => {
                         if let Some(output) = self.step(at, step) {
@@ -413,6 +421,16 @@ impl Exchange {
             self.status = session_status(error.code);
         }
         let (outputs, answer) = self.session.finish(&self.snapshot.service, driver.call(), outcome);
+        self.send(outputs, answer)
+    }
+
+    /// Answers a `ping` whose layers have to wait, as on a byte stream. They go on as those of a notification do.
+    fn answer_ping(&mut self, at: usize) -> Option<Output> {
+        let driver = self.take(at);
+        let outcome = Outcome::Complete(RawObject::empty().into());
+        let (outputs, answer) = self.session.finish(&self.snapshot.service, driver.call(), outcome);
+        // Nothing of the same POST waits for them.
+        drop(spawn_notification(self, method::PING, 0, driver.run_answered()));
         self.send(outputs, answer)
     }
 
