@@ -540,7 +540,7 @@ mod tests {
         assert!(
             matches!(
                 &heard[..],
-                [Inbound::Reply(_), Inbound::Answer { .. }, Inbound::Ignored(Ignored::Noise(_))]
+                [Inbound::Question(_), Inbound::Answer { .. }, Inbound::Ignored(Ignored::Noise(_))]
             ),
             "{heard:?}"
         );
