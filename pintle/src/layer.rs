@@ -18,7 +18,7 @@ pub(crate) type BoxHandling<O> = Pin<Box<dyn Future<Output = O> + Send>>;
 pub(crate) enum Handling<O> {
     /// The outcome, until it is taken.
     Ready(Option<O>),
-    /// What leads to the outcome.
+    /// A future of the outcome.
     Running(BoxHandling<O>),
 }
 

@@ -16,7 +16,7 @@ pub(in crate::client) type MessageFuture = layer::BoxHandling<Result<RawObject>>
 
 /// Has a message take effect: sends it, or passes it to its handler. A layer may pass a message on more than once.
 pub(in crate::client) trait Perform: Send + Sync + 'static {
-    /// What it needs of itself it shares with its futures.
+    /// Starts to do so. The future shares `self`.
     fn perform(self: Arc<Self>, cx: Cx) -> MessageFuture;
 }
 
