@@ -119,7 +119,10 @@ pub(crate) fn describe_event(event: &Event) -> (Value, String) {
         }
         Event::Missed(count) => (
             json!({"event": "missed", "count": count}),
-            format!("{} dropped", counted(count, "event was", "events were")),
+            format!(
+                "{} dropped",
+                counted(usize::try_from(*count).unwrap_or(usize::MAX), "event was", "events were")
+            ),
         ),
         _ => (json!({"event": "unknown"}), "an event that this version does not know".to_owned()),
     }

@@ -68,6 +68,7 @@ pub(super) async fn permit(cx: &Cx) -> Result<RawObject, Outcome> {
 
 /// Has the providers watch again what a session watches that was restored, as far as its client may still do so. `cx` returns the
 /// subscription to a resource. What is refused now is not watched: its client has heard nothing of it either.
+#[cfg(feature = "http-server")]
 pub(super) async fn restore(uris: Vec<String>, cx: impl Fn(&str) -> Cx) {
     let (mut permitted, mut last) = (Vec::new(), None);
     for uri in uris {

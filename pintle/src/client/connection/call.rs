@@ -198,7 +198,11 @@ impl Connection {
                     let Some(wait) = repeat::overload_delay(&error, retries) else {
                         return Ok(RequestOutcome::Error(error));
                     };
-                    tracing::debug!(%method, ?wait, "the server is overloaded: the request is sent again");
+                    tracing::debug!(
+                        method = cx.method(),
+                        ?wait,
+                        "the server is overloaded: the request is sent again"
+                    );
                     Box::pin(sleep(wait)).await;
                     retries += 1;
                 }

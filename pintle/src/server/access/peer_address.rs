@@ -25,6 +25,7 @@ pub struct PeerAddress(pub SocketAddr);
 pub(crate) struct AddressKey(NonZeroU64);
 
 impl AddressKey {
+    #[cfg(feature = "http-server")]
     pub(crate) const MIN: Self = Self(NonZeroU64::MIN);
 
     pub(crate) fn of(address: IpAddr) -> Self {

@@ -21,7 +21,10 @@ use crate::{
     Error, Result,
     server::{
         CatalogueEdits, Cx, Next, Notice, Route, Server, StateKeys, ToolStart,
-        call::cx::detached::{Detacher, Interceptor},
+        call::{
+            cx::detached::{Detacher, Interceptor},
+            layer::outcome,
+        },
     },
 };
 

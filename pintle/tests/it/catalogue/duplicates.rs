@@ -3,8 +3,8 @@
 use pintle::{
     Server,
     server::{
-        Cx, Installation, PromptRoute, ProtocolExtension, ResourceRoute, State, TemplateRoute, ToolRoute, method,
-        prompt, resource, template, tool,
+        Cx, Installation, PromptRoute, ProtocolExtension, ResourceRoute, State, TemplateRoute, ToolRoute,
+        method, prompt, resource, template, tool,
     },
     types::RpcError,
 };

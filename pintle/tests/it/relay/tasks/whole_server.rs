@@ -7,7 +7,7 @@ use std::{
 
 use pintle::{
     Server,
-    server::{Access, Decision, GateRequest, RequestError, RuleSet, Rules},
+    server::{Access, Decision, GateRequest, RequestError, RuleSet, Rules, method},
 };
 use serde_json::{Value, json};
 
@@ -20,12 +20,12 @@ const METHODS: [&str; 4] = ["tasks/get", "tasks/result", "tasks/cancel", "tasks/
 
 /// A server that answers requests for tasks, and notes them.
 fn behind(asked: &Arc<Mutex<Vec<Value>>>) -> Server {
-    METHODS.into_iter().fold(Server::new("tasks", "1"), |server, method| {
+    METHODS.into_iter().fold(Server::new("tasks", "1"), |server, name| {
         let asked = asked.clone();
-        server.method(method, move |_, params: Value| {
-            asked.lock().unwrap().push(json!([method, params["taskId"]]));
+        server.method(method(name, move |_, params: Value| {
+            asked.lock().unwrap().push(json!([name, params["taskId"]]));
             async { Ok::<_, RequestError>(json!({"status": "completed"})) }
-        })
+        }))
     })
 }
 
