@@ -176,6 +176,8 @@ pub mod transport;
 pub mod types;
 pub mod uri;
 
+#[cfg(feature = "logging")]
+pub use crate::server::core::cx::logging;
 #[cfg(feature = "client")]
 pub use client::{Client, Connection};
 pub use error::{Error, Result};
@@ -183,8 +185,6 @@ pub use error::{Error, Result};
 pub use pintle_macros::{handlers, prompt, resource, routes, tool, tools};
 #[cfg(feature = "server")]
 pub use server::Server;
-#[cfg(feature = "logging")]
-pub use server::call::logging;
 #[cfg(any(feature = "client", feature = "server"))]
 pub use suggestion::Suggestion;
 pub use timeouts::Timeouts;

@@ -9,7 +9,7 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use pintle_types::{RawObject, RpcError};
 
 use super::{Relay, meta::with_meta};
-use crate::server::{Cx, call::random};
+use crate::server::{Cx, random};
 
 /// The key of `_meta`: the ids of the relays, in order.
 const META: &str = "dev.pintle/relays";

@@ -11,7 +11,7 @@ use pintle_types::RpcError;
 use tokio::{task::AbortHandle, time::sleep};
 
 use super::{link_state::calls::OpenQuestion, upstream_call::UpstreamCall};
-use crate::server::{Cx, call::caller_key::CallerKey, call::random};
+use crate::server::{Cx, core::cx::caller_key::CallerKey, random};
 
 /// The limit of calls that wait in one relay.
 const MAX_CALLS: usize = 1024;

@@ -5,5 +5,4 @@ pub(crate) mod caller;
 pub(crate) mod peer_address;
 pub(crate) mod principal;
 pub(crate) mod required;
-pub(crate) mod scope;
 pub(crate) mod tls_facts;

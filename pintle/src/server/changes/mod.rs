@@ -10,12 +10,11 @@ mod link;
 pub(crate) mod notice;
 mod notice_queue;
 mod owner;
-mod recipient;
 
 pub(crate) use self::{
     hub::ChangeHub,
     inbox::ChangeInbox,
     link::ChangeLink,
     owner::{Audience, InboxOwner, OwnedPrincipal},
-    recipient::Recipient,
 };
+pub(crate) use super::core::provider::recipient::Recipient;

@@ -22,10 +22,10 @@ impl Form {
     }
 }
 
-type Rule = (fn(&str) -> bool, &'static str);
+type FormatRule = (fn(&str) -> bool, &'static str);
 
 /// Returns the check of a format, and what it is.
-fn rule(format: &StringFormat) -> Option<Rule> {
+fn rule(format: &StringFormat) -> Option<FormatRule> {
     Some(match format {
         StringFormat::Email => (is_email, "an email address"),
         StringFormat::Uri => (is_uri, "a URI"),

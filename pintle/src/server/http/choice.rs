@@ -7,7 +7,7 @@ use pintle_proto::http::Refusal;
 use pintle_types::RpcError;
 
 use super::Http;
-use crate::server::{Server, snapshot::Snapshot};
+use crate::server::{Server, core::snapshot::Snapshot};
 
 /// The rule that chooses the server of a request.
 #[derive(Clone)]

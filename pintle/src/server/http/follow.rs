@@ -14,7 +14,7 @@ use super::{
     shared::HttpShared,
     take_over::{TakeOver, take_over},
 };
-use crate::server::call::context::RequestContext;
+use crate::server::core::driver::context::RequestContext;
 
 /// The interval in which the writer of a stream is asked to go on, and a writer that is gone is found.
 const INTERVAL: Duration = Duration::from_secs(5);

@@ -26,10 +26,12 @@ use super::{
 };
 use crate::server::{
     Caller, Cx,
-    call::{own_sink::OwnSink, sink::CallSink},
-    dispatch,
-    hooks::refuse_request,
-    refused::record_response,
+    core::{
+        dispatch,
+        driver::{own_sink::OwnSink, sink::CallSink},
+        hooks::refuse_request,
+        refused::record_response,
+    },
 };
 
 /// Answers a POST.

@@ -26,8 +26,9 @@ use super::{
 use crate::{
     Ended, Result,
     server::{
-        Authenticated, HttpHead, PeerAddress, Server, access::peer_address::AddressKey,
-        call::context::RequestContext, snapshot::Snapshot,
+        Authenticated, HttpHead, PeerAddress, Server,
+        access::peer_address::AddressKey,
+        core::{driver::context::RequestContext, snapshot::Snapshot},
     },
 };
 

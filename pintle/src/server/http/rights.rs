@@ -18,12 +18,17 @@ use pintle_types::{
 };
 
 use super::{Body, edge::response::refused, frame::request_id};
-use crate::server::{
-    Access, Authenticated, Entry, GateRequest, MissingRights, Scope, Target, access::required::Required,
-    call::context::RequestContext, catalogue::overlay::OverlayKey, gate::request::JudgedUri, lookup::Found,
-    request_uri, snapshot::Snapshot,
+use crate::{
+    server::{
+        Access, Authenticated, Entry, GateRequest, MissingRights, Scope, Target,
+        access::required::Required,
+        core::{
+            catalogue::overlay::OverlayKey, driver::context::RequestContext, gate::request::JudgedUri,
+            lookup::Found, request_uri, snapshot::Snapshot,
+        },
+    },
+    target::targets,
 };
-use crate::target::targets;
 
 /// Refuses a body that does not match the signature of its caller.
 pub(super) fn check_body(extensions: &Extensions, body: &[u8]) -> Result<(), Box<Response<Body>>> {

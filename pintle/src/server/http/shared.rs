@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     Ended,
-    server::{call::registry::CallRegistry, changes::ChangeHub},
+    server::{changes::ChangeHub, core::driver::registry::CallRegistry},
 };
 
 /// The state that all clones of an [`Http`](super::Http) share.

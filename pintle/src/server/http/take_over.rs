@@ -16,7 +16,7 @@ use super::{
     },
     shared::HttpShared,
 };
-use crate::server::call::context::RequestContext;
+use crate::server::core::driver::context::RequestContext;
 
 /// The result of going on with a call.
 pub(super) enum TakeOver {

@@ -22,7 +22,7 @@ use tokio::task::JoinSet;
 use super::NonceStore;
 use crate::{
     properties::{Property, PropertyResult, check as check_properties},
-    server::{call::random, clock::now},
+    server::{clock::now, random},
     transport::kit::Broken,
 };
 

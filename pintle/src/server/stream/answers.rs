@@ -9,7 +9,7 @@ use pintle_proto::{
 use pintle_types::{RawObject, RequestId, Response, schema::InputRequest};
 
 use super::{RunningCall, StreamConnection};
-use crate::server::call::sink::AnswerSender;
+use crate::server::core::driver::sink::AnswerSender;
 
 /// Answers that were received while the concurrency limit was reached. There are at most as many as questions.
 pub(crate) type Answers = VecDeque<(Ticket, AnswerSender, Result<RawObject, AskError>)>;

@@ -38,26 +38,28 @@ use self::{
     reading::parse,
     session::{SessionEnd, StreamSession},
 };
+use super::core::{
+    dispatch,
+    driver::{
+        batch,
+        call_driver::{CallDriver, CallStep},
+        context::RequestContext,
+        limit::WaitQueue,
+        questions::OpenQuestions,
+        sink::{CAPACITY, CallEvent, CallSink, SharedSink},
+    },
+    hooks::Visit,
+    sessions::LiveSession,
+    snapshot::Snapshot,
+};
 use crate::{
     Ended, Result,
     server::{
         Caller, Server,
         access::peer_address::AddressKey,
-        call::{
-            batch,
-            context::RequestContext,
-            driver::{CallDriver, CallStep},
-            limit::WaitQueue,
-            questions::OpenQuestions,
-            sink::{CAPACITY, CallEvent, CallSink, SharedSink},
-        },
         changes::ChangeInbox,
         clock::{now, sealed_at},
-        dispatch,
-        hooks::Visit,
         serving::Stop,
-        sessions::LiveSession,
-        snapshot::Snapshot,
     },
     transport::{Incoming, Oversized, Skipped, Transport},
 };

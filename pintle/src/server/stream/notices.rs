@@ -2,7 +2,7 @@ use std::collections::VecDeque;
 
 use tokio::task;
 
-use crate::server::call::cx::Cx;
+use crate::server::core::cx::Cx;
 
 /// The limit of notifications that wait for their handlers. Above it reading stops.
 const NOTICES: usize = 1024;

@@ -10,11 +10,8 @@ use super::{OVERHEAD, StreamConnection, TURN, changes::OpenSubscription};
 use crate::{
     server::{
         Principal,
-        call::{cx::Cx, sink::CallSink},
         clock::now,
-        dispatch, refused,
-        snapshot::Snapshot,
-        subscription,
+        core::{cx::Cx, dispatch, driver::sink::CallSink, refused, snapshot::Snapshot, subscription},
     },
     telemetry::{ConnectionFacts, ReceivedRequests},
 };

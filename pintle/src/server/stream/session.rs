@@ -17,10 +17,10 @@ use crate::{
     server::{
         Server,
         changes::{ChangeInbox, OwnedPrincipal},
-        serving::Stop,
-        sessions::{
+        core::sessions::{
             LiveSession, ReplySender, SessionEnding, SessionFacts, SessionRequest, handle::SessionError,
         },
+        serving::Stop,
     },
     transport::TransportKind,
 };

@@ -261,8 +261,9 @@ async fn insisting(client: &Client) -> Connection {
 
 /// What rustc says, as the cases of `tests/wrong` have it.
 fn by_the_compiler() -> Vec<String> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/wrong");
-    let files = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+    let wrong = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/wrong");
+    let folders = [wrong.join("prompts"), wrong].map(|folder| fs::read_dir(folder).unwrap());
+    let files = folders.into_iter().flatten().map(|file| file.unwrap().path());
     let texts = files.filter(|path| path.extension().is_some_and(|end| end == "stderr"));
     let texts: Vec<_> = texts.map(|path| fs::read_to_string(path).unwrap()).collect();
     let errors = texts.iter().flat_map(|text| text.lines()).filter(|line| line.starts_with("error"));

@@ -3,5 +3,5 @@
 /// The texts are those of one compiler. `TRYBUILD=overwrite cargo test macros_wrong` writes them anew.
 #[test]
 fn mistakes_are_explained() {
-    trybuild::TestCases::new().compile_fail("tests/wrong/*.rs");
+    trybuild::TestCases::new().compile_fail("tests/wrong/**/*.rs");
 }

@@ -5,7 +5,7 @@ use pintle_proto::{inputs::AskError, server::Call};
 use pintle_types::{Response, schema::InputRequest};
 
 use super::Session;
-use crate::server::call::sink::AnswerSender;
+use crate::server::core::driver::sink::AnswerSender;
 
 impl Session {
     /// Serializes a question of a call. The answer is sent to `reply`.

@@ -23,25 +23,29 @@ use crate::{
     server::{
         Cx,
         access::peer_address::AddressKey,
-        call::{
-            batch,
-            context::RequestContext,
-            driver::{CallDriver, CallStep},
-            own_sink::OwnSink,
-            sink::CallSink,
+        core::{
+            dispatch,
+            driver::{
+                batch,
+                call_driver::{CallDriver, CallStep},
+                context::RequestContext,
+                own_sink::OwnSink,
+                sink::CallSink,
+            },
+            refused::record,
+            snapshot::Snapshot,
         },
-        dispatch,
         http::{
             Body,
-            edge::response::{accepted, json, overloaded, refused, store_failed},
-            edge::time::MAX_DURATION,
+            edge::{
+                response::{accepted, json, overloaded, refused, store_failed},
+                time::MAX_DURATION,
+            },
             node_events::ForwardedMessage,
             post::Admitted,
             request_cx::HttpRequestCx,
             rights,
         },
-        refused::record,
-        snapshot::Snapshot,
     },
 };
 

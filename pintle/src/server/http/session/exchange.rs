@@ -29,10 +29,13 @@ use super::{
     recording::opening_of,
 };
 use crate::server::{
-    call::{
-        context::RequestContext,
-        driver::{CallDriver, CallStep},
-        sink::{CallEvent, CallSink},
+    core::{
+        driver::{
+            call_driver::{CallDriver, CallStep},
+            context::RequestContext,
+            sink::{CallEvent, CallSink},
+        },
+        snapshot::Snapshot,
     },
     http::{
         Body,
@@ -42,7 +45,6 @@ use crate::server::{
         },
         shared::HttpShared,
     },
-    snapshot::Snapshot,
 };
 
 /// The calls of one POST, usually one.

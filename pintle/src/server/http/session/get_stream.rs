@@ -23,7 +23,7 @@ use super::{
 };
 use crate::server::{
     Authenticated,
-    call::context::RequestContext,
+    core::driver::context::RequestContext,
     http::{
         Body,
         edge::response::{closed, events_until, overloaded},

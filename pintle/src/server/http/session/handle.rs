@@ -13,11 +13,13 @@ use crate::{
     Ended,
     server::{
         Server,
-        call::own_sink::OwnSink,
         changes::ChangeInbox,
-        sessions::{
-            LiveSession, ReplySender, SavingCall, SessionEnding, SessionFacts, SessionRequest, TRANSIENT,
-            handle::SessionError,
+        core::{
+            driver::own_sink::OwnSink,
+            sessions::{
+                LiveSession, ReplySender, SavingCall, SessionEnding, SessionFacts, SessionRequest, TRANSIENT,
+                handle::SessionError,
+            },
         },
     },
     transport::TransportKind,

@@ -2,7 +2,7 @@ use std::fmt;
 
 use ring::error::Unspecified;
 
-use crate::server::call::random;
+use crate::server::random;
 
 /// The id of a session: 128 bits, of which at least 96 are random.
 #[derive(Clone, Copy, Eq, Hash, PartialEq)]

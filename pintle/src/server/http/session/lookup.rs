@@ -25,9 +25,8 @@ use crate::{
     Ended,
     server::{
         Cx,
-        call::sink::CallSink,
+        core::{driver::sink::CallSink, subscription},
         http::{edge::response::store_failed, request_cx::HttpRequestCx},
-        subscription,
     },
 };
 

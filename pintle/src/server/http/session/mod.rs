@@ -53,10 +53,13 @@ use crate::{
     server::{
         Caller, Cx, Server,
         access::peer_address::AddressKey,
-        call::{limit::WaitQueue, questions::OpenQuestions, random},
         changes::{ChangeInbox, OwnedPrincipal},
         clock::{now, sealed_at},
-        hooks::Visit,
+        core::{
+            driver::{limit::WaitQueue, questions::OpenQuestions},
+            hooks::Visit,
+        },
+        random,
     },
 };
 

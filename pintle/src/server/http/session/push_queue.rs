@@ -15,7 +15,7 @@ use super::{
     channel::Channel,
     nodes::{NodeId, message::MessageBody},
 };
-use crate::server::{changes::Recipient, clock::now, sessions::handle::SessionError};
+use crate::server::{changes::Recipient, clock::now, core::sessions::handle::SessionError};
 
 /// The capacity of the queue, and the bytes up to which handles of the session may fill it.
 const CAPACITY: usize = 256;

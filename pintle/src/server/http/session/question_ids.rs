@@ -9,7 +9,7 @@ use pintle_proto::server::QuestionNames;
 use ring::hmac;
 
 use super::nodes::NodeId;
-use crate::server::call::random;
+use crate::server::random;
 
 /// The limit of answers that are known to be forwarded. An answer to an older question may be forwarded once more.
 const MAX_FORWARDED: usize = 256;

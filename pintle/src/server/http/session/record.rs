@@ -18,9 +18,8 @@ use super::{
 };
 use crate::server::{
     Cx,
+    core::{snapshot::Snapshot, subscription},
     http::{edge::response::store_failed, settings::HttpSettings},
-    snapshot::Snapshot,
-    subscription,
 };
 
 /// The error for a subscription of the stateless era in a session.

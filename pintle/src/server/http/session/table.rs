@@ -19,8 +19,8 @@ use super::{
 use crate::{
     Ended,
     server::{
+        core::sessions::{LiveSession, SessionFacts},
         http::shared::HttpShared,
-        sessions::{LiveSession, SessionFacts},
     },
 };
 

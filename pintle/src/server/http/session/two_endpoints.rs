@@ -23,7 +23,8 @@ use super::{
 use crate::{
     Ended,
     server::{
-        Authenticated, dispatch,
+        Authenticated,
+        core::{dispatch, refused::record},
         http::{
             Body,
             edge::{
@@ -35,7 +36,6 @@ use crate::{
             rights,
             shared::HttpShared,
         },
-        refused::record,
     },
     telemetry::ReceivedRequests,
 };

@@ -20,9 +20,9 @@ use super::event;
 use crate::server::{
     Authenticated, Principal, Server,
     access::peer_address::AddressKey,
-    call::context::RequestContext,
     changes::{ChangeInbox, Recipient},
     clock::now,
+    core::driver::context::RequestContext,
     http::{
         Body, Http,
         edge::response::{EventSource, PIECE, events, overloaded},

@@ -28,13 +28,15 @@ use super::{
     shared::HttpShared,
 };
 use crate::server::{
-    call::{
-        driver::{CallDriver, CallStep},
-        own_sink::OwnSink,
-        sink::{CallEvent, CallSink},
-    },
     clock::now,
-    snapshot::Snapshot,
+    core::{
+        driver::{
+            call_driver::{CallDriver, CallStep},
+            own_sink::OwnSink,
+            sink::{CallEvent, CallSink},
+        },
+        snapshot::Snapshot,
+    },
 };
 
 /// Admits a request, or returns the response that refuses it. `stamped` is its `_meta`.

@@ -20,7 +20,7 @@ use super::{
     log::{EventLog, Stored},
     store::Sessions,
 };
-use crate::server::{ReplayGuard, call::random};
+use crate::server::{ReplayGuard, random};
 
 /// The connection of one process to the others.
 ///

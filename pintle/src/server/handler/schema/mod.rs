@@ -1,4 +1,0 @@
-//! Schemas of arguments and results, generated from types and edited in parts.
-
-pub(crate) mod part;
-pub(crate) mod type_schema;
