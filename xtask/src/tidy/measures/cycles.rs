@@ -2,18 +2,25 @@
 //!
 //! An import leads to the file that *defines* the item: re-exports on the way are followed, so that `use crate::Tool` counts as
 //! an import from `server/catalogue`. A `pub use` itself imports nothing. For each folder there is a graph whose nodes are
-//! its subfolders, each with all that lies below it, and its own files. Two things are measured:
+//! its subfolders, each with all that lies below it, and its own files. Three things are measured:
 //!
 //! - **Siblings.** Subfolders that can reach each other, over subfolders only, are in a cycle.
+//! - **Through files.** A subfolder that can reach itself through other subfolders or files of its folder is in a cycle.
 //! - **Back up.** An import from a subfolder into a file of the folder above it runs back up if that file reaches the
 //!   subfolder.
+//!
+//! The modules of a [core](CORES) may use each other: below it nothing is counted, and what it imports and what imports it is.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::Fault;
-use super::super::tree::Tree;
-use super::Measured;
-use super::imports::{Crossing, Place, crossings};
+use super::{
+    super::{Fault, tree::Tree},
+    Measured,
+    imports::{Crossing, Place, crossings},
+};
+
+/// The folders whose modules may use each other, because each is a part of one thing.
+const CORES: &[(&str, &[&str])] = &[("pintle", &["server", "core"])];
 
 /// A subfolder or a file of one folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,10 +36,27 @@ type Edge<'a> = (Node<'a>, Node<'a>, &'a Crossing<'a>);
 pub(super) fn between_siblings(tree: &Tree) -> Measured {
     let mut measured = Measured::default();
     for (krate, crossings) in crossings(tree) {
-        for (folder, mut edges) in graphs(&crossings) {
+        for (folder, mut edges) in graphs(krate, &crossings) {
             edges.retain(|(from, to, _)| matches!((from, to), (Node::Folder(_), Node::Folder(_))));
             let circular = circular(&edges);
             measured.value += circular.iter().map(|(from, ..)| *from).collect::<BTreeSet<_>>().len();
+            measured.offenders.extend(circular.iter().map(|edge| fault(krate, folder, edge)));
+        }
+    }
+    measured
+}
+
+/// The number of folders that are in a cycle, also through files beside them; the offenders are the imports that make it.
+pub(super) fn through_files(tree: &Tree) -> Measured {
+    let mut measured = Measured::default();
+    for (krate, crossings) in crossings(tree) {
+        for (folder, edges) in graphs(krate, &crossings) {
+            let mut circular = circular(&edges);
+            let folders =
+                circular.iter().map(|(from, ..)| *from).filter(|from| matches!(from, Node::Folder(_)));
+            measured.value += folders.collect::<BTreeSet<_>>().len();
+            circular
+                .retain(|(from, to, _)| matches!((from, to), (Node::Folder(_), _) | (_, Node::Folder(_))));
             measured.offenders.extend(circular.iter().map(|edge| fault(krate, folder, edge)));
         }
     }
@@ -43,7 +67,7 @@ pub(super) fn between_siblings(tree: &Tree) -> Measured {
 pub(super) fn back_up(tree: &Tree) -> Measured {
     let mut offenders = Vec::new();
     for (krate, crossings) in crossings(tree) {
-        for (folder, edges) in graphs(&crossings) {
+        for (folder, edges) in graphs(krate, &crossings) {
             let mut circular = circular(&edges);
             circular.retain(|(from, to, _)| matches!((from, to), (Node::Folder(_), Node::File(_))));
             offenders.extend(circular.iter().map(|edge| fault(krate, folder, edge)));
@@ -52,12 +76,15 @@ pub(super) fn back_up(tree: &Tree) -> Measured {
     Measured { value: offenders.len(), offenders }
 }
 
-/// The imports of a crate by the folder that both ends share.
-fn graphs<'a>(crossings: &'a [Crossing<'a>]) -> BTreeMap<&'a [&'a str], Vec<Edge<'a>>> {
+/// The imports of a crate by the folder that both ends share, without those within a core.
+fn graphs<'a>(krate: &str, crossings: &'a [Crossing<'a>]) -> BTreeMap<&'a [&'a str], Vec<Edge<'a>>> {
     let mut graphs: BTreeMap<&[&str], Vec<Edge<'_>>> = BTreeMap::new();
     for crossing in crossings {
         let (from, to) = (&crossing.from, &crossing.to);
         let shared = from.folder.iter().zip(&to.folder).take_while(|(from, to)| from == to).count();
+        if CORES.iter().any(|(of, core)| *of == krate && from.folder[..shared].starts_with(core)) {
+            continue;
+        }
         let node = |place: &'a Place<'a>| {
             place.folder.get(shared).map_or(Node::File(place.file), |name| Node::Folder(name))
         };
@@ -146,6 +173,34 @@ mod tests {
     fn a_cycle_of_three_is_found() {
         let round = tree("use crate::b::B;", "use crate::c::C;", "use crate::a::deep::A;", "");
         assert_eq!(siblings(&round).0, 3);
+    }
+
+    #[test]
+    fn a_cycle_through_a_file_is_found() {
+        let through = tree("use crate::Root;", "", "", "fn f() { a::deep::f() }");
+        assert_eq!(siblings(&through).0, 0);
+        assert_eq!(through_files(&through).value, 1);
+        assert_eq!(through_files(&tree("use crate::Root;", "", "", "fn f() { c::deep::f() }")).value, 0);
+    }
+
+    #[test]
+    fn modules_of_a_core_may_use_each_other_and_it_is_in_no_cycle_with_others() {
+        let tree = |core: &str, around: &str| {
+            Tree::of(&[
+                ("pintle/src/lib.rs", "mod server;"),
+                ("pintle/src/server/mod.rs", "mod core;\nmod http;"),
+                ("pintle/src/server/core/mod.rs", "mod a;\nmod b;\nstruct Core;"),
+                ("pintle/src/server/core/a/mod.rs", "mod deep;\nuse super::b::B;\nstruct A;"),
+                ("pintle/src/server/core/a/deep.rs", ""),
+                ("pintle/src/server/core/b/mod.rs", &format!("use super::a::A;\nuse super::Core;\n{core}")),
+                ("pintle/src/server/http/mod.rs", &format!("mod deep;\n{around}")),
+                ("pintle/src/server/http/deep.rs", ""),
+            ])
+        };
+        let around = "use crate::server::core::a::A;\nstruct Http;";
+        let (alone, both) = (tree("", around), tree("use crate::server::http::Http;", around));
+        assert_eq!((siblings(&alone).0, through_files(&alone).value, back_up(&alone).value), (0, 0, 0));
+        assert_eq!((siblings(&both).0, through_files(&both).value), (2, 2));
     }
 
     #[test]
