@@ -10,11 +10,14 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
+/// Texts of replies, and what a client gets instead.
+type Reworded = Arc<std::sync::Mutex<Vec<(Vec<u8>, Vec<u8>)>>>;
+
 /// A proxy in front of Redis that cuts the connection when it is told to.
 pub(crate) struct CutLink {
     port: u16,
     marker: Arc<std::sync::Mutex<Option<Vec<u8>>>>,
-    reworded: Arc<std::sync::Mutex<Vec<(Vec<u8>, Vec<u8>)>>>,
+    reworded: Reworded,
     cuts: Arc<AtomicUsize>,
 }
 
@@ -58,7 +61,7 @@ async fn pass(
     client: TcpStream,
     server: TcpStream,
     marker: Arc<std::sync::Mutex<Option<Vec<u8>>>>,
-    reworded: Arc<std::sync::Mutex<Vec<(Vec<u8>, Vec<u8>)>>>,
+    reworded: Reworded,
     cuts: Arc<AtomicUsize>,
 ) {
     let (mut from_client, mut to_client) = client.into_split();

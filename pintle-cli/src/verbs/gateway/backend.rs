@@ -282,7 +282,7 @@ fn may_have(prefix: &str, target: &Target<'_>) -> bool {
 }
 
 /// Looks up an entry of a target, which handles the calls of it.
-fn found_in(connected: Arc<ConnectedTarget>, scope: &Scope<'_>, target: &Target<'_>) -> Lookup {
+fn found_in(connected: &Arc<ConnectedTarget>, scope: &Scope<'_>, target: &Target<'_>) -> Lookup {
     connected.find(scope, target).and_then(|entry| Some(entry.found_in(connected.clone())))
 }
 
@@ -342,14 +342,14 @@ impl Provider for Backend {
 
     fn find(&self, scope: &Scope<'_>, target: &Target<'_>) -> Lookup {
         match self.state() {
-            BackendState::Up(connected) => found_in(connected, scope, target),
+            BackendState::Up(connected) => found_in(&connected, scope, target),
             BackendState::PerCaller(callers) => {
                 let login = self.login_tool(&callers, scope.identity(), scope.extensions);
                 if let Some(tool) = login.filter(|tool| tool.is(target)) {
                     return Lookup::Found(tool.entry().into());
                 }
                 match callers.known(scope) {
-                    Some(connected) => found_in(connected, scope, target),
+                    Some(connected) => found_in(&connected, scope, target),
                     None if is_uri(target) || may_have(callers.prefix(), target) => Lookup::Stale(None),
                     None => Lookup::None,
                 }

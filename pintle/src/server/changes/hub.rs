@@ -97,6 +97,6 @@ impl ChangeHub {
             let all = self.inboxes.lock().unwrap_or_else(PoisonError::into_inner);
             all.inboxes.iter().filter_map(Weak::upgrade).collect()
         };
-        inboxes.iter().for_each(|inbox| visit(inbox));
+        inboxes.iter().for_each(visit);
     }
 }

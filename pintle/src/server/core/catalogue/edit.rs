@@ -203,7 +203,7 @@ impl Server {
         let routes = checked(routes)?;
         self.edit(Self::required(&routes), |known| {
             let duplicates = routes.iter().filter(|route: &&R| known.get(route.key()).is_some());
-            all_of(duplicates.map(|route| taken(route).to_string()).collect())?;
+            all_of(&duplicates.map(|route| taken(route).to_string()).collect::<Vec<_>>())?;
             append(known, routes);
             Ok(())
         })
@@ -259,16 +259,16 @@ fn checked<R: CatalogueRoute>(routes: impl IntoIterator<Item = R>) -> Result<Vec
             faults.push(taken(route).to_string());
         }
     }
-    all_of(faults)?;
+    all_of(&faults)?;
     Ok(routes)
 }
 
 pub(super) fn without_fault<R: CatalogueRoute>(route: &R) -> Result<()> {
-    all_of(route.options().faults.clone())
+    all_of(&route.options().faults)
 }
 
 /// Returns an error with all faults, one a line, if there are any.
-fn all_of(faults: Vec<String>) -> Result<()> {
+fn all_of(faults: &[String]) -> Result<()> {
     if faults.is_empty() { Ok(()) } else { Err(Error::misuse(faults.join("\n"))) }
 }
 
