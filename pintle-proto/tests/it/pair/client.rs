@@ -383,6 +383,7 @@ impl Client {
                 let content = json!({"type": "text", "text": text});
                 return Ok(json!({"role": "assistant", "model": "m", "content": content}));
             }
+            "ping" => return Ok(json!({})),
             "elicitation/create" => {
                 self.heard.push(format!("asked {}", params["message"].as_str().unwrap()));
                 match (params["message"].as_str().unwrap(), params["mode"].as_str()) {
