@@ -130,9 +130,9 @@ mod excerpt;
     feature = "stdio"
 ))]
 mod guide;
-#[cfg(feature = "client")]
+#[cfg(any(feature = "client", feature = "server"))]
 pub mod layer;
-#[cfg(feature = "client")]
+#[cfg(any(feature = "client", feature = "server"))]
 mod lock;
 pub mod message_log;
 mod properties;

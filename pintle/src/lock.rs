@@ -1,4 +1,4 @@
-#[cfg(feature = "server")]
+#[cfg(all(feature = "client", feature = "server"))]
 use std::sync::Arc;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -9,18 +9,18 @@ pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// The value that was kept last, which the next caller mostly needs too. All calls of a relay ask for it, so the lock is held for a moment
 /// only: values are as large as peers make them, and are compared and dropped without it.
-#[cfg(feature = "server")]
+#[cfg(all(feature = "client", feature = "server"))]
 #[derive(Debug)]
 pub(crate) struct LastValue<T>(Mutex<Option<Arc<T>>>);
 
-#[cfg(feature = "server")]
+#[cfg(all(feature = "client", feature = "server"))]
 impl<T> Default for LastValue<T> {
     fn default() -> Self {
         Self(Mutex::default())
     }
 }
 
-#[cfg(feature = "server")]
+#[cfg(all(feature = "client", feature = "server"))]
 impl<T> LastValue<T> {
     /// Returns the value, if it is the one that is needed.
     pub(crate) fn get(&self, is_it: impl FnOnce(&T) -> bool) -> Option<Arc<T>> {
@@ -35,7 +35,7 @@ impl<T> LastValue<T> {
     }
 }
 
-#[cfg(all(test, feature = "server"))]
+#[cfg(all(test, feature = "client", feature = "server"))]
 mod tests {
     use super::*;
 

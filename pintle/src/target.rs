@@ -28,6 +28,7 @@ pub enum Target<'a> {
 
 impl Target<'_> {
     /// Returns the target without a borrowed name.
+    #[cfg(feature = "server")]
     pub(crate) fn into_owned(self) -> Target<'static> {
         let own = |name: Cow<'_, str>| Cow::Owned(name.into_owned());
         match self {
