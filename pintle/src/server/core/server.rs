@@ -188,7 +188,7 @@ impl Server {
         self.source(directory)
     }
 
-    /// Adds a value for handlers that take [`State<S>`](State).
+    /// Adds a value for handlers that take [`State<S>`](crate::server::State).
     ///
     /// A type that is already registered is an error: [`check`](Self::check) reports it, and `serve` refuses to start. Nothing is
     /// overwritten.
@@ -320,7 +320,7 @@ impl Server {
         self.setting(|settings| settings.capabilities.may_change = true)
     }
 
-    /// Puts a `tower` layer around every request and every notification, on every transport; [`around`] makes one of a
+    /// Puts a `tower` layer around every request and every notification, on every transport; [`around`](crate::server::around) makes one of a
     /// function. The last one added is the outermost.
     ///
     /// A layer sees what clients send once the protocol has accepted it: calls, lists, reads, and also what no handler
