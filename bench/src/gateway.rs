@@ -2,10 +2,10 @@
 
 use pintle::{
     Client, Connection, Server,
-    relay::Relay,
     server::{Caller, Rules},
     transport::memory,
 };
+use pintle_relay::Relay;
 use serde_json::json;
 
 use crate::{protocol::Case, served};

@@ -9,8 +9,8 @@ use std::{
 use pintle::{
     Client, Server,
     client::{Mode, http::Http},
-    relay::Relay,
 };
+use pintle_relay::Relay;
 use tokio::{net::TcpListener, sync::oneshot};
 
 use crate::{

@@ -5,9 +5,9 @@
 use pintle::{
     Server,
     server::{Arguments, ToolRoute, tool},
-    tasks::Tasks,
     transport::Stream,
 };
+use pintle_tasks::Tasks;
 
 use crate::{
     protocol::{Case, hello, session_call, stateless_call},

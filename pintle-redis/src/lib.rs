@@ -135,7 +135,8 @@ impl Redis {
     /// Returns the store of tasks, so that any process can be asked for the tasks of all.
     ///
     /// ```no_run
-    /// use pintle::{Server, server::StateKeys, tasks::Tasks};
+    /// use pintle::{Server, server::StateKeys};
+    /// use pintle_tasks::Tasks;
     /// use pintle_redis::Redis;
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -2,10 +2,8 @@
 
 use std::{fmt, io, time::Duration};
 
-use pintle::{
-    server::http::nodes::NodeId,
-    tasks::{StoredTask, TaskFuture, TaskQuota, TaskStore, Updated},
-};
+use pintle::server::http::nodes::NodeId;
+use pintle_tasks::{StoredTask, TaskFuture, TaskQuota, TaskStore, Updated};
 use redis::{FromRedisValue, Pipeline};
 
 use crate::{

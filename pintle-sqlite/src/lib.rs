@@ -1,7 +1,8 @@
 //! The tasks of [`pintle`] servers in an SQLite file, so that they survive a restart.
 //!
 //! ```
-//! use pintle::{Server, server::{StateKeys, tool}, tasks::Tasks};
+//! use pintle::{Server, server::{StateKeys, tool}};
+//! use pintle_tasks::Tasks;
 //! use pintle_sqlite::SqliteTaskStore;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -4,7 +4,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use pintle::tasks::{StoredTask, TaskFuture, TaskQuota, TaskStore, Updated};
+use pintle_tasks::{StoredTask, TaskFuture, TaskQuota, TaskStore, Updated};
 use rusqlite::{
     Connection, OptionalExtension as _, Row, ToSql, Transaction, TransactionBehavior, params, types::Value,
 };
@@ -18,7 +18,7 @@ use crate::schema;
 /// thread for blocking work. Other processes may use the same file, on a local file system.
 ///
 /// ```
-/// use pintle::tasks::TaskStore;
+/// use pintle_tasks::TaskStore;
 /// use pintle_sqlite::SqliteTaskStore;
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> std::io::Result<()> {

@@ -9,10 +9,10 @@ use std::env;
 
 use pintle::{
     Client, Server,
-    relay::Relay,
     server::{Prefix, tool},
     transport::Child,
 };
+use pintle_relay::Relay;
 
 /// Connects to a program: again for each client that needs a connection of its own, and after the program has ended.
 async fn relay(program: String) -> pintle::Result<Relay> {

@@ -119,6 +119,8 @@ pub mod directory;
 mod error;
 #[cfg(any(feature = "client", feature = "server"))]
 mod excerpt;
+#[cfg(any(feature = "client", feature = "server"))]
+pub mod forward;
 #[cfg(all(
     doctest,
     feature = "child",
@@ -135,12 +137,9 @@ pub mod layer;
 #[cfg(any(feature = "client", feature = "server"))]
 mod lock;
 pub mod message_log;
-mod properties;
+#[doc(hidden)]
+pub mod properties;
 pub mod proto;
-#[cfg(any(feature = "client", feature = "server"))]
-mod question_key;
-#[cfg(all(feature = "client", feature = "server"))]
-pub mod relay;
 #[cfg(any(feature = "child", feature = "client", feature = "server"))]
 mod runtime;
 #[cfg(feature = "validation")]
@@ -162,10 +161,6 @@ mod sync {
 }
 #[cfg(any(feature = "client", feature = "server"))]
 mod target;
-#[cfg(feature = "client")]
-mod task_request;
-#[cfg(any(feature = "client", feature = "server"))]
-pub mod tasks;
 #[cfg(any(feature = "client", feature = "server"))]
 mod telemetry;
 pub mod testing;

@@ -23,16 +23,16 @@ impl fmt::Display for Broken {
 impl std::error::Error for Broken {}
 
 /// The result of a property: what was seen instead of it.
-pub(crate) type PropertyResult = Result<(), String>;
+pub type PropertyResult = Result<(), String>;
 
 /// A property of a subject: the sentence that should be true, and its check.
-pub(crate) type Property<S> = (&'static str, fn(S) -> Pin<Box<dyn Future<Output = PropertyResult> + Send>>);
+pub type Property<S> = (&'static str, fn(S) -> Pin<Box<dyn Future<Output = PropertyResult> + Send>>);
 
 /// The time after which a check is taken to hang. The longest ones have hundreds of requests, and may run on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Checks each property on a subject that `open` returns.
-pub(crate) async fn check<S, F>(properties: &[Property<S>], open: impl Fn() -> F) -> Result<(), Vec<Broken>>
+pub async fn check<S, F>(properties: &[Property<S>], open: impl Fn() -> F) -> Result<(), Vec<Broken>>
 where
     F: Future<Output = io::Result<S>>,
 {

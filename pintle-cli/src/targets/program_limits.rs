@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use pintle::relay::Relay;
+use pintle_relay::Relay;
 
 use super::{ProgramStarts, ResolvedTarget};
 

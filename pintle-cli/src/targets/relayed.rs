@@ -6,10 +6,10 @@ use pintle::{
         Connector,
         http::{Auth, Http},
     },
-    relay::Relay,
     transport::{Child, ChildCommand},
 };
 use pintle_host::config::{EntryTransport, Template};
+use pintle_relay::Relay;
 
 use super::{Endpoint, ProgramStarts, ResolvedTarget, Target, secrets};
 use crate::{

@@ -10,11 +10,11 @@ use opentelemetry::{
 use pintle::{
     Client, Connection, Server,
     client::{Answer, http::Http},
-    relay::Relay,
     server::{Cx, ToolError, resource, tool},
-    tasks::{TaskPolling, Tasks},
     types::RawObject,
 };
+use pintle_relay::Relay;
+use pintle_tasks::{TaskPolling, Tasks};
 use serde_json::{Value, json};
 
 use crate::collected::{Collected, attribute, ids, parent};

@@ -5,17 +5,15 @@
 
 use std::time::Duration;
 
-use pintle::{
-    server::{
-        Claimed, NonceStore as _, ReplayGuard as _, Reply, UsedState,
-        http::{
-            log::{EventId, EventLog as _},
-            nodes::Nodes as _,
-        },
+use pintle::server::{
+    Claimed, NonceStore as _, ReplayGuard as _, Reply, UsedState,
+    http::{
+        log::{EventId, EventLog as _},
+        nodes::Nodes as _,
     },
-    tasks::TaskStore as _,
 };
 use pintle_redis::{Redis, RedisOptions};
+use pintle_tasks::TaskStore as _;
 
 use crate::{
     redis_folder::ask,

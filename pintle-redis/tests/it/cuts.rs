@@ -3,18 +3,16 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use pintle::{
-    server::{
-        Claimed, ReplayGuard as _, UsedState,
-        http::{
-            log::{Appended, EventId, EventLog as _, Replay},
-            store::{Replaced, Sessions as _, StoredSession},
-        },
+use pintle::server::{
+    Claimed, ReplayGuard as _, UsedState,
+    http::{
+        log::{Appended, EventId, EventLog as _, Replay},
+        store::{Replaced, Sessions as _, StoredSession},
     },
-    tasks::{StoredTask, TaskQuota, TaskStore as _, Updated},
 };
 use pintle_proto::{Revision, server::SessionRecord};
 use pintle_redis::{Redis, RedisOptions};
+use pintle_tasks::{StoredTask, TaskQuota, TaskStore as _, Updated};
 
 use crate::{cut_link::CutLink, redis_server::RedisServer};
 

@@ -1,7 +1,8 @@
 //! Records that another version of this program has written: while a version is rolled out, both are there.
 
-use pintle::{Server, tasks::TaskStore as _};
+use pintle::Server;
 use pintle_redis::RedisOptions;
+use pintle_tasks::TaskStore as _;
 
 use crate::{
     faults::{INITIALIZE, PING, SESSION, post},
@@ -56,9 +57,9 @@ async fn a_task_of_a_later_format_is_an_error_and_not_absent() {
     }
     let error = tasks.get("later").await.unwrap_err();
     assert!(error.to_string().contains("has format 2"), "{error}");
-    let mut task = pintle::tasks::StoredTask::new("later", "ann", 4_000_000_000_000, Vec::new());
+    let mut task = pintle_tasks::StoredTask::new("later", "ann", 4_000_000_000_000, Vec::new());
     task.version = 1;
-    let error = tasks.update(&task, &pintle::tasks::TaskQuota::default()).await.unwrap_err();
+    let error = tasks.update(&task, &pintle_tasks::TaskQuota::default()).await.unwrap_err();
     assert!(error.to_string().contains("has format 2"), "{error}");
     assert!(tasks.get("unknown").await.unwrap().is_none());
 }

@@ -2,15 +2,13 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use pintle::{
-    server::{
-        StateKeys,
-        http::{fleet_kit, log, nodes, store},
-        nonce_kit, rate_kit, replay_kit,
-    },
-    tasks,
+use pintle::server::{
+    StateKeys,
+    http::{fleet_kit, log, nodes, store},
+    nonce_kit, rate_kit, replay_kit,
 };
 use pintle_redis::{Redis, RedisOptions};
+use pintle_tasks as tasks;
 
 use crate::redis_server::RedisServer;
 

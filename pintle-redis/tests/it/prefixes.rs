@@ -3,17 +3,15 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use pintle::{
-    server::{
-        Claimed, NonceStore as _, ReplayGuard as _, UsedState,
-        http::{
-            log::{EventId, EventLog as _, Replay},
-            nodes::{NodeEvent, Nodes as _},
-        },
+use pintle::server::{
+    Claimed, NonceStore as _, ReplayGuard as _, UsedState,
+    http::{
+        log::{EventId, EventLog as _, Replay},
+        nodes::{NodeEvent, Nodes as _},
     },
-    tasks::{StoredTask, TaskQuota, TaskStore as _},
 };
 use pintle_redis::RedisOptions;
+use pintle_tasks::{StoredTask, TaskQuota, TaskStore as _};
 use tokio::time::timeout;
 
 use crate::{

@@ -5,9 +5,9 @@ use std::{env, process::Stdio as Streams, time::Duration};
 use pintle::{
     Server,
     server::{Cx, State, StateKeys, ToolError, tool},
-    tasks::Tasks,
 };
 use pintle_redis::{Redis, RedisOptions};
+use pintle_tasks::Tasks;
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use pintle::tasks::{StoredTask, TaskQuota, TaskStore as _};
 use pintle_redis::Redis;
+use pintle_tasks::{StoredTask, TaskQuota, TaskStore as _};
 use serde_json::json;
 
 use crate::{redis_server::RedisServer, task_process::TaskProcess};

@@ -6,8 +6,8 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 
-use pintle::tasks::{StoredTask, TaskQuota, TaskStore as _, Updated, kit};
 use pintle_sqlite::SqliteTaskStore;
+use pintle_tasks::{StoredTask, TaskQuota, TaskStore as _, Updated, kit};
 use tokio::task::JoinSet;
 
 use crate::folder::Folder;

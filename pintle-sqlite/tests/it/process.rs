@@ -10,10 +10,10 @@ use std::{
 use pintle::{
     Server,
     server::{Cx, State, StateKeys, ToolError, tool},
-    tasks::Tasks,
     transport::Stdio,
 };
 use pintle_sqlite::SqliteTaskStore;
+use pintle_tasks::Tasks;
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines},

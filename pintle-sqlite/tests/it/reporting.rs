@@ -1,7 +1,7 @@
 //! A store that reports its changes, so that tests need not poll.
 
-use pintle::tasks::{StoredTask, TaskFuture, TaskQuota, TaskStore, Updated};
 use pintle_sqlite::SqliteTaskStore;
+use pintle_tasks::{StoredTask, TaskFuture, TaskQuota, TaskStore, Updated};
 
 /// The line on standard error that reports a change.
 pub(crate) const CHANGED: &str = "a task was changed";

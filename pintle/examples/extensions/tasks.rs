@@ -10,8 +10,8 @@ use pintle::{
     Client, Server,
     client::Answer,
     server::{Cx, ToolError},
-    tasks::{TaskHandle, TaskPolling, Tasks},
 };
+use pintle_tasks::{TaskHandle, TaskPolling, Tasks};
 use serde_json::json;
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]

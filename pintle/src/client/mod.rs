@@ -25,8 +25,8 @@
 //! In the stateless era a handler of a request also declares its capability for that request. In the session era capabilities are
 //! declared when the connection is opened: a server asks only if the client has a handler too.
 
-mod asking;
-mod connection;
+pub(crate) mod asking;
+pub(crate) mod connection;
 mod driver;
 mod extension;
 #[cfg(feature = "http-client")]
@@ -80,11 +80,6 @@ pub use pintle_proto::client::{Change, Mode, OpenError, Verdict};
 pub use reconnect::{Connector, Reconnect};
 pub use state::Event;
 pub use tools::{Hints, OutputCheck, Policy, Proposal};
-
-#[cfg(feature = "server")]
-pub(crate) use asking::{RawHandler, RawQuestion, refusing};
-#[cfg(feature = "server")]
-pub(crate) use connection::{CallNotification, Forward, Repetition};
 
 use asking::{custom_handler, handler};
 pub(in crate::client) use connection::ResultArm;

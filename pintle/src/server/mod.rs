@@ -15,7 +15,7 @@
 //! What it returns is [`IntoToolResult`], [`IntoPromptResult`] or [`IntoResourceResult`].
 
 mod access;
-mod changes;
+pub(crate) mod changes;
 mod clock;
 pub(crate) mod core;
 mod form;
@@ -97,8 +97,6 @@ pub use access::authenticated::{Authenticated, MissingRights};
 pub use access::tls_facts::TlsFacts;
 pub use access::{caller::Caller, peer_address::PeerAddress, principal::Principal};
 pub use changes::notice::Notice;
-#[cfg(feature = "client")]
-pub(crate) use changes::{Audience, ChangeLink, InboxOwner, OwnedPrincipal};
 pub(crate) use clock::now as unix_millis;
 pub use form::{Field, Form, FormError};
 pub use listen::Listen;

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     Server,
     client::{Answer, Client, IntoRoots},
-    question_key,
+    forward::question_keys,
     transport::{DrivenTransport, Transport, driven},
 };
 
@@ -327,7 +327,7 @@ impl TestClient {
         let client = client
             .on_log(move |message| logs.lock().logs.push(message.params))
             .log_level(LoggingLevel::Debug)
-            .extension(question_key::EXTENSION, JsonObject::new())
+            .extension(question_keys::EXTENSION, JsonObject::new())
             .revisions(revisions.iter().copied());
         let connection = client.connect_driven(transport).await;
         let connection = connection.unwrap_or_else(|error| {

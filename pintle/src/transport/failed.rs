@@ -19,9 +19,9 @@ pub struct Failed {
     /// Whether the server may have received the request.
     pub delivery: Delivery,
     /// Whether the cause is in this process, and the server may well be running.
-    pub(crate) is_local: bool,
+    pub is_local: bool,
     /// Whether the answer exceeds a limit of this process: it would be the same again.
-    pub(crate) is_too_long: bool,
+    pub is_too_long: bool,
     /// The error message, with what to do.
     pub message: Cow<'static, str>,
 }

@@ -17,7 +17,7 @@ mod memory;
 #[cfg(any(feature = "http-client", feature = "child", feature = "http-server", feature = "net"))]
 pub(crate) mod open_files;
 mod oversized;
-mod push_demand;
+pub(crate) mod push_demand;
 mod push_state;
 #[cfg(feature = "net")]
 mod socket;

@@ -10,12 +10,12 @@ use std::sync::{
 
 use tokio::sync::Notify;
 
-/// Whether somebody wants the messages that belong to no request.
+/// The demand for messages of a server that belong to no request.
 ///
 /// Over HTTP they need a stream of their own, which takes a connection on both sides: it is opened when they are wanted. Over a pipe they
 /// arrive in any case. Clones share one state, which changes once.
 #[derive(Clone, Debug)]
-pub(crate) struct PushDemand(Option<Arc<Demand>>);
+pub struct PushDemand(Option<Arc<Demand>>);
 
 #[derive(Debug, Default)]
 struct Demand {
@@ -25,17 +25,17 @@ struct Demand {
 
 impl PushDemand {
     /// They are wanted from the beginning.
-    pub(crate) fn always() -> Self {
+    pub fn always() -> Self {
         Self(None)
     }
 
     /// They are not wanted until [`want`](Self::want).
-    pub(crate) fn later() -> Self {
+    pub fn later() -> Self {
         Self(Some(Arc::default()))
     }
 
     /// They are wanted from now on.
-    pub(crate) fn want(&self) {
+    pub fn want(&self) {
         if let Some(demand) = &self.0
             && !demand.is_wanted.swap(true, Ordering::SeqCst)
         {
@@ -43,12 +43,13 @@ impl PushDemand {
         }
     }
 
-    pub(crate) fn is_wanted(&self) -> bool {
+    /// Returns whether they are wanted.
+    pub fn is_wanted(&self) -> bool {
         self.0.as_ref().is_none_or(|demand| demand.is_wanted.load(Ordering::SeqCst))
     }
 
     /// Waits until they are wanted.
-    pub(crate) async fn wanted(&self) {
+    pub async fn wanted(&self) {
         let Some(demand) = &self.0 else { return };
         let notified = demand.wanted.notified();
         // It is notified from its creation on, so what happens in between is not missed.

@@ -26,16 +26,12 @@ mod next_revision;
 #[cfg(all(feature = "http-client", feature = "http-server"))]
 mod properties;
 mod provider;
-#[cfg(all(feature = "client", feature = "logging", feature = "server"))]
-mod relay;
 mod schema;
 mod server;
 #[cfg(all(feature = "client", feature = "server", feature = "skills"))]
 mod skills;
 mod stream;
 mod support;
-#[cfg(feature = "server")]
-mod tasks;
 #[cfg(all(feature = "client", feature = "server"))]
 mod testing_kit;
 mod transport;

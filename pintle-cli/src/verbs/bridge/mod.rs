@@ -4,7 +4,8 @@ mod pending;
 mod programs;
 
 use clap::Args;
-use pintle::{Server, proto::Limits, relay::Relay};
+use pintle::{Server, proto::Limits};
+use pintle_relay::Relay;
 
 use self::{pending::PendingTarget, programs::ProgramArgs};
 use crate::{

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use pintle::relay::Relay;
+use pintle_relay::Relay;
 
 use crate::{
     args::duration,

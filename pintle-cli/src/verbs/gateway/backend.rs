@@ -13,7 +13,6 @@ use std::{
 use http::Extensions;
 use pintle::{
     proto::Peer,
-    relay::Relay,
     server::{
         ConnectionEvent, Cx, ListKind, Lookup, Mount, Outcome, PageRequest, Principal, Provider,
         ProviderChanges, ProviderInfo, ProviderPage, ProviderSubscription, ReportPart, RequestError, Scope,
@@ -24,6 +23,7 @@ use pintle::{
         schema::{PromptsCapability, ResourcesCapability, ServerCapabilities, ToolsCapability},
     },
 };
+use pintle_relay::Relay;
 use tokio::time::Instant;
 
 use super::{

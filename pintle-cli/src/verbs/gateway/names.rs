@@ -298,9 +298,9 @@ mod tests {
 
     use pintle::{
         Client, Server,
-        relay::Relay,
         server::{Mount, Rules, tool},
     };
+    use pintle_relay::Relay;
     use serde_json::json;
 
     use super::*;

@@ -1,6 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
-use pintle::{client::http::Auth, proto::Limits, relay::Relay, server::Mount};
+use pintle::{client::http::Auth, proto::Limits, server::Mount};
+use pintle_relay::Relay;
 use tokio::sync::{Notify, oneshot};
 
 use super::{

@@ -1,6 +1,7 @@
 //! What the first client of a gateway is told of its targets, before anybody has listed anything.
 
-use pintle::{Server, client::Mode, server::tool, tasks::Tasks};
+use pintle::{Server, client::Mode, server::tool};
+use pintle_tasks::Tasks;
 
 use super::{connect, gateway, target};
 use crate::support::machine::Machine;

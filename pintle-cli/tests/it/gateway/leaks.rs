@@ -9,9 +9,9 @@ use pintle::{
     Client, Connection, Server,
     client::{Mode, http::Http},
     server::{CacheHint, Cx, prompt, resource, template, tool},
-    tasks::Tasks,
     types::schema::{CacheScope, ContentBlock, LoggingLevel, PromptMessage, ResourceContents},
 };
+use pintle_tasks::Tasks;
 use serde_json::{Value, json};
 
 use super::{ended, gateway, names, page, target, tasks};

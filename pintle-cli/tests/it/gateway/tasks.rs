@@ -7,9 +7,9 @@ use pintle::{
     client::{Mode, http::Http},
     proto::Revision,
     server::tool,
-    tasks::{TaskHandle, TaskPolling, Tasks},
     types::{RawObject, schema::TaskStatus},
 };
+use pintle_tasks::{TaskHandle, TaskPolling, Tasks};
 use serde_json::json;
 use tokio::sync::{Semaphore, mpsc};
 

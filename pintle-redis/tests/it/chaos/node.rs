@@ -11,10 +11,10 @@ use std::{
 use pintle::{
     Server,
     server::{Args, Cx, StateKeys, ToolError, template, tool},
-    tasks::{TaskQuota, Tasks},
     types::schema::{ContentBlock, CreateMessageParams, Role, SamplingMessage},
 };
 use pintle_redis::{Redis, RedisOptions};
+use pintle_tasks::{TaskQuota, Tasks};
 use tokio::{net::TcpListener, time::sleep};
 
 const PORT: &str = "PINTLE_CHAOS_PORT";

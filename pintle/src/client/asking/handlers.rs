@@ -26,17 +26,17 @@ use super::{
 pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// A handler of one kind of input request.
-pub(in crate::client) type QuestionHandler<P, R> =
+pub(in crate::client) type TypedHandler<P, R> =
     Arc<dyn Fn(Question<P>) -> BoxFuture<Result<R, RpcError>> + Send + Sync>;
 
-/// A handler of input requests of every kind, unparsed.
-pub(crate) type RawHandler = Arc<dyn Fn(RawQuestion) -> BoxFuture<Result<RawObject, RpcError>> + Send + Sync>;
+/// A handler of input requests of every kind, in canonical shapes.
+pub type QuestionHandler =
+    Arc<dyn Fn(ForwardQuestion) -> BoxFuture<Result<RawObject, RpcError>> + Send + Sync>;
 
 /// Returns a handler that refuses all input requests.
-#[cfg(feature = "server")]
-pub(crate) fn refusing() -> RawHandler {
-    static REFUSING: std::sync::OnceLock<RawHandler> = std::sync::OnceLock::new();
-    let refusing = || -> RawHandler {
+pub fn refuse_questions() -> QuestionHandler {
+    static REFUSING: std::sync::OnceLock<QuestionHandler> = std::sync::OnceLock::new();
+    let refusing = || -> QuestionHandler {
         Arc::new(|question| Box::pin(async move { Err(RpcError::method_not_found(&question.method)) }))
     };
     REFUSING.get_or_init(refusing).clone()
@@ -44,31 +44,33 @@ pub(crate) fn refusing() -> RawHandler {
 
 /// An input request of a server, in canonical shapes.
 #[derive(Clone, Debug)]
-#[cfg_attr(not(feature = "server"), expect(dead_code, reason = "only relays read it"))]
-pub(crate) struct RawQuestion {
-    pub(crate) method: String,
-    pub(crate) params: RawObject,
+#[non_exhaustive]
+pub struct ForwardQuestion {
+    /// `elicitation/create`, `sampling/createMessage`, `roots/list`, or the method of an extension.
+    pub method: String,
+    /// The params of the question.
+    pub params: RawObject,
     /// The key that the server gave the question, if it is known.
-    pub(crate) key: Option<Arc<str>>,
+    pub key: Option<Arc<str>>,
 }
 
 /// The handlers of input requests. They determine the client's capabilities.
 #[derive(Clone, Default)]
 pub(in crate::client) struct Handlers {
-    pub(in crate::client) form: Option<QuestionHandler<ElicitFormParams, ElicitResult>>,
-    pub(in crate::client) url: Option<QuestionHandler<ElicitUrl, ElicitResult>>,
-    pub(in crate::client) sample: Option<QuestionHandler<CreateMessageParams, CreateMessageResult>>,
+    pub(in crate::client) form: Option<TypedHandler<ElicitFormParams, ElicitResult>>,
+    pub(in crate::client) url: Option<TypedHandler<ElicitUrl, ElicitResult>>,
+    pub(in crate::client) sample: Option<TypedHandler<CreateMessageParams, CreateMessageResult>>,
     pub(in crate::client) sample_tools: bool,
     pub(in crate::client) sample_context: bool,
     pub(in crate::client) roots: Option<Roots>,
     /// The handler of all input requests, unparsed, in place of the others.
-    pub(in crate::client) raw: Option<RawHandler>,
+    pub(in crate::client) raw: Option<QuestionHandler>,
     /// The handlers of methods that the protocol does not define.
     pub(in crate::client) custom: Arc<HashMap<Box<str>, CustomHandler>>,
 }
 
 /// Boxes a handler.
-pub(in crate::client) fn handler<P, T, F, Fut>(handle: F) -> QuestionHandler<P, T>
+pub(in crate::client) fn handler<P, T, F, Fut>(handle: F) -> TypedHandler<P, T>
 where
     P: Send + 'static,
     T: 'static,
@@ -125,7 +127,8 @@ impl Handlers {
             && method != method::PING
             && !self.custom.contains_key(method)
         {
-            let question = RawQuestion { method: method.to_owned(), params: params.clone(), key: asker.key };
+            let question =
+                ForwardQuestion { method: method.to_owned(), params: params.clone(), key: asker.key };
             return finished(caught(raw(question)).await, method);
         }
         match method {
@@ -169,7 +172,7 @@ impl fmt::Debug for Handlers {
 }
 
 async fn call<P, R>(
-    handler: Option<&QuestionHandler<P, R>>,
+    handler: Option<&TypedHandler<P, R>>,
     asker: Asker,
     params: P,
     method: &str,

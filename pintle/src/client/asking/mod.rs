@@ -19,8 +19,7 @@ pub use roots::{IntoRoot, IntoRoots, Roots};
 pub(super) use answer::Asker;
 pub(super) use custom::custom_handler;
 pub(super) use handlers::{BoxFuture, Handlers, caught, handler};
-#[cfg(feature = "server")]
-pub(crate) use handlers::{RawHandler, RawQuestion, refusing};
+pub use handlers::{ForwardQuestion, QuestionHandler, refuse_questions};
 pub(super) use progress::QuestionProgress;
 pub(super) use roots::RootsObserver;
 pub(super) use task_table::{SessionTasks, TaskTable};

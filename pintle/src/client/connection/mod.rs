@@ -6,7 +6,6 @@ mod call;
 mod changes;
 mod complete;
 mod exchange;
-#[cfg(feature = "server")]
 mod forward;
 mod lists;
 mod options;
@@ -43,13 +42,10 @@ use crate::{Ended, Error, Result};
 pub use batch::Batch;
 pub use call::Call;
 pub use changes::Changes;
-#[cfg(feature = "server")]
-pub(crate) use forward::Forward;
+pub use forward::ForwardRequest;
 pub use lists::{Items, List};
-#[cfg(feature = "server")]
-pub(crate) use options::CallNotification;
-#[cfg(feature = "server")]
-pub(crate) use repeat::Repetition;
+pub use options::ForwardEvent;
+pub use repeat::Repetition;
 pub use request::RequestBuilder;
 pub use unresolved::{CallStart, Unresolved};
 pub(in crate::client) use unresolved::{Prepare, ResultArm, SessionArm};
@@ -166,9 +162,8 @@ impl Connection {
         self.revision().facts()
     }
 
-    /// Whether the server has sessions too, although this connection is of the stateless era.
-    #[cfg(feature = "server")]
-    pub(crate) fn has_sessions(&self) -> bool {
+    /// Returns whether the server has sessions too, although this connection is of the stateless era.
+    pub fn has_sessions(&self) -> bool {
         self.shared.server_facts().has_sessions
     }
 
@@ -486,7 +481,7 @@ impl Connection {
 
     /// Sends a request whose result is not the end of it: more requests follow, with the handlers of this one. `R` sends them.
     ///
-    /// [`task`](Self::task) is such a request.
+    /// The task of the crate `pintle-tasks` is such a result.
     ///
     /// # Errors
     ///
@@ -510,9 +505,8 @@ impl Connection {
         self.wait().await;
     }
 
-    /// Whether the connection has ended.
-    #[cfg(feature = "server")]
-    pub(crate) fn is_closed(&self) -> bool {
+    /// Returns whether the connection has ended.
+    pub fn is_closed(&self) -> bool {
         self.shared.ended.borrow().is_some()
     }
 

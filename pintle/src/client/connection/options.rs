@@ -52,7 +52,7 @@ pub(in crate::client) struct RequestOptions {
     /// Whether input that no handler gives suspends the request.
     pub(in crate::client) suspends: bool,
     /// A callback for the notifications of a request that is forwarded for another client, unparsed, in place of the others.
-    pub(in crate::client) on_notification: Option<OwnCallback<CallNotification>>,
+    pub(in crate::client) on_notification: Option<OwnCallback<ForwardEvent>>,
     /// The use of the result.
     pub(in crate::client) result_use: ResultUse,
     /// Where a result of an extension is put, if the caller resolves it.
@@ -63,10 +63,10 @@ pub(in crate::client) struct RequestOptions {
     pub(in crate::client) batch_entry: Option<BatchEntry>,
 }
 
-/// A notification of one request, unparsed.
+/// A notification of a forwarded request, unparsed.
 #[derive(Debug)]
-#[cfg_attr(not(feature = "server"), expect(dead_code, reason = "only relays read it"))]
-pub(crate) enum CallNotification {
+#[non_exhaustive]
+pub enum ForwardEvent {
     /// The params of a progress notification.
     Progress(RawObject),
     /// The params of a log message.
@@ -88,7 +88,6 @@ pub(in crate::client) enum ResultUse {
     /// Remembered, as a page of tools, which the caller gets decoded.
     ToolsPage(ToolsPageSlot),
     /// Returned to the client of another connection, which answers what the server needs first.
-    #[cfg(feature = "server")]
     Forwarded,
 }
 
@@ -149,7 +148,7 @@ impl RequestOptions {
     pub(in crate::client) fn show_progress(&self, params: RawObject) {
         match &self.on_notification {
             None => call_back(self.on_progress.as_ref(), &params),
-            Some(callback) => pass(callback, CallNotification::Progress(params)),
+            Some(callback) => pass(callback, ForwardEvent::Progress(params)),
         }
     }
 
@@ -157,14 +156,14 @@ impl RequestOptions {
     pub(in crate::client) fn show_log(&self, params: RawObject) {
         match &self.on_notification {
             None => call_back(self.on_log.as_ref(), &params),
-            Some(callback) => pass(callback, CallNotification::Log(params)),
+            Some(callback) => pass(callback, ForwardEvent::Log(params)),
         }
     }
 
     /// Calls back if the server has ended the stream of the request for now. Only relays want to know.
     pub(in crate::client) fn show_stream_pause(&self, wait: Duration) {
         if let Some(callback) = &self.on_notification {
-            pass(callback, CallNotification::StreamPaused(wait));
+            pass(callback, ForwardEvent::StreamPaused(wait));
         }
     }
 

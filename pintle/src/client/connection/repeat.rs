@@ -56,15 +56,19 @@ impl Connection {
 
 /// Whether repeating a request has no further effect.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Repetition {
+#[expect(clippy::exhaustive_enums, reason = "there is no fourth answer")]
+pub enum Repetition {
+    /// It has none.
     Safe,
-    /// If the hints of the tool that it calls declare it.
+    /// It has none if the hints of the tool that it calls declare it.
     SafeIfIdempotent,
+    /// It may have one.
     Unsafe,
 }
 
 impl Repetition {
-    pub(crate) fn of(method: &str) -> Self {
+    /// Returns that of a request with this method.
+    pub fn of(method: &str) -> Self {
         match method {
             method::TOOLS_CALL => Self::SafeIfIdempotent,
             method::RESOURCES_READ | method::PROMPTS_GET | method::COMPLETION_COMPLETE => Self::Safe,

@@ -20,7 +20,7 @@ use crate::{
         state::{CallHandlers, CallbackEvent},
     },
     excerpt::excerpt,
-    question_key,
+    forward::question_keys,
     telemetry::{AnsweredRequests, ConnectionFacts, ReceivedRequests},
     transport::{Delivery, Failed, Incoming, Oversized, Skipped, StreamPause},
 };
@@ -253,7 +253,7 @@ impl Driver {
                 base.clone()
             }
         };
-        let (key, reports) = (question_key::read(&params), self.progress_of(&id, &params));
+        let (key, reports) = (question_keys::read(&params), self.progress_of(&id, &params));
         let tasks = self.tasks.as_ref().zip(self.engine.revision());
         let tasks = tasks.and_then(|(table, revision)| SessionTasks::new(table, revision));
         let asker = Asker { key, reports, tasks, ..self.shared.asker() };

@@ -54,7 +54,8 @@ use transport::HttpConnection;
 /// A clone is a connection of its own to the same server. It shares the pool of sockets, the certificates and the authorization:
 ///
 /// ```no_run
-/// use pintle::{Client, client::http::Http, relay::Relay};
+/// use pintle::{Client, client::http::Http};
+/// use pintle_relay::Relay;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> pintle::Result<()> {

@@ -10,7 +10,7 @@ use pintle_proto::{
 };
 
 use super::{
-    Audience, InboxOwner,
+    Audience, Subscriber,
     notice::Notice,
     notice_queue::{NoticeQueue, QueuedNotice},
 };
@@ -35,7 +35,7 @@ struct Inbox {
     /// Whether there will be no more changes.
     closed: bool,
     waker: Option<Waker>,
-    owner: InboxOwner,
+    owner: Subscriber,
 }
 
 /// The changes that were taken from an inbox.
@@ -61,7 +61,7 @@ impl ChangeInbox {
     }
 
     /// Notes on whose behalf changes are collected.
-    pub(crate) fn edit_owner(&self, edit: impl FnOnce(&mut InboxOwner)) {
+    pub(crate) fn edit_owner(&self, edit: impl FnOnce(&mut Subscriber)) {
         edit(&mut self.lock().owner);
     }
 

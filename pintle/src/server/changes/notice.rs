@@ -91,6 +91,11 @@ impl Notice {
         self
     }
 
+    /// Returns the task that it is about, if it is about one.
+    pub fn task_id(&self) -> Option<&str> {
+        self.task.as_deref()
+    }
+
     /// Sets the key. Among pending notices with the same key, only the latest is sent.
     #[must_use]
     pub fn key(mut self, key: impl Into<String>) -> Self {
@@ -99,8 +104,8 @@ impl Notice {
     }
 
     /// Sends the notification to the session of this number, without a subscription.
-    #[cfg(feature = "client")]
-    pub(crate) fn in_session(mut self, number: u64) -> Option<Self> {
+    #[must_use]
+    pub fn in_session(mut self, number: u64) -> Option<Self> {
         self.session = Some(NonZeroU64::new(number)?);
         Some(self)
     }

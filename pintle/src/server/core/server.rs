@@ -213,25 +213,25 @@ impl Server {
     /// Sets the title, which user interfaces show instead of the name.
     #[must_use]
     pub fn title(self, text: impl Into<String>) -> Self {
-        self.info(|info| info.title = Some(text.into()))
+        self.edit_info(|info| info.title = Some(text.into()))
     }
 
     /// Sets the description.
     #[must_use]
     pub fn description(self, text: impl Into<String>) -> Self {
-        self.info(|info| info.description = Some(text.into()))
+        self.edit_info(|info| info.description = Some(text.into()))
     }
 
     /// Sets the URL of the website.
     #[must_use]
     pub fn website(self, url: impl Into<String>) -> Self {
-        self.info(|info| info.website_url = Some(url.into()))
+        self.edit_info(|info| info.website_url = Some(url.into()))
     }
 
     /// Adds an icon.
     #[must_use]
     pub fn icon(self, icon: Icon) -> Self {
-        self.info(|info| info.icons.get_or_insert_default().push(icon))
+        self.edit_info(|info| info.icons.get_or_insert_default().push(icon))
     }
 
     /// Speaks these revisions only.
@@ -466,7 +466,12 @@ impl Server {
         self
     }
 
-    pub(crate) fn info(self, change: impl FnOnce(&mut Implementation)) -> Self {
+    /// Sets the whole identity: name, version, title, description, website and icons.
+    pub fn info(self, info: Implementation) -> Self {
+        self.edit_info(|own| *own = info)
+    }
+
+    fn edit_info(self, change: impl FnOnce(&mut Implementation)) -> Self {
         self.service(|service| {
             let mut info = service.info().clone();
             change(&mut info);

@@ -237,7 +237,7 @@ impl Server {
     /// Puts a function around every request that a call sends to its client: elicitation, sampling, roots, and [requests of
     /// extensions](crate::server::Cx::request). The last one added is the outermost.
     ///
-    /// Only questions that are requests of their own pass it: those of sessions, and those of [tasks](crate::tasks). Without a
+    /// Only questions that are requests of their own pass it: those of sessions, and those of tasks. Without a
     /// session a question is part of the response, and the client repeats the call. The params of a request must stay those that
     /// the handler wrote, but for `_meta`.
     ///

@@ -7,9 +7,9 @@ use std::sync::{
 
 use pintle::{
     Server,
-    relay::Relay,
     server::{Args, Cx, Decision, Elicited, GateRequest, ToolError, around, tool},
 };
+use pintle_relay::Relay;
 use serde_json::{Value, json};
 
 use crate::support::eras::{Client, R4, R5, WITH_FORMS};

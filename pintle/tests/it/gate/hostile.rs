@@ -12,10 +12,10 @@ use std::{
 
 use pintle::{
     Server,
-    relay::Relay,
     server::{Caller, Prefix, ResultLimit, Rules, Transform, tool},
     transport::{Incoming, Memory, Transport as _, memory},
 };
+use pintle_relay::Relay;
 use serde_json::{Value, json};
 use tokio::sync::broadcast;
 

@@ -10,13 +10,11 @@ use std::{
 
 use pintle::{
     Server,
-    relay::Relay,
     server::{
         CacheHint, Caller, Cx, Decision, Gate, GateRequest, ListKind, Lookup, Outcome, PageRequest, Prefix,
         Principal, Provider, ProviderInfo, ProviderPage, ReportPart, RequestError, ResultLimit, Rules, Scope,
         Target, ToolSearch, Transform, prompt, resource, template, tool,
     },
-    tasks::Tasks,
     types::{
         JsonObject,
         schema::{
@@ -24,6 +22,8 @@ use pintle::{
         },
     },
 };
+use pintle_relay::Relay;
+use pintle_tasks::Tasks;
 use serde_json::{Value, json};
 
 use crate::support::{

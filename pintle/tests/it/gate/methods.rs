@@ -11,8 +11,8 @@ use std::{
 use pintle::{
     Server,
     server::{Access, Cx, Decision, Entry, GateRequest, RequestError, Rules, method, tool},
-    tasks::Tasks,
 };
+use pintle_tasks::Tasks;
 use serde_json::{Value, json};
 
 use crate::support::{

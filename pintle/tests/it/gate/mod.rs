@@ -12,7 +12,6 @@ mod long_uris;
 mod methods;
 mod providers;
 mod repeated;
-mod replayed;
 #[cfg(feature = "skills")]
 mod results;
 mod rules;

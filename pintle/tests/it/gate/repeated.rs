@@ -2,9 +2,9 @@
 
 use pintle::{
     Server,
-    relay::Relay,
     server::{ArgumentType, Decision, GateRequest, Prefix, ToolSearch, prompt, template, tool},
 };
+use pintle_relay::Relay;
 use serde_json::json;
 
 use crate::support::{eras::R4, line_client::Raw};

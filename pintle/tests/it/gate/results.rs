@@ -7,15 +7,15 @@ use std::sync::{
 
 use pintle::{
     Server,
-    relay::Relay,
     server::{
         Authenticated, Caller, Cx, Decision, GateRequest, Mount, Prefix, Principal, RequestError, StateKeys,
         ToolError, method, prompt, resource, template, tool,
     },
     skills::Skills,
-    tasks::Tasks,
     types::schema::{ContentBlock, CreateMessageParams, Role, SamplingMessage},
 };
+use pintle_relay::Relay;
+use pintle_tasks::Tasks;
 use serde_json::{Value, json};
 
 use crate::support::{

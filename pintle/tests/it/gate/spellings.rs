@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex};
 use pintle::{
     Server,
     directory::Directory,
-    relay::Relay,
     server::{Cx, ListKind, Prefix, RuleSet, Rules, Transform, resource, template, tool},
     types::schema::ContentBlock,
 };
+use pintle_relay::Relay;
 use serde_json::{Value, json};
 
 use crate::support::eras::{Client, R4, R5, not_found};

@@ -15,9 +15,9 @@ use pintle::{
         },
         tool,
     },
-    tasks::Tasks,
     types::schema::{ContentBlock, CreateMessageParams, Role, SamplingMessage},
 };
+use pintle_tasks::Tasks;
 use serde_json::{Value, json};
 use tokio::{
     sync::{Notify, Semaphore},

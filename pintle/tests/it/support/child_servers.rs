@@ -37,17 +37,14 @@ fn helper() {
         let mut stdio = Stdio::new().unwrap();
         send(&mut stdio, "ready").await;
         match role.split_once(' ') {
-            #[cfg(feature = "server")]
             None if role == "serve" => {
                 let serving = super::load_server::server().serve(stdio).unwrap();
                 serving.wait().await.unwrap();
             }
-            #[cfg(feature = "server")]
             None if role == "consult" => {
                 let serving = super::consulting_server::server().serve(stdio).unwrap();
                 serving.wait().await.unwrap();
             }
-            #[cfg(feature = "server")]
             Some(("log", path)) => logged(stdio, path).await,
             None => echo(stdio).await,
             Some((_, address)) => relay(stdio, address.parse().unwrap()).await,
@@ -59,7 +56,6 @@ fn helper() {
 }
 
 /// A server that writes its messages to a file.
-#[cfg(feature = "server")]
 async fn logged(stdio: Stdio, path: &str) {
     use pintle::{
         Server,

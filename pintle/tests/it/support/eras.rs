@@ -14,7 +14,6 @@ pub(crate) const R4: &str = "2025-11-25";
 pub(crate) const R5: &str = "2026-07-28";
 pub(crate) const ALL: [&str; 5] = [R1, R2, R3, R4, R5];
 /// The revisions with sessions on one HTTP endpoint.
-#[cfg(feature = "http-server")]
 pub(crate) const HTTP_SESSIONS: [&str; 3] = [R2, R3, R4];
 /// Those in which a client can be asked to show a form.
 pub(crate) const WITH_FORMS: [&str; 3] = [R3, R4, R5];
@@ -90,7 +89,6 @@ impl Client {
     }
 
     /// Wants log messages as grave as this and graver.
-    #[cfg(feature = "logging")]
     pub(crate) async fn log_level(&mut self, level: &'static str) {
         if self.is_stateless() {
             self.log_level = Some(level);
@@ -128,7 +126,6 @@ impl Client {
     }
 
     /// Calls a tool while another request is running; both must be answered, in any order.
-    #[cfg(feature = "logging")]
     pub(crate) async fn tool_while(&mut self, name: &str, running: i64) -> String {
         let id = self.send("tools/call", json!({"name": name})).await;
         let mut told = String::new();

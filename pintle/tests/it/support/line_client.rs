@@ -48,6 +48,7 @@ impl Raw {
     }
 
     /// Waits until the connection ends, whatever comes before.
+    #[allow(dead_code, reason = "servers behind relays end")]
     pub(crate) async fn ends(&mut self) {
         while let Ok(Some(_)) = poll_fn(|cx| self.wire.poll_recv(cx)).await {}
     }

@@ -28,8 +28,4 @@ pub(crate) mod scripted_http;
 pub(crate) mod scripted_server;
 #[cfg(feature = "server")]
 pub(crate) mod subscriber;
-#[cfg(all(feature = "client", feature = "logging", feature = "server"))]
-pub(crate) mod task_provider;
-#[cfg(all(feature = "client", feature = "logging", feature = "server"))]
-pub(crate) mod tasks;
 pub(crate) mod transport_calls;

@@ -19,7 +19,7 @@ pub(crate) async fn recv(transport: &mut impl Transport) -> Option<String> {
 }
 
 /// All messages up to the end.
-#[cfg(all(unix, feature = "child"))]
+#[cfg(unix)]
 pub(crate) async fn rest(transport: &mut impl Transport) -> Vec<String> {
     let mut messages = Vec::new();
     while let Some(message) = recv(transport).await {

@@ -33,10 +33,10 @@ pub enum ListKind {
 
 impl ListKind {
     /// All lists.
-    pub(crate) const ALL: [Self; 4] = [Self::Tools, Self::Prompts, Self::Resources, Self::Templates];
+    pub const ALL: [Self; 4] = [Self::Tools, Self::Prompts, Self::Resources, Self::Templates];
 
     /// Returns the method that requests it.
-    pub(crate) fn method(self) -> &'static str {
+    pub fn method(self) -> &'static str {
         match self {
             Self::Tools => method::TOOLS_LIST,
             Self::Prompts => method::PROMPTS_LIST,
@@ -46,7 +46,7 @@ impl ListKind {
     }
 
     /// Returns the list that a method requests.
-    pub(crate) fn of_method(method: &str) -> Option<Self> {
+    pub fn of_method(method: &str) -> Option<Self> {
         Some(match method {
             method::TOOLS_LIST => Self::Tools,
             method::PROMPTS_LIST => Self::Prompts,
@@ -57,7 +57,7 @@ impl ListKind {
     }
 
     /// Returns whether a server with these capabilities has it.
-    pub(crate) fn is_offered(self, capabilities: &ServerCapabilities) -> bool {
+    pub fn is_offered(self, capabilities: &ServerCapabilities) -> bool {
         match self {
             Self::Tools => capabilities.tools.is_some(),
             Self::Prompts => capabilities.prompts.is_some(),
@@ -103,7 +103,7 @@ impl ListKind {
     }
 
     /// Returns the lists that a target may be in: what is named as a template may be a resource.
-    pub(crate) fn all_of(target: &Target<'_>) -> &'static [Self] {
+    pub fn all_of(target: &Target<'_>) -> &'static [Self] {
         match target {
             Target::Tool(_) => &[Self::Tools],
             Target::Prompt(_) => &[Self::Prompts],
@@ -113,7 +113,7 @@ impl ListKind {
     }
 
     /// Returns the member of the result that has the entries.
-    pub(crate) fn member(self) -> &'static str {
+    pub fn member(self) -> &'static str {
         match self {
             Self::Tools => "tools",
             Self::Prompts => "prompts",
@@ -123,7 +123,7 @@ impl ListKind {
     }
 
     /// Returns the member of an entry that identifies it.
-    pub(crate) fn key(self) -> &'static str {
+    pub fn key(self) -> &'static str {
         match self {
             Self::Tools | Self::Prompts => "name",
             Self::Resources => "uri",

@@ -323,7 +323,7 @@ impl ToolRoute {
     }
 
     /// Declares whether calls of the tool may run as tasks: `optional`, `required` or `forbidden`, which is the default. The server needs
-    /// [`Tasks`](crate::tasks::Tasks).
+    /// `Tasks` of the crate `pintle-tasks`.
     ///
     /// A call of an optional one becomes a task if its client supports tasks and the handler does not complete at once.
     #[must_use]

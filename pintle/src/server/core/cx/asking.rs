@@ -21,7 +21,8 @@ use tracing::Instrument as _;
 
 use super::{Cx, span};
 use crate::{
-    question_key, runtime,
+    forward::question_keys,
+    runtime,
     server::core::{driver::sink::PendingAnswer, result_filter, sessions::handle::custom_request},
 };
 
@@ -57,11 +58,11 @@ impl Cx {
 
     /// Adds the key of a question to its metadata, for a client that has declared to want it.
     fn with_key(&self, key: &str, mut request: InputRequest) -> InputRequest {
-        if question_key::is_wanted(self.peer().capabilities.extensions.as_ref()) {
+        if question_keys::is_wanted(self.peer().capabilities.extensions.as_ref()) {
             let params = request.params.as_deref().map_or("{}", RawValue::get);
             let params = serde_json::from_str(params).ok().and_then(|mut params: JsonObject| {
                 let meta = params.entry("_meta").or_insert_with(|| JsonObject::new().into());
-                meta.as_object_mut()?.insert(question_key::META.to_owned(), key.into());
+                meta.as_object_mut()?.insert(question_keys::META.to_owned(), key.into());
                 to_raw_value(&params).ok()
             });
             request.params = params.or(request.params);
@@ -99,7 +100,7 @@ impl Cx {
     }
 
     /// Returns the deadline for the answer to a question that is asked now, and the timeout. `None` is no deadline.
-    pub(super) fn answer_deadline(&self) -> (Option<Instant>, Duration) {
+    pub(crate) fn answer_deadline(&self) -> (Option<Instant>, Duration) {
         let timeout = self.effective_question_timeout();
         (Instant::now().checked_add(timeout), timeout)
     }
@@ -468,10 +469,10 @@ impl Cx {
 }
 
 /// Marks the call as waiting for its client, until this is dropped.
-pub(super) struct AskingGuard<'a>(&'a Cx);
+pub(crate) struct AskingGuard<'a>(&'a Cx);
 
 impl<'a> AskingGuard<'a> {
-    pub(super) fn new(cx: &'a Cx) -> Self {
+    pub(crate) fn new(cx: &'a Cx) -> Self {
         cx.0.asking.fetch_add(1, Ordering::Relaxed);
         Self(cx)
     }

@@ -1,13 +1,15 @@
 use std::sync::Weak;
 
-#[cfg(feature = "client")]
 use pintle_proto::ledger::Owner;
 
 use crate::server::{Cx, Principal, access::peer_address::AddressKey};
 
-/// The caller that something is counted for, if one caller may have only so many.
+/// The caller that something is counted for, if one caller may have only so many: a principal, or else an address or a connection.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub(crate) enum CallerKey {
+pub struct CallerKey(Key);
+
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+enum Key {
     Named(Box<str>),
     /// An anonymous caller, by the address of its connection.
     Address(AddressKey),
@@ -18,12 +20,11 @@ pub(crate) enum CallerKey {
 
 impl CallerKey {
     /// Returns the owner of what the caller makes a server hold.
-    #[cfg(feature = "client")]
     pub(crate) fn owner(&self) -> Owner {
-        match self {
-            Self::Named(name) => Owner::Principal(name.clone()),
-            Self::Address(address) => address.owner(),
-            Self::Connection(_) | Self::Unknown => Owner::Unknown,
+        match &self.0 {
+            Key::Named(name) => Owner::Principal(name.clone()),
+            Key::Address(address) => address.owner(),
+            Key::Connection(_) | Key::Unknown => Owner::Unknown,
         }
     }
 
@@ -31,17 +32,18 @@ impl CallerKey {
     pub(crate) fn of(cx: &Cx) -> Option<Self> {
         match cx.identity() {
             Principal::Local => None,
-            Principal::Named(name) => Some(Self::Named(name.into())),
+            Principal::Named(name) => Some(Self::named(name)),
             Principal::Anonymous => {
-                if let Some(address) = cx.peer_address() {
-                    return Some(Self::Address(AddressKey::of(address.ip())));
-                }
-                let connection = cx.sink().session().and_then(Weak::upgrade);
-                Some(
-                    connection
-                        .map_or(Self::Unknown, |connection| Self::Connection(connection.facts().number)),
-                )
+                let address = cx.peer_address().map(|address| Key::Address(AddressKey::of(address.ip())));
+                let connection = || cx.sink().session().and_then(Weak::upgrade);
+                let of_connection = || connection().map(|it| Key::Connection(it.facts().number));
+                Some(Self(address.or_else(of_connection).unwrap_or(Key::Unknown)))
             }
         }
+    }
+
+    /// Returns an authenticated caller.
+    pub(crate) fn named(name: &str) -> Self {
+        Self(Key::Named(name.into()))
     }
 }

@@ -282,7 +282,7 @@ impl Cx {
     /// From here on the questions of the handler are [events](DetachedEvent) of the call in both eras, and so is its progress. Log
     /// messages are not sent.
     ///
-    /// [Tasks](crate::tasks) are made of this.
+    /// The tasks of the crate `pintle-tasks` are made of this.
     pub async fn detach_with<F, Fut>(&self, adopt: F) -> bool
     where
         F: FnOnce(DetachedCall) -> Fut + Send + 'static,
@@ -297,7 +297,7 @@ impl Cx {
     }
 
     /// Waits once: a handler is taken over when it waits.
-    pub(super) async fn wait_to_be_taken_over(&self) {
+    pub(crate) async fn wait_to_be_taken_over(&self) {
         let mut waited = false;
         poll_fn(|task| {
             if std::mem::replace(&mut waited, true) {

@@ -1,4 +1,4 @@
-mod asking;
+pub(crate) mod asking;
 pub(crate) mod caller_key;
 mod client_task;
 #[cfg(feature = "logging")]
@@ -14,9 +14,8 @@ mod once;
 pub(crate) mod outgoing;
 mod recorded;
 #[cfg(feature = "client")]
-mod relayed;
 pub(crate) mod routed;
-pub(in crate::server) mod span;
+pub(crate) mod span;
 mod target;
 mod web;
 
@@ -265,7 +264,7 @@ impl Cx {
     }
 
     /// Has the call go on after its response, as a task that is this one for clients.
-    fn request_detach_as(&self, request: DetachRequest, outer: Option<OuterTask>) -> bool {
+    pub(crate) fn request_detach_as(&self, request: DetachRequest, outer: Option<OuterTask>) -> bool {
         let mut request = Some(match (&self.1, outer) {
             (None, None) => request,
             (edited, outer) => request.within(edited.clone(), outer),
@@ -350,7 +349,6 @@ impl Cx {
     }
 
     /// Notes that the result of the call has the names that clients of the outermost server see, whatever provider has answered.
-    #[cfg(feature = "client")]
     pub(crate) fn set_passed_mounts(&self) {
         self.0.has_passed_mounts.store(true, Ordering::Relaxed);
     }
@@ -496,7 +494,8 @@ impl Cx {
         self.params().decode_member("_meta").ok().flatten().unwrap_or_default()
     }
 
-    pub(crate) fn scope(&self) -> Scope<'_> {
+    /// Returns the caller, as lookups need to know it.
+    pub fn scope(&self) -> Scope<'_> {
         let session = self.live_session();
         let scope = Scope::new(self.peer(), self.principal(), self.extensions());
         Scope { session, is_mounted: self.is_mounted(), ..scope }
@@ -517,7 +516,6 @@ impl Cx {
     }
 
     /// Returns whether a gate on the way of the call decides by an argument of this name.
-    #[cfg(feature = "client")]
     pub(crate) fn is_judged_by(&self, argument: &str) -> bool {
         let own = std::iter::once(&**self.snapshot());
         own.chain(self.mounts().map(|(_, outer)| outer)).any(|server| server.gates.reads_argument(argument))

@@ -116,7 +116,7 @@ impl Cx {
         self.0.call.peer().log_level.is_some_and(|wanted| level >= wanted) && self.logs()
     }
 
-    pub(super) fn logs(&self) -> bool {
+    pub(crate) fn logs(&self) -> bool {
         self.0.snapshot.service.capabilities().logging.is_some()
     }
 
@@ -125,7 +125,7 @@ impl Cx {
         self.logs().then(|| self.0.call.log(level, logger, data)).flatten()
     }
 
-    pub(super) async fn send_notification(&self, line: Option<Vec<u8>>) {
+    pub(crate) async fn send_notification(&self, line: Option<Vec<u8>>) {
         if let Some(line) = line {
             self.sink().send(CallEvent::Notification(line.into())).await;
         }

@@ -84,7 +84,7 @@ impl fmt::Debug for OutgoingNext {
 
 impl Cx {
     /// Sends a request to the client, through the functions around it, and waits for the answer.
-    pub(super) async fn send_request(
+    pub(crate) async fn send_request(
         &self,
         key: &str,
         request: InputRequest,

@@ -21,7 +21,7 @@ pub(in crate::server) fn of_call(cx: &Cx) -> Span {
 }
 
 /// Creates the span of a request to the client during a call, if a subscriber wants it.
-pub(super) fn of_question(cx: &Cx, method: &str) -> Span {
+pub(crate) fn of_question(cx: &Cx, method: &str) -> Span {
     match telemetry::is_enabled() {
         true => telemetry::span(SpanKind::Client, &facts(cx, method)),
         false => Span::none(),

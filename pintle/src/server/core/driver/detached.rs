@@ -157,7 +157,6 @@ impl DetachedEvents {
     }
 
     /// Sets the status, in place of a report that was not received yet.
-    #[cfg(feature = "client")]
     pub(crate) fn set_status(&self, message: String) {
         let mut state = self.lock();
         state.progress = Some(DetachedEvent::Status { message });

@@ -53,7 +53,6 @@ impl Gates {
     }
 
     /// Returns whether a gate decides by an argument of this name.
-    #[cfg(feature = "client")]
     pub(crate) fn reads_argument(&self, name: &str) -> bool {
         self.0.iter().any(|gate| gate.reads_argument(name))
     }

@@ -44,6 +44,21 @@ impl ProviderChanges {
         }
     }
 
+    /// Notifies the clients that a change concerns.
+    pub fn publish(&self, change: &Change) {
+        self.server.publish(&self.outer(change));
+    }
+
+    /// Notifies the selected clients that a change concerns, of those that are connected to this process.
+    pub fn publish_to(&self, change: &Change, audience: &Audience<'_>) {
+        self.server.publish_to(&self.outer(change), audience);
+    }
+
+    /// Sends clients a notification of an extension that has the names of the server of their connection already.
+    pub fn tell_outermost(&self, notice: &Arc<Notice>) {
+        ChangeLink::publish_notice(self, notice);
+    }
+
     /// Notifies clients that the list of tools has changed.
     pub fn tools_changed(&self) {
         self.publish(&Change::Tools);
@@ -87,11 +102,11 @@ impl ChangeLink for ProviderChanges {
     }
 
     fn publish(&self, change: &Change) {
-        self.server.publish(&self.outer(change));
+        Self::publish(self, change);
     }
 
     fn publish_to(&self, change: &Change, audience: &Audience<'_>) {
-        self.server.publish_to(&self.outer(change), audience);
+        Self::publish_to(self, change, audience);
     }
 
     fn publish_notice(&self, notice: &Arc<Notice>) {

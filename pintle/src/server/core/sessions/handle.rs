@@ -24,7 +24,6 @@ use super::{
     values::{MAX_VALUES, NotStored},
 };
 use crate::telemetry::{self, RequestFacts, SpanKind};
-#[cfg(feature = "client")]
 use crate::transport::{PushDemand, TransportKind};
 
 /// A handle to a live session: a client of an older revision that has made a handshake, on any transport.
@@ -180,10 +179,11 @@ impl SessionHandle {
 
     /// Sends a request that is in the shapes of the client, outside of any call, and returns its answer. An error of the client is
     /// that of the answer.
-    pub(crate) async fn forward_request(
-        &self,
-        request: InputRequest,
-    ) -> Result<RawObject, pintle_types::RpcError> {
+    ///
+    /// # Errors
+    ///
+    /// The client refused it, or the session has ended.
+    pub async fn forward_request(&self, request: InputRequest) -> Result<RawObject, pintle_types::RpcError> {
         let failed = |error: &dyn fmt::Display| pintle_types::RpcError::internal(error.to_string());
         match self.answered(SessionRequest::Custom(request)).await.map_err(|error| failed(&error))? {
             Ok(answer) => Ok(answer),
@@ -318,8 +318,7 @@ impl SessionHandle {
     }
 
     /// Returns whether the client wants messages that belong to no call: over HTTP, from when it opens a stream for them.
-    #[cfg(feature = "client")]
-    pub(crate) fn push_demand(&self) -> PushDemand {
+    pub fn push_demand(&self) -> PushDemand {
         let Ok(live) = self.live() else { return PushDemand::always() };
         if live.transport() != TransportKind::Http {
             return PushDemand::always();
@@ -333,7 +332,7 @@ impl SessionHandle {
     }
 
     /// Notifies the client of a change.
-    pub(crate) fn publish(&self, change: &Change) {
+    pub fn publish(&self, change: &Change) {
         if let Ok(live) = self.live() {
             live.inbox().add(change);
         }

@@ -53,7 +53,6 @@ pub(crate) trait LiveSession: Send + Sync {
     }
 
     /// Returns whether the client receives messages that belong to no call.
-    #[cfg(feature = "client")]
     fn has_push_stream(&self) -> bool {
         true
     }

@@ -63,7 +63,6 @@ impl LiveSession for Session {
         Some(Box::pin(async move { channel.save(call).await }))
     }
 
-    #[cfg(feature = "client")]
     fn has_push_stream(&self) -> bool {
         self.has_get_stream()
     }

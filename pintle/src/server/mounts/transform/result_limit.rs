@@ -240,7 +240,7 @@ mod tests {
         KeptResult {
             uri: format!("{SCHEME}{caller}{number}").into(),
             owner: ResultOwner::Named(caller.into()),
-            account: Some(CallerKey::Named(caller.into())),
+            account: Some(CallerKey::named(caller)),
             contents: "".into(),
             bytes,
             expires: Instant::now() + Duration::from_secs(10),

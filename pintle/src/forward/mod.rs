@@ -1,0 +1,26 @@
+//! Forwarding: calls of one connection that are handled over another one.
+//!
+//! What a relay needs besides a [`Provider`](crate::server::Provider): the client side of a call ([`Downstream`]), requests to the
+//! other server that are neither decoded nor validated ([`Connection::forward`](crate::Connection::forward)), and the recipients of
+//! its changes ([`Subscriber`]). The crate `pintle-relay` is made of it.
+
+#[cfg(feature = "server")]
+mod downstream;
+pub mod question_keys;
+
+#[cfg(feature = "server")]
+pub use crate::server::changes::{Audience, OwnedPrincipal, Subscriber};
+#[cfg(feature = "server")]
+pub use crate::server::core::cx::caller_key::CallerKey;
+#[cfg(feature = "client")]
+pub use crate::{
+    client::{
+        asking::{ForwardQuestion, QuestionHandler, refuse_questions},
+        connection::{ForwardEvent, ForwardRequest, Repetition},
+    },
+    transport::push_demand::PushDemand,
+};
+#[cfg(feature = "server")]
+pub use downstream::Downstream;
+#[cfg(feature = "server")]
+pub use pintle_proto::server::RelayedRound;
