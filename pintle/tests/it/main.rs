@@ -7,8 +7,6 @@
     reason = "clippy's exemption for tests does not reach their helpers"
 )]
 
-#[cfg(all(feature = "client", feature = "server"))]
-mod apps;
 mod catalogue;
 mod client;
 mod docs;
@@ -30,8 +28,6 @@ mod provider;
 mod relay;
 mod schema;
 mod server;
-#[cfg(all(feature = "client", feature = "server", feature = "skills"))]
-mod skills;
 mod stream;
 mod support;
 #[cfg(feature = "server")]

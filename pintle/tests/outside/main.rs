@@ -1,5 +1,5 @@
-//! The extensions of this crate, compiled as those of another crate are: with the public API, and nothing behind it.
-#![cfg(all(feature = "client", feature = "server", feature = "skills"))]
+//! The extension of tasks, compiled as those of another crate are: with the public API, and nothing behind it.
+#![cfg(all(feature = "client", feature = "server"))]
 #![allow(
     dead_code,
     missing_docs,
@@ -9,12 +9,8 @@
     reason = "the modules are parts of a library, and this program uses little of them"
 )]
 
-use pintle::{Connection, Error, Result, client, directory, message_log, server};
+use pintle::{Connection, Error, Result, client, message_log, server};
 
-#[path = "../../src/apps/mod.rs"]
-mod apps;
-#[path = "../../src/skills/mod.rs"]
-mod skills;
 #[path = "../../src/tasks/mod.rs"]
 mod tasks;
 
@@ -28,11 +24,9 @@ mod transport {
 }
 
 #[tokio::test]
-async fn tasks_and_apps_of_another_crate_work() {
-    let page = apps::App::new("ui://clock/face", "Clock", "<!doctype html><p>12:00</p>");
+async fn tasks_of_another_crate_work() {
     let server = pintle::Server::new("s", "0")
         .with(tasks::Tasks::new())
-        .with(apps::Apps::new().app(page))
         .tool(server::tool("slow", || async { "done" }).task("required"));
     let client = pintle::Client::new("c", "0").with(tasks::TaskPolling::new());
     let connection = client.connect(server.in_process().unwrap()).await.unwrap();

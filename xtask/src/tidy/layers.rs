@@ -16,6 +16,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("pintle-redis", &["pintle"]),
     ("pintle-otel", &["pintle"]),
     ("pintle-sqlite", &["pintle"]),
+    ("pintle-skills", &["pintle"]),
     ("pintle-cli", &["pintle", "pintle-host", "pintle-oauth", "pintle-redis"]),
 ];
 

@@ -13,7 +13,6 @@ mod methods;
 mod providers;
 mod repeated;
 mod replayed;
-#[cfg(feature = "skills")]
 mod results;
 mod rules;
 mod search;
