@@ -6,9 +6,6 @@ struct ReadmePage;
 #[doc = include_str!("../../docs/README.md")]
 struct GuidePage;
 
-#[doc = include_str!("../../docs/apps.md")]
-struct AppsPage;
-
 #[doc = include_str!("../../docs/asking.md")]
 struct AskingPage;
 
@@ -95,9 +92,6 @@ struct ResourcesPage;
 
 #[doc = include_str!("../../docs/running.md")]
 struct RunningPage;
-
-#[doc = include_str!("../../docs/skills.md")]
-struct SkillsPage;
 
 #[doc = include_str!("../../docs/tasks.md")]
 struct TasksPage;

@@ -101,15 +101,12 @@
 //! | `http2` | HTTP/2 for HTTP servers | no |
 //! | `http-client` | clients of servers at a URL | no |
 //! | `tls` | `https` for HTTP clients | no |
-//! | `skills` | folders of instructions for models | no |
 //!
 //! A program needs `tokio` with `rt` and `macros`, and `serde` and `schemars` for its own types.
 
 #[cfg(feature = "macros")]
 #[doc(hidden)]
 pub mod __private;
-#[cfg(any(feature = "client", feature = "server"))]
-pub mod apps;
 #[cfg(feature = "client")]
 pub mod client;
 #[cfg(any(feature = "client", feature = "server"))]
@@ -128,7 +125,6 @@ pub mod forward;
     feature = "http-server",
     feature = "logging",
     feature = "macros",
-    feature = "skills",
     feature = "stdio"
 ))]
 mod guide;
@@ -140,14 +136,14 @@ pub mod message_log;
 #[doc(hidden)]
 pub mod properties;
 pub mod proto;
+#[cfg(any(feature = "client", feature = "server"))]
+pub(crate) mod question_keys;
 #[cfg(any(feature = "child", feature = "client", feature = "server"))]
 mod runtime;
 #[cfg(feature = "validation")]
 pub mod schema;
 #[cfg(feature = "server")]
 pub mod server;
-#[cfg(all(feature = "skills", any(feature = "client", feature = "server")))]
-pub mod skills;
 #[cfg(any(feature = "client", feature = "server"))]
 mod suggestion;
 #[cfg(feature = "client")]

@@ -6,7 +6,13 @@
 
 #[cfg(feature = "server")]
 mod downstream;
-pub mod question_keys;
+/// The keys of questions in sessions, which the protocol does not send there. A client that declares the extension gets them in the
+/// metadata of questions of a server of this SDK.
+pub mod question_keys {
+    pub use crate::question_keys::{EXTENSION, META};
+    #[cfg(feature = "server")]
+    pub use crate::question_keys::is_wanted;
+}
 
 #[cfg(feature = "server")]
 pub use crate::server::changes::{Audience, OwnedPrincipal, Subscriber};

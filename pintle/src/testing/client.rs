@@ -13,7 +13,7 @@ use super::{
 use crate::{
     Server,
     client::{Answer, Client, IntoRoots},
-    forward::question_keys,
+    question_keys,
     transport::{DrivenTransport, Transport, driven},
 };
 

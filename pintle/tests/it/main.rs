@@ -7,8 +7,6 @@
     reason = "clippy's exemption for tests does not reach their helpers"
 )]
 
-#[cfg(all(feature = "client", feature = "server"))]
-mod apps;
 mod catalogue;
 mod client;
 mod docs;
@@ -28,8 +26,6 @@ mod properties;
 mod provider;
 mod schema;
 mod server;
-#[cfg(all(feature = "client", feature = "server", feature = "skills"))]
-mod skills;
 mod stream;
 mod support;
 #[cfg(all(feature = "client", feature = "server"))]

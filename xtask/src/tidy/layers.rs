@@ -11,12 +11,18 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("pintle-macros", &[]),
     ("pintle-uri", &[]),
     ("pintle", &["pintle-types", "pintle-proto", "pintle-macros", "pintle-uri"]),
+    ("pintle-tasks", &["pintle", "pintle-proto", "pintle-types"]),
+    ("pintle-relay", &["pintle", "pintle-proto", "pintle-tasks", "pintle-types", "pintle-uri"]),
     ("pintle-oauth", &["pintle"]),
     ("pintle-host", &["pintle"]),
-    ("pintle-redis", &["pintle"]),
+    ("pintle-redis", &["pintle", "pintle-tasks"]),
     ("pintle-otel", &["pintle"]),
-    ("pintle-sqlite", &["pintle"]),
-    ("pintle-cli", &["pintle", "pintle-host", "pintle-oauth", "pintle-redis"]),
+    ("pintle-sqlite", &["pintle", "pintle-tasks"]),
+    ("pintle-skills", &["pintle"]),
+    (
+        "pintle-cli",
+        &["pintle", "pintle-host", "pintle-oauth", "pintle-redis", "pintle-relay", "pintle-tasks"],
+    ),
 ];
 
 /// Crates whose every outside dependency is decided here.

@@ -58,11 +58,11 @@ impl Connection {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[expect(clippy::exhaustive_enums, reason = "there is no fourth answer")]
 pub enum Repetition {
-    /// It has none.
+    /// Repeating has no further effect.
     Safe,
-    /// It has none if the hints of the tool that it calls declare it.
+    /// Repeating has no further effect if the hints of the tool that it calls declare it.
     SafeIfIdempotent,
-    /// It may have one.
+    /// Repeating may have a further effect.
     Unsafe,
 }
 

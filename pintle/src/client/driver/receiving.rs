@@ -20,7 +20,7 @@ use crate::{
         state::{CallHandlers, CallbackEvent},
     },
     excerpt::excerpt,
-    forward::question_keys,
+    question_keys,
     telemetry::{AnsweredRequests, ConnectionFacts, ReceivedRequests},
     transport::{Delivery, Failed, Incoming, Oversized, Skipped, StreamPause},
 };

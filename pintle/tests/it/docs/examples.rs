@@ -4,7 +4,6 @@ use std::{env, ffi::OsStr, fs, path::PathBuf, process::Stdio};
 
 use pintle::{
     Client, Connection, Error,
-    apps::{RenderApps, app_uri},
     client::{Answer, Change, Event, Mode},
     transport::{Child, Stderr},
     types::schema::{CompletionReference, ContentBlock, CreateMessageResult, ResourceReference, Root},
@@ -278,38 +277,6 @@ async fn an_extension_is_for_those_who_declare_it() {
             "Ann reads: Ben entered the hall",
             "the peer returned an error: the extension `com.example/presence` is not declared: name it in the client's \
              capabilities (-32021)",
-        ]
-    );
-}
-
-#[tokio::test]
-async fn an_app_is_shown_by_hosts_and_a_text_elsewhere() {
-    for (client, text) in
-        [(client(), "The dice shows "), (client().with(RenderApps), "The user sees the dice: ")]
-    {
-        both(client, "apps", async |server| {
-            let rolled = said(&server, "roll", json!({})).await;
-            assert!(rolled.starts_with(text), "{rolled}");
-            let tools = server.tools().await.unwrap();
-            let page = server.read_resource(app_uri(&tools[0]).unwrap()).await.unwrap();
-            assert_eq!(page.contents[0].mime_type.as_deref(), Some("text/html;profile=mcp-app"));
-        })
-        .await;
-    }
-}
-
-#[cfg(feature = "skills")]
-#[tokio::test]
-async fn a_skill_is_used_as_it_was_approved() {
-    let printed = printed("skills", [""; 0]).await;
-    assert_eq!(
-        printed.lines().collect::<Vec<_>>(),
-        [
-            "invoices: Writes invoices. Use it when the user has to bill somebody.",
-            "approved: true",
-            "instructions: Fill in letter.md, and ask for the amount if it is not known.",
-            "letter: Dear …, please pay …",
-            "not used: it has 28 bytes, and 25 were listed",
         ]
     );
 }

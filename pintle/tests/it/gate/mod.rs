@@ -12,7 +12,6 @@ mod long_uris;
 mod methods;
 mod providers;
 mod repeated;
-#[cfg(feature = "skills")]
 mod results;
 mod rules;
 mod search;

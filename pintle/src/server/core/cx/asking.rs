@@ -21,8 +21,7 @@ use tracing::Instrument as _;
 
 use super::{Cx, span};
 use crate::{
-    forward::question_keys,
-    runtime,
+    question_keys, runtime,
     server::core::{driver::sink::PendingAnswer, result_filter, sessions::handle::custom_request},
 };
 

@@ -3,7 +3,7 @@
 //! Both sides read it with this code, so that they agree. Aliases and tags are refused, keys are texts, and a key that comes twice is an
 //! error.
 
-use pintle_types::JsonObject;
+use pintle::types::JsonObject;
 use saphyr_parser::{Event, Parser, ScalarStyle, StrInput};
 use serde_json::{Number, Value};
 
@@ -14,16 +14,16 @@ const MAX_DEPTH: usize = 32;
 
 /// A text with front matter.
 #[derive(Debug, PartialEq)]
-pub(super) struct FrontMatter<'a> {
-    pub(super) members: JsonObject,
+pub(crate) struct FrontMatter<'a> {
+    pub(crate) members: JsonObject,
     /// The text after it.
     #[cfg_attr(not(feature = "client"), allow(dead_code, reason = "only clients read it"))]
-    pub(super) body: &'a str,
+    pub(crate) body: &'a str,
 }
 
 impl<'a> FrontMatter<'a> {
     /// Parses the front matter of a text. The error says what is wrong.
-    pub(super) fn parse(text: &'a str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &'a str) -> Result<Self, String> {
         let (yaml, body) = split(text)?;
         let mut parser = Parser::new_from_str(yaml);
         let mut value = None;
@@ -160,7 +160,7 @@ fn number(text: &str) -> Option<Number> {
 
 /// Returns the members in which two front matters differ. Numbers are compared by their value.
 #[cfg(feature = "client")]
-pub(super) fn differences<'a>(one: &'a JsonObject, other: &'a JsonObject) -> Vec<&'a str> {
+pub(crate) fn differences<'a>(one: &'a JsonObject, other: &'a JsonObject) -> Vec<&'a str> {
     let differs =
         |(name, value): &(&String, &Value)| !other.get(*name).is_some_and(|other| same(value, other));
     let missing = other.keys().filter(|name| !one.contains_key(*name));

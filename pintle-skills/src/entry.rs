@@ -1,11 +1,12 @@
 use std::fmt::Write as _;
 
-use pintle_types::JsonObject;
+use pintle::types::JsonObject;
 use ring::digest::{Context, SHA256};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-use super::SKILL_FILE;
+/// The name of the file that makes a directory a skill.
+pub(crate) const SKILL_FILE: &str = "SKILL.md";
 
 /// A skill, as a server lists it.
 #[non_exhaustive]
@@ -50,7 +51,7 @@ pub struct SkillFile {
 
 impl SkillEntry {
     #[cfg(feature = "server")]
-    pub(super) fn new(uri: String, frontmatter: JsonObject, files: Vec<SkillFile>) -> Self {
+    pub(crate) fn new(uri: String, frontmatter: JsonObject, files: Vec<SkillFile>) -> Self {
         Self { uri, frontmatter, resources: SkillFiles::Listed(files), extra: JsonObject::new() }
     }
 
@@ -93,13 +94,13 @@ impl SkillEntry {
 
 impl SkillFile {
     #[cfg(feature = "server")]
-    pub(super) fn of(uri: &str, bytes: &[u8]) -> Self {
+    pub(crate) fn of(uri: &str, bytes: &[u8]) -> Self {
         Self { uri: uri.to_owned(), digest: sha256(bytes), size: bytes.len() as u64 }
     }
 
     /// Returns why these bytes are not the file, if they are not.
     #[cfg(feature = "client")]
-    pub(super) fn difference(&self, bytes: &[u8]) -> Option<String> {
+    pub(crate) fn difference(&self, bytes: &[u8]) -> Option<String> {
         if self.size != bytes.len() as u64 {
             return Some(format!("it has {} bytes, and {} were listed", bytes.len(), self.size));
         }

@@ -1,14 +1,17 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use pintle_types::schema::{Resource, ResourceBody};
+use pintle::{
+    Connection,
+    types::schema::{Resource, ResourceBody},
+};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use super::{
-    EXTENSION, MAX_BYTES, MAX_FILES, SKILL_FILE, SkillEntry, SkillError, SkillFiles,
+use crate::{
+    EXTENSION, SkillEntry, SkillError, SkillFiles,
+    entry::SKILL_FILE,
     front_matter::{FrontMatter, differences},
-    wire::{self, DirectoryResult, GetResult, ListParams, ListResult, UriParams},
+    wire::{self, DirectoryResult, GetResult, ListParams, ListResult, MAX_BYTES, MAX_FILES, UriParams},
 };
-use crate::Connection;
 
 /// Lists and reads the skills of a server. What it returns has been verified.
 ///
@@ -16,7 +19,8 @@ use crate::Connection;
 /// before it is needed. A digest tells that a file is the one that was listed, and not that it is harmless.
 ///
 /// ```no_run
-/// use pintle::{Connection, skills::{SkillError, SkillReader}};
+/// use pintle::Connection;
+/// use pintle_skills::{SkillError, SkillReader};
 ///
 /// async fn instructions(server: &Connection, name: &str) -> Result<Option<String>, SkillError> {
 ///     let reader = SkillReader::new(server)?;

@@ -2,12 +2,8 @@
 
 use std::{fs, path::PathBuf};
 
-use pintle::{
-    Client, Error, Server,
-    directory::Directory,
-    skills::{SkillError, SkillReader, Skills},
-    types::RawObject,
-};
+use pintle::{Client, Error, Server, directory::Directory, types::RawObject};
+use pintle_skills::{SkillError, SkillReader, Skills};
 use serde_json::{Value, json};
 
 use crate::support::eras::{R4, R5};

@@ -2,10 +2,10 @@
 
 use pintle::{
     Client, Server,
-    apps::{self, App, AppPermission, Apps, RenderApps},
     server::{Cx, Prefix, resource, tool},
     types::{Meta, RawObject},
 };
+use pintle_skills::apps::{self, App, AppPermission, Apps, RenderApps};
 use serde_json::{Value, json};
 
 use crate::support::eras::{ALL, WITH_FORMS as WITH_METADATA};

@@ -5,23 +5,23 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
-use pintle_types::{
-    JsonObject, RpcError,
-    schema::{ReadResourceResult, Resource, ResourceContents},
-};
-use serde_json::{Value, json};
-
-use super::{
-    EXTENSION, SkillError,
-    folder::SkillFolder,
-    wire::{self, DirectoryResult, ListParams, UriParams},
-};
-use crate::{
+use pintle::{
     directory::Directory,
     server::{
         CacheHint, Cx, Installation, PageRequest, ProtocolExtension, RequestError, ResourcePage,
         ResourceSource, Target, method,
     },
+    types::{
+        JsonObject, RpcError,
+        schema::{ReadResourceResult, Resource, ResourceContents},
+    },
+};
+use serde_json::{Value, json};
+
+use crate::{
+    EXTENSION, SkillError,
+    folder::SkillFolder,
+    wire::{self, DirectoryResult, ListParams, UriParams},
 };
 
 /// The default limit of the contents of all files, in bytes.
@@ -29,14 +29,15 @@ const MAX_TOTAL: u64 = 64 << 20;
 /// The number of entries of a page.
 const PAGE: usize = 100;
 
-/// The skills of a server, for [`Server::with`](crate::Server::with).
+/// The skills of a server, for [`Server::with`](pintle::Server::with).
 ///
 /// Each directory with a file `SKILL.md` is a skill, at any depth, and all files below it are its files. All are read when this is
 /// created, so that every file is served as it was listed; [`reload`](Self::reload) reads them again. They are also resources, which
 /// clients of every revision can read.
 ///
 /// ```
-/// use pintle::{Server, skills::Skills};
+/// use pintle::Server;
+/// use pintle_skills::Skills;
 ///
 /// # fn serve() -> Result<Server, Box<dyn std::error::Error>> {
 /// // `skills/invoices/SKILL.md` has the URI `skill://invoices/SKILL.md`.
@@ -141,7 +142,7 @@ impl Skills {
     }
 
     /// Reads the folder again. Clones have the same skills. It blocks. Call
-    /// [`Server::resources_changed`](crate::Server::resources_changed) afterwards.
+    /// [`Server::resources_changed`](pintle::Server::resources_changed) afterwards.
     ///
     /// # Errors
     ///

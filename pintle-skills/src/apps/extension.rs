@@ -1,13 +1,15 @@
-use super::{App, EXTENSION, MIME_TYPE, MIME_TYPES, check};
-use crate::server::{Cx, Installation, ProtocolExtension};
+use pintle::server::{Cx, Installation, ProtocolExtension};
 
-/// The apps of a server, for [`Server::with`](crate::Server::with).
+use super::{App, EXTENSION, MIME_TYPE, MIME_TYPES, check};
+
+/// The apps of a server, for [`Server::with`](pintle::Server::with).
 ///
-/// [`Server::check`](crate::Server::check) and `serve` report what hosts would ignore, of these apps and of all other tools and resources:
+/// [`Server::check`](pintle::Server::check) and `serve` report what hosts would ignore, of these apps and of all other tools and resources:
 /// a policy at a tool, a `ui://` resource of another media type, a tool that names no such resource, a `visibility` that is not one.
 ///
 /// ```
-/// use pintle::{Server, apps::{App, Apps}, server::tool};
+/// use pintle::{Server, server::tool};
+/// use pintle_skills::apps::{App, Apps};
 ///
 /// let clock = App::new("ui://clock/face", "clock", "<p>noon</p>")
 ///     .connect_to("time.example.com")

@@ -36,17 +36,17 @@ pub enum SkillError {
     /// The folder cannot be read.
     Io(io::Error),
     /// The request failed.
-    Request(Box<crate::Error>),
+    Request(Box<pintle::Error>),
 }
 
 impl SkillError {
     #[cfg(feature = "server")]
-    pub(super) fn invalid(file: impl Into<String>, reason: impl Into<String>) -> Self {
+    pub(crate) fn invalid(file: impl Into<String>, reason: impl Into<String>) -> Self {
         Self::Invalid { file: file.into(), reason: reason.into() }
     }
 
     #[cfg(feature = "client")]
-    pub(super) fn unverified(uri: impl Into<String>, reason: impl Into<String>) -> Self {
+    pub(crate) fn unverified(uri: impl Into<String>, reason: impl Into<String>) -> Self {
         Self::Unverified { uri: uri.into(), reason: reason.into() }
     }
 }
@@ -90,8 +90,8 @@ impl From<io::Error> for SkillError {
     }
 }
 
-impl From<crate::Error> for SkillError {
-    fn from(error: crate::Error) -> Self {
+impl From<pintle::Error> for SkillError {
+    fn from(error: pintle::Error) -> Self {
         Self::Request(Box::new(error))
     }
 }

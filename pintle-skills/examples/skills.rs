@@ -1,17 +1,15 @@
 //! Skills, both roles: a folder with instructions for a model, which a server offers and a host loads when it needs them.
 //!
 //! ```sh
-//! cargo run --example skills --features client,server,skills
+//! cargo run --package pintle-skills --example skills
 //! ```
 
 #![allow(clippy::print_stdout, reason = "it is what the program is for")]
 
 use std::{error::Error, fs};
 
-use pintle::{
-    Client, Server,
-    skills::{SkillError, SkillReader, Skills},
-};
+use pintle::{Client, Server};
+use pintle_skills::{SkillError, SkillReader, Skills};
 
 const SKILL: &str = "---
 name: invoices

@@ -1,17 +1,20 @@
 //! The host's side: what it declares, and what it reads of tools.
 
-use pintle_types::{JsonObject, schema::Tool};
+use pintle::{
+    client::{ClientExtension, ClientInstallation},
+    types::{JsonObject, schema::Tool},
+};
 use serde_json::{Value, json};
 
 use super::{EXTENSION, FLAT_META, META, MIME_TYPE, MIME_TYPES, RESOURCE_URI, VISIBILITY};
-use crate::client::{ClientExtension, ClientInstallation};
 
-/// Declares that the host renders apps, for [`Client::with`](crate::Client::with).
+/// Declares that the host renders apps, for [`Client::with`](pintle::Client::with).
 ///
 /// How to render one safely is a matter of the host: in a frame of another origin, with the policy of the app as a header.
 ///
 /// ```
-/// use pintle::{Client, apps::RenderApps};
+/// use pintle::Client;
+/// use pintle_skills::apps::RenderApps;
 ///
 /// let client = Client::new("host", "1.0.0").with(RenderApps);
 /// ```

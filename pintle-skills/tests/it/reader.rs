@@ -8,12 +8,12 @@ use std::sync::{
 use pintle::{
     Client, Connection, Server,
     server::{Cx, method, resource},
-    skills::{SkillEntry, SkillError, SkillLimits, SkillReader, Skills},
     types::{
         RpcError,
         schema::{ReadResourceResult, ResourceContents},
     },
 };
+use pintle_skills::{SkillEntry, SkillError, SkillLimits, SkillReader, Skills};
 use serde_json::{Value, json};
 
 const URI: &str = "skill://pdf/SKILL.md";

@@ -1,5 +1,10 @@
 //! Clients, relays and servers over HTTP.
 
+mod headers;
+mod push_streams;
+mod restored;
+mod stream_pauses;
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pintle::{

@@ -1,17 +1,17 @@
 //! A server with an app: an HTML page that hosts show with the results of a tool. Other clients get a text.
 //!
 //! ```sh
-//! cargo run --example apps --features server,stdio
+//! cargo run --package pintle-skills --example apps
 //! ```
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use pintle::{
     Server,
-    apps::{self, App, Apps},
     server::{Cx, tool},
     types::schema::{CallToolResult, ContentBlock},
 };
+use pintle_skills::apps::{self, App, Apps};
 use serde_json::json;
 
 /// Good enough for a game.

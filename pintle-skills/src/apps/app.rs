@@ -1,13 +1,15 @@
 use std::borrow::Cow;
 
-use pintle_types::{
-    Meta,
-    schema::{ReadResourceResult, ResourceContents},
+use pintle::{
+    server::{CacheHint, ResourceRoute, ToolRoute, resource},
+    types::{
+        Meta,
+        schema::{ReadResourceResult, ResourceContents},
+    },
 };
 use serde_json::{Map, Value, json};
 
 use super::{FLAT_META, META, MIME_TYPE, RESOURCE_URI, VISIBILITY, check::origin_fault};
-use crate::server::{CacheHint, ResourceRoute, ToolRoute, resource};
 
 /// A user interface: HTML at a `ui://` URI, what it may load, and the tools that it is shown for.
 ///
@@ -15,7 +17,8 @@ use crate::server::{CacheHint, ResourceRoute, ToolRoute, resource};
 /// list entry of the resource and at its contents: it is written to both.
 ///
 /// ```
-/// use pintle::{apps::{App, AppPermission}, server::tool};
+/// use pintle::server::tool;
+/// use pintle_skills::apps::{App, AppPermission};
 ///
 /// let map = App::new("ui://maps/view", "map", "<!doctype html><p>a map</p>")
 ///     .title("Map")

@@ -10,12 +10,12 @@ use pintle::{
 use pintle_relay::Relay;
 use serde_json::{Value, json};
 
-use super::world;
 use crate::support::{
     eras::{R2, R3, R4},
     http_client::{Answer, Wire},
     scripted_http::{Saying, Script, script},
 };
+use crate::world;
 
 /// A server whose tool ends its stream, and has its result two seconds later.
 fn behind() -> Server {

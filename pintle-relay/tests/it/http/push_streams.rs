@@ -21,8 +21,8 @@ use pintle_relay::Relay;
 use serde_json::{Value, json};
 use tower_service::Service;
 
-use super::world;
 use crate::support::{eras::R4, http_client::Wire};
+use crate::world;
 
 /// A server over HTTP, which counts the requests for streams, and may refuse them.
 #[derive(Clone)]

@@ -14,11 +14,11 @@ use pintle::{
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::world;
 use crate::support::{
     eras::{R4, R5},
     http_client::{Answer, Wire},
 };
+use crate::world;
 
 /// A server behind that tells what is watched, in a session or by the only client.
 fn behind() -> (Server, mpsc::UnboundedReceiver<String>) {

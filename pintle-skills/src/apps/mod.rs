@@ -4,11 +4,12 @@
 //! with what hosts ignore without a message: a content security policy at a tool, another media type, a tool that names no such
 //! resource. [`client_renders`] tells a tool whether its client shows apps, and [`RenderApps`] declares that for a host.
 //!
-//! This is the extension `io.modelcontextprotocol/ui`, made of the public API for extensions. It exists in all revisions.
+//! This is the extension `io.modelcontextprotocol/ui`. It exists in all revisions.
 //!
 //! ```
 //! # #[cfg(feature = "server")] {
-//! use pintle::{Server, apps::{self, App, Apps}, server::{Cx, tool}};
+//! use pintle::{Server, server::{Cx, tool}};
+//! use pintle_skills::apps::{self, App, Apps};
 //!
 //! async fn show_clock(cx: Cx) -> String {
 //!     match apps::client_renders(&cx) {
@@ -41,7 +42,7 @@ pub use extension::{Apps, client_renders};
 #[cfg(feature = "client")]
 pub use host::{RenderApps, app_uri, is_for_model};
 
-/// The name of the extension.
+/// The name of the extension of apps.
 pub const EXTENSION: &str = "io.modelcontextprotocol/ui";
 /// The media type of the HTML of an app. Hosts do not render a resource of any other.
 pub const MIME_TYPE: &str = "text/html;profile=mcp-app";

@@ -1,6 +1,6 @@
 //! Errors of the server's start: what hosts would ignore without a message.
 
-use pintle_types::{
+use pintle::types::{
     Meta,
     schema::{Resource, Tool},
 };

@@ -3,36 +3,38 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use pintle_types::schema::{Resource, ResourceBody, ResourceContents};
+use pintle::types::schema::{Resource, ResourceBody, ResourceContents};
 use serde_json::Value;
 
-use super::{
-    DIRECTORY_TYPE, MAX_BYTES, MAX_FILES, SKILL_FILE, SkillEntry, SkillError, SkillFile,
+use crate::{
+    SkillEntry, SkillError, SkillFile,
+    entry::SKILL_FILE,
     front_matter::FrontMatter,
+    wire::{DIRECTORY_TYPE, MAX_BYTES, MAX_FILES},
 };
 
 /// Skills with the contents of all their files, so that what is read is what was listed.
 #[derive(Debug, Default)]
-pub(super) struct SkillFolder {
+pub(crate) struct SkillFolder {
     /// The skills, by URI.
-    pub(super) skills: BTreeMap<String, SkillEntry>,
+    pub(crate) skills: BTreeMap<String, SkillEntry>,
     /// The files of skills, by URI.
-    pub(super) files: BTreeMap<String, LoadedFile>,
+    pub(crate) files: BTreeMap<String, LoadedFile>,
     /// The direct children of directories, by the URI of the directory.
-    pub(super) directories: BTreeMap<String, BTreeMap<String, Resource>>,
+    pub(crate) directories: BTreeMap<String, BTreeMap<String, Resource>>,
 }
 
 /// A file with its contents.
 #[derive(Debug)]
-pub(super) struct LoadedFile {
-    pub(super) resource: Resource,
-    pub(super) contents: ResourceContents,
+pub(crate) struct LoadedFile {
+    pub(crate) resource: Resource,
+    pub(crate) contents: ResourceContents,
     listed: SkillFile,
 }
 
 impl SkillFolder {
     /// Makes a folder of files. Those that belong to no skill are left out. `max_bytes` is the limit of all contents.
-    pub(super) fn new(
+    pub(crate) fn new(
         files: impl IntoIterator<Item = Result<ResourceContents, SkillError>>,
         max_bytes: u64,
     ) -> Result<Self, SkillError> {

@@ -1,4 +1,0 @@
-//! Skills: what a server offers, and what a client accepts.
-
-mod folder;
-mod reader;
