@@ -9,7 +9,7 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use pintle::server::Cx;
 use pintle_types::{RawObject, RpcError};
 
-use super::{Relay, meta::with_meta};
+use super::meta::with_meta;
 use crate::random;
 
 /// The key of `_meta`: the ids of the relays, in order.
@@ -19,7 +19,7 @@ const MAX_HOPS: usize = 16;
 
 /// The identity of a relay, among those of all processes.
 #[derive(Debug, Default)]
-pub(super) struct RelayIdentity {
+pub(crate) struct RelayIdentity {
     id: OnceLock<RelayId>,
     /// Whether a request has come back.
     is_in_loop: AtomicBool,
@@ -51,37 +51,43 @@ impl RelayIdentity {
     }
 
     /// Whether the server behind relays to this one: its changes are those of this one.
-    pub(super) fn is_in_loop(&self) -> bool {
+    pub(crate) fn is_in_loop(&self) -> bool {
         self.is_in_loop.load(Ordering::Relaxed)
     }
 }
 
-/// Adds a relay to those that a request has passed. `params` are those that it sends for the call.
-pub(super) fn pass(relay: &Relay, cx: &Cx, params: &RawObject) -> Result<RawObject, RpcError> {
-    let identity = relay.inner.upstream.identity();
-    let RelayId { id, first } = identity.id()?;
-    let meta = cx.params().object_member("_meta").ok().flatten();
-    if meta.is_none() && params.get("_meta").is_none() {
-        return Ok(params.with_object("_meta", first));
+impl RelayIdentity {
+    /// Adds the relay to those that a request has passed. `params` are those that it sends for the call, to a server of this name.
+    pub(crate) fn pass(
+        &self,
+        cx: &Cx,
+        params: &RawObject,
+        backend: impl Fn() -> String,
+    ) -> Result<RawObject, RpcError> {
+        let RelayId { id, first } = self.id()?;
+        let meta = cx.params().object_member("_meta").ok().flatten();
+        if meta.is_none() && params.get("_meta").is_none() {
+            return Ok(params.with_object("_meta", first));
+        }
+        let passed = meta.as_ref().map(|meta| meta.decode_member::<Vec<Box<str>>>(META)).transpose();
+        let passed = passed.map_err(|_| {
+            RpcError::invalid_params(format!("`{META}` of `_meta` is not a list of ids: leave it out"))
+        })?;
+        let mut passed = passed.flatten().unwrap_or_default();
+        if passed.contains(id) {
+            self.is_in_loop.store(true, Ordering::Relaxed);
+            return Err(RpcError::internal(format!(
+                "the request came back to the relay to `{}`: the servers relay to each other in a circle; remove one of these relays",
+                backend()
+            )));
+        }
+        if passed.len() >= MAX_HOPS {
+            return Err(RpcError::internal(format!(
+                "the request has passed {MAX_HOPS} relays before the one to `{}`, which is the limit: remove some of them",
+                backend()
+            )));
+        }
+        passed.push(id.clone());
+        Ok(with_meta(params, META, &passed))
     }
-    let passed = meta.as_ref().map(|meta| meta.decode_member::<Vec<Box<str>>>(META)).transpose();
-    let passed = passed.map_err(|_| {
-        RpcError::invalid_params(format!("`{META}` of `_meta` is not a list of ids: leave it out"))
-    })?;
-    let mut passed = passed.flatten().unwrap_or_default();
-    if passed.contains(id) {
-        identity.is_in_loop.store(true, Ordering::Relaxed);
-        return Err(RpcError::internal(format!(
-            "the request came back to the relay to `{}`: the servers relay to each other in a circle; remove one of these relays",
-            relay.backend()
-        )));
-    }
-    if passed.len() >= MAX_HOPS {
-        return Err(RpcError::internal(format!(
-            "the request has passed {MAX_HOPS} relays before the one to `{}`, which is the limit: remove some of them",
-            relay.backend()
-        )));
-    }
-    passed.push(id.clone());
-    Ok(with_meta(params, META, &passed))
 }

@@ -18,7 +18,7 @@ use pintle_types::{
 };
 use serde_json::{json, value::to_raw_value};
 
-use super::{Relay, link::RelayLink};
+use super::{relay::Relay, upstream::link::RelayLink};
 
 /// The tasks of a relay, from when there is the first.
 #[derive(Debug, Default)]

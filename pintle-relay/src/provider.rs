@@ -19,16 +19,17 @@ use pintle_types::{
     schema::{CacheScope, ListParams, ServerCapabilities},
 };
 
-use super::{
-    Relay,
-    attempts::Attempts,
-    forward::{self, failed, upstream_capabilities, upstream_params},
-    hops,
+use crate::{
+    calls::{
+        attempts::Attempts,
+        upstream_call::{CallProgress, UpstreamCall, UpstreamRequest},
+    },
     link_state::catalogue::{ChangeMark, KnownList},
-    pool::Lease,
-    upstream_call::{CallProgress, UpstreamCall, UpstreamRequest},
+    lock::lock,
+    pairing,
+    relay::Relay,
+    upstream::pool::Lease,
 };
-use crate::lock::lock;
 
 /// The limit of the bytes of a list that is read to look for an entry.
 const MAX_LIST_BYTES: usize = 16 << 20;
@@ -114,7 +115,7 @@ impl Provider for Relay {
         }
         let mut relay = self.clone();
         relay.options.answers_for_tasks = true;
-        forward::forward(&relay, &cx).await
+        pairing::forward(&relay, &cx).await
     }
 
     fn report(&self, part: ReportPart) -> Vec<String> {
@@ -141,13 +142,13 @@ impl Watch for Relay {
         // Other connections watch what their clients subscribe to, and those of one principal what that one does.
         let upstream = &self.inner.upstream;
         if upstream.is_common(self.options.links.sharing) && upstream.principal().is_none() {
-            self.inner.watched.insert(uri);
+            self.inner.upstream.watched.insert(uri);
             self.send_subscriptions();
         }
     }
 
     fn unwatched(&self, uri: &str) {
-        self.inner.watched.remove(uri);
+        self.inner.upstream.watched.remove(uri);
         self.send_subscriptions();
     }
 
@@ -241,7 +242,7 @@ impl Relay {
         list: ListKind,
         cursor: Option<String>,
     ) -> Result<(ProviderPage, Lease, ChangeMark), PageError> {
-        let declared = upstream_capabilities(self, cx);
+        let declared = self.request(cx).capabilities();
         let mut attempts = Attempts::default();
         loop {
             let capabilities = &declared.capabilities;
@@ -255,7 +256,7 @@ impl Relay {
                 Err(error) => {
                     let lost = matches!(error, pintle::Error::Closed(_)) && self.inner.upstream.can_reopen();
                     if !lost || !attempts.wait().await {
-                        return Err(PageError::Unreachable(failed(self, error).into()));
+                        return Err(PageError::Unreachable(self.request(cx).failed(error).into()));
                     }
                 }
             }
@@ -277,12 +278,12 @@ impl Relay {
         let mut params = RawObject::from_serialize(&asked).map_err(unreadable)?;
         // Only the metadata of the client's own list request is passed on.
         if cx.method() == list.method()
-            && let Ok(Some(meta)) = upstream_params(cx).decode_member("_meta")
+            && let Ok(Some(meta)) = self.request(cx).params().decode_member("_meta")
         {
             params = params.with("_meta", meta);
         }
-        let params = hops::pass(self, cx, &params).map_err(pintle::Error::Rpc)?;
-        let capabilities = upstream_capabilities(self, cx).printed.clone();
+        let params = self.pass_hop(cx, &params).map_err(pintle::Error::Rpc)?;
+        let capabilities = self.request(cx).capabilities().printed.clone();
         let request = UpstreamRequest {
             method: list.method().to_owned(),
             params,
@@ -311,7 +312,7 @@ impl Relay {
         if !self.offers(list) {
             return Ok(());
         }
-        let capabilities = &upstream_capabilities(self, cx).capabilities;
+        let capabilities = &self.request(cx).capabilities().capabilities;
         let link = self.inner.upstream.lease_for_lists(cx, capabilities, self.options.links).await?;
         link.want_pushes();
         // Another caller may have read it meanwhile.
@@ -341,7 +342,7 @@ impl Relay {
                 Ok(page) => page,
                 // A server may have resources and no templates.
                 Err(pintle::Error::Rpc(error)) if error.code == ErrorCode::METHOD_NOT_FOUND => break,
-                Err(error) => return Err(failed(self, error).into()),
+                Err(error) => return Err(self.request(cx).failed(error).into()),
             };
             bytes += page.entries.iter().map(|entry| entry.as_str().len()).sum::<usize>();
             entries.extend(page.entries);

@@ -5,13 +5,10 @@
 //! one is for the rest: sessions that have used nothing yet, and anonymous clients that share nothing. Of a relay that is for one
 //! principal, only the clients of that one are notified.
 
-use std::{
-    sync::{Arc, Weak},
-    time::Duration,
-};
+use std::sync::Arc;
 
 use pintle::{
-    client::{Change, Event},
+    client::Change,
     forward::{OwnedPrincipal, Subscriber},
     server::{Cx, ProviderSubscription, SessionHandle},
 };
@@ -19,33 +16,29 @@ use pintle_proto::TaskKind;
 use pintle_types::{RawObject, RpcError, method, schema::ClientCapabilities};
 use tokio::{
     runtime::Handle,
-    time::{Instant, sleep, timeout, timeout_at},
+    time::{Instant, sleep, timeout_at},
 };
 
-use super::{
-    Inner, Relay,
-    forward::upstream_capabilities,
-    link::{MAX_SUBSCRIBE_WAIT, no_subscription, send_subscription},
-    link_state::{
-        sharing::LinkSharing,
-        watched::WatchTask,
-        watched_tasks::{MEMBER, task_notice},
+use crate::{
+    link_state::watched_tasks::MEMBER,
+    lock::lock,
+    relay::Relay,
+    upstream::{
+        MAX_RECONNECT_DELAY, RECONNECT_DELAY,
+        forwarding::forward_changes,
+        link::{MAX_SUBSCRIBE_WAIT, no_subscription},
+        listeners::{PrimaryListener, TaskGuard},
+        pool::{LinkKey, link_key},
+        watches::{PrimaryWatch, PrincipalWatch, RelayedTaskWatch},
     },
-    listeners::{PrimaryListener, TaskGuard},
-    pool::{LinkKey, link_key},
 };
-use crate::lock::lock;
-
-/// The delay before a connection that was lost is opened again without a call. It doubles with each attempt.
-const RECONNECT_DELAY: Duration = Duration::from_secs(1);
-const MAX_RECONNECT_DELAY: Duration = Duration::from_secs(60);
 
 /// The changes that are possible when a connection was opened again.
 const ANY_LIST: &[Change] = &[Change::Tools, Change::Prompts, Change::Resources];
 
 impl Relay {
     /// Prepares a subscription of a client: watches the resources over the connection whose changes it is notified of.
-    pub(super) async fn subscribe_for(
+    pub(crate) async fn subscribe_for(
         &self,
         cx: &Cx,
         uris: Vec<String>,
@@ -66,12 +59,14 @@ impl Relay {
             if let Some(session) = cx.session().filter(|_| upstream.principal().is_some()) {
                 // Until it unsubscribes or ends.
                 let slot = upstream.add_session_slot(&session)?;
-                let watches = uris.into_iter().map(|uri| (uri.clone(), PrimaryWatch::new(self, vec![uri])));
+                let watches = uris
+                    .into_iter()
+                    .map(|uri| (uri.clone(), PrimaryWatch::new(&self.inner.upstream, vec![uri])));
                 lock(&slot.watches).extend(watches);
             }
             return Ok(subscription);
         }
-        let capabilities = upstream_capabilities(self, cx).capabilities.clone();
+        let capabilities = self.request(cx).capabilities().capabilities.clone();
         if let Some(session) = cx.session() {
             return self.watch_in_session(cx, &session, capabilities, &uris).await;
         }
@@ -85,7 +80,7 @@ impl Relay {
     }
 
     /// Ends the subscription of a session. Those of other clients end with what they hold.
-    pub(super) fn unsubscribe_for(&self, cx: &Cx, uri: &str) {
+    pub(crate) fn unsubscribe_for(&self, cx: &Cx, uri: &str) {
         let (Some(session), upstream) = (cx.session(), &self.inner.upstream) else { return };
         if let Some(slot) = upstream.session_slot(&session) {
             let watch = lock(&slot.watches).remove(uri);
@@ -105,10 +100,10 @@ impl Relay {
         let mut subscription = ProviderSubscription::new();
         if !uris.is_empty() {
             let link = self.inner.upstream.live_primary().await?;
-            let watched = PrimaryWatch::new(self, uris);
+            let watched = PrimaryWatch::new(&self.inner.upstream, uris);
             let late = Instant::now() + MAX_SUBSCRIBE_WAIT;
             for uri in &watched.uris {
-                let settled = timeout_at(late, self.inner.watched.settled(uri)).await;
+                let settled = timeout_at(late, self.inner.upstream.watched.settled(uri)).await;
                 if let Err(error) = settled.unwrap_or_else(|_| Err(no_subscription(&link.connection))) {
                     subscription.refuse(uri.as_str(), error);
                 }
@@ -131,9 +126,9 @@ impl Relay {
         if link.connection.facts().tasks != TaskKind::Extension {
             return;
         }
-        let watch = RelayedTaskWatch::new(self, OwnedPrincipal::from(cx.identity()), ids);
+        let watch = RelayedTaskWatch::new(&self.inner.upstream, OwnedPrincipal::from(cx.identity()), ids);
         let granted =
-            self.inner.watched_tasks.request(&link.connection, &watch.ids, MAX_SUBSCRIBE_WAIT).await;
+            self.inner.upstream.watched_tasks.request(&link.connection, &watch.ids, MAX_SUBSCRIBE_WAIT).await;
         granted.into_iter().for_each(|id| subscription.grant_task(id));
         subscription.hold(watch);
     }
@@ -168,7 +163,7 @@ impl Relay {
         if keeper.as_ref().is_some_and(|task| !task.0.is_finished()) {
             return;
         }
-        let (relay, place) = (Arc::downgrade(&self.inner), Arc::downgrade(&slot));
+        let (relay, place) = (Arc::downgrade(&self.inner.upstream), Arc::downgrade(&slot));
         let (session, limits) = (session.clone(), self.options.links.limits);
         let task = tokio::spawn(async move {
             let mut delay = RECONNECT_DELAY;
@@ -180,8 +175,8 @@ impl Relay {
                 }
                 drop(link);
                 sleep(delay).await;
-                let Some(inner) = relay.upgrade() else { return };
-                match inner.upstream.reopen_session(&session, &capabilities, limits).await {
+                let Some(upstream) = relay.upgrade() else { return };
+                match upstream.reopen_session(&session, &capabilities, limits).await {
                     Ok(()) => delay = RECONNECT_DELAY,
                     Err(_) => delay = (delay * 2).min(MAX_RECONNECT_DELAY),
                 }
@@ -200,14 +195,14 @@ impl Relay {
         let (mut subscription, options) = (ProviderSubscription::new(), self.options.links);
         let principal = key.principal.clone();
         let lease = self.inner.upstream.lease_for_listening(&key, &capabilities, options).await?;
-        let watch = PrincipalWatch::new(&self.inner, principal.clone(), uris);
+        let watch = PrincipalWatch::new(&self.inner.upstream, principal.clone(), uris);
         for link in self.inner.upstream.links_of(&principal) {
             watch.uris.iter().for_each(|uri| link.watch(uri));
         }
         for (uri, error) in lease.link().watch_all(&watch.uris).await {
             subscription.refuse(uri, error);
         }
-        let relay = Arc::downgrade(&self.inner);
+        let relay = Arc::downgrade(&self.inner.upstream);
         let task = tokio::spawn(async move {
             let (mut lease, mut delay) = (lease, RECONNECT_DELAY);
             loop {
@@ -216,12 +211,12 @@ impl Relay {
                 drop(lease);
                 lease = loop {
                     sleep(delay).await;
-                    let Some(inner) = relay.upgrade() else { return };
-                    match inner.upstream.lease_for_listening(&key, &capabilities, options).await {
+                    let Some(upstream) = relay.upgrade() else { return };
+                    match upstream.lease_for_listening(&key, &capabilities, options).await {
                         Ok(lease) => {
                             delay = RECONNECT_DELAY;
                             let is_listener = |owner: &Subscriber| owner.subscriber() == Some(&principal);
-                            inner.upstream.attached().publish_to(ANY_LIST, &is_listener);
+                            upstream.attached().publish_to(ANY_LIST, &is_listener);
                             break lease;
                         }
                         Err(_) => delay = (delay * 2).min(MAX_RECONNECT_DELAY),
@@ -234,195 +229,19 @@ impl Relay {
     }
 
     /// Subscribes to the resources that are watched over the first connection by now, and unsubscribes from others.
-    pub(super) fn send_subscriptions(&self) {
-        send_subscriptions(&self.inner);
+    pub(crate) fn send_subscriptions(&self) {
+        self.inner.upstream.send_subscriptions();
     }
 
     /// Forwards the changes of the server behind, from the first time that this is called within a runtime.
-    pub(super) fn listen(&self) {
+    pub(crate) fn listen(&self) {
         if let Ok(runtime) = Handle::try_current()
             && self.inner.upstream.attached().begin()
         {
-            let forwarding = forward_changes(Arc::downgrade(&self.inner), self.options.links.sharing);
+            let forwarding =
+                forward_changes(Arc::downgrade(&self.inner.upstream), self.options.links.sharing);
             let task = runtime.spawn(forwarding);
             *lock(&self.inner.forwarding) = Some(TaskGuard(task.abort_handle()));
         }
-    }
-}
-
-/// Resources that are watched over the first connection, until this is dropped.
-pub(super) struct PrimaryWatch {
-    relay: Weak<Inner>,
-    uris: Vec<String>,
-}
-
-impl PrimaryWatch {
-    fn new(relay: &Relay, uris: Vec<String>) -> Self {
-        uris.iter().for_each(|uri| relay.inner.watched.hold(uri));
-        relay.send_subscriptions();
-        Self { relay: Arc::downgrade(&relay.inner), uris }
-    }
-}
-
-impl Drop for PrimaryWatch {
-    fn drop(&mut self) {
-        let Some(inner) = self.relay.upgrade() else { return };
-        self.uris.iter().for_each(|uri| inner.watched.release(uri));
-        send_subscriptions(&inner);
-    }
-}
-
-/// Tasks that are watched over the first connection, until this is dropped.
-struct RelayedTaskWatch {
-    relay: Weak<Inner>,
-    principal: OwnedPrincipal,
-    ids: Vec<String>,
-}
-
-impl RelayedTaskWatch {
-    fn new(relay: &Relay, principal: OwnedPrincipal, ids: Vec<String>) -> Self {
-        let ids = relay.inner.watched_tasks.hold(&principal, ids);
-        Self { relay: Arc::downgrade(&relay.inner), principal, ids }
-    }
-}
-
-impl Drop for RelayedTaskWatch {
-    fn drop(&mut self) {
-        if let Some(inner) = self.relay.upgrade() {
-            inner.watched_tasks.release(&self.principal, &self.ids);
-        }
-    }
-}
-
-/// Resources that are watched over the connections of a principal, until this is dropped.
-struct PrincipalWatch {
-    relay: Weak<Inner>,
-    principal: OwnedPrincipal,
-    uris: Vec<String>,
-}
-
-impl PrincipalWatch {
-    fn new(relay: &Arc<Inner>, principal: OwnedPrincipal, uris: Vec<String>) -> Self {
-        relay.upstream.listeners().add(&principal, &uris);
-        Self { relay: Arc::downgrade(relay), principal, uris }
-    }
-}
-
-impl Drop for PrincipalWatch {
-    fn drop(&mut self) {
-        let Some(inner) = self.relay.upgrade() else { return };
-        let unwatched = inner.upstream.listeners().remove(&self.principal, &self.uris);
-        for link in inner.upstream.links_of(&self.principal) {
-            unwatched.iter().for_each(|uri| link.unwatch(uri));
-        }
-    }
-}
-
-/// Sends the subscriptions of the first connection in a task, unless there is one.
-fn send_subscriptions(inner: &Arc<Inner>) {
-    if let Ok(runtime) = Handle::try_current()
-        && inner.watched.begin() == WatchTask::Needed
-    {
-        let relay = Arc::downgrade(inner);
-        runtime.spawn(async move {
-            loop {
-                let Some(inner) = relay.upgrade() else { return };
-                let Ok(link) = inner.upstream.live_primary().await else { return inner.watched.end() };
-                let Some(request) = inner.watched.next() else { return };
-                drop(inner);
-                let refused = send_subscription(&link.connection, &request).await;
-                let Some(inner) = relay.upgrade() else { return };
-                inner.watched.answered(&request, refused);
-            }
-        });
-    }
-}
-
-/// Forwards the changes that the first connection reports, until the relay is dropped.
-async fn forward_changes(relay: Weak<Inner>, sharing: LinkSharing) {
-    let mut delay = RECONNECT_DELAY;
-    let Some(mut opened) = relay.upgrade().map(|inner| inner.upstream.primary_opened()) else { return };
-    // The first one is open.
-    let mut is_open = true;
-    loop {
-        let Some(inner) = relay.upgrade() else { return };
-        if !is_open && !inner.upstream.keeps_primary(sharing) {
-            drop(inner);
-            if opened.changed().await.is_err() {
-                return;
-            }
-            is_open = true;
-            continue;
-        }
-        let Ok(link) = inner.upstream.live_primary().await else {
-            drop(inner);
-            let _ = timeout(delay, opened.changed()).await;
-            delay = (delay * 2).min(MAX_RECONNECT_DELAY);
-            continue;
-        };
-        // From here on it is opened again by others only.
-        opened.mark_unchanged();
-        delay = RECONNECT_DELAY;
-        let connection = link.connection.clone();
-        drop(inner);
-        if let Ok(mut changes) = connection.changes().await {
-            if let Some(inner) = relay.upgrade() {
-                inner.upstream.set_forwarded(&link);
-                send_subscriptions(&inner);
-                inner.watched_tasks.request_again(&connection, MAX_SUBSCRIBE_WAIT).await;
-            }
-            drop(connection);
-            // Ends when the connection does: then it is opened again.
-            while let Some(event) = changes.next().await {
-                let Some(inner) = relay.upgrade() else { return };
-                publish(&inner, sharing, link.catalogue.note(&event));
-                if let Event::Notification(notification) = event
-                    && !inner.upstream.identity().is_in_loop()
-                    && let Some(notice) = task_notice(notification)
-                {
-                    inner.upstream.attached().tell(&notice);
-                }
-            }
-        } else {
-            if let Some(inner) = relay.upgrade() {
-                inner.upstream.set_forwarded(&link);
-            }
-            connection.wait().await;
-        }
-        let Some(inner) = relay.upgrade() else { return };
-        if !inner.upstream.can_reopen() {
-            return;
-        }
-        is_open = false;
-        let changes = link.catalogue.note(&Event::Reopened);
-        // Nobody depends on one that was closed because it was not needed.
-        if inner.upstream.keeps_primary(sharing) || !link.is_over() {
-            publish(&inner, sharing, changes);
-        }
-        inner.watched.reset();
-        let is_kept = inner.upstream.keeps_primary(sharing);
-        drop(inner);
-        if is_kept {
-            // Whoever needs it opens it earlier.
-            let _ = timeout(delay, opened.changed()).await;
-        }
-    }
-}
-
-/// Publishes changes that the first connection reports to those who depend on it.
-fn publish(inner: &Inner, sharing: LinkSharing, changes: &[Change]) {
-    let upstream = &inner.upstream;
-    if upstream.identity().is_in_loop() || changes.is_empty() {
-        return;
-    }
-    let (attached, audience) = (upstream.attached(), upstream.primary_audience(sharing));
-    // Nobody has another connection.
-    let is_for_all = upstream.is_common(sharing);
-    match upstream.principal() {
-        Some(name) => {
-            attached.publish_to(changes, &|owner| owner.is_of(name) && (is_for_all || audience(owner)));
-        }
-        None if is_for_all => attached.publish_all(changes),
-        None => attached.publish_to(changes, &audience),
     }
 }

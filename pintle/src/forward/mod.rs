@@ -9,9 +9,9 @@ mod downstream;
 /// The keys of questions in sessions, which the protocol does not send there. A client that declares the extension gets them in the
 /// metadata of questions of a server of this SDK.
 pub mod question_keys {
-    pub use crate::question_keys::{EXTENSION, META};
     #[cfg(feature = "server")]
     pub use crate::question_keys::is_wanted;
+    pub use crate::question_keys::{EXTENSION, META};
 }
 
 #[cfg(feature = "server")]

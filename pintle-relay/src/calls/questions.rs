@@ -12,14 +12,14 @@ use pintle::{
     forward::{Downstream, question_keys},
     server::Cx,
 };
-use pintle_proto::inputs::AskError;
+use pintle_proto::{client::InputRequired, inputs::AskError};
 use pintle_types::{
     JsonObject, RawObject, RawValue, RpcError, keys, method, plain_error,
     schema::{CreateMessageResult, ElicitResult, InputRequest, ListRootsResult, RelatedTask},
 };
 use serde::Serialize;
 
-use super::{
+use crate::{
     link_state::calls::OpenQuestion,
     meta::{with_meta, without_meta},
 };
@@ -29,7 +29,7 @@ type RunningQuestion = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Questions that are being asked at the same time.
 #[derive(Default)]
-pub(super) struct RunningQuestions {
+pub(crate) struct RunningQuestions {
     /// Those without an answer, by key.
     running: Vec<(Arc<str>, RunningQuestion)>,
     /// The number of questions so far.
@@ -38,7 +38,7 @@ pub(super) struct RunningQuestions {
 
 impl RunningQuestions {
     /// Asks the client of a session, or of a task, a question, and returns its answer to the server behind.
-    pub(super) fn ask(&mut self, cx: &Cx, question: OpenQuestion) {
+    pub(crate) fn ask(&mut self, cx: &Cx, question: OpenQuestion) {
         self.asked += 1;
         let is_free = |key: &Arc<str>| self.running.iter().all(|(other, _)| other != key);
         let key = question.question.key.clone().filter(is_free);
@@ -67,13 +67,58 @@ impl RunningQuestions {
     }
 
     /// Polls all questions. The tasks of those that wait are woken.
-    pub(super) fn poll(&mut self, task: &mut Context<'_>) {
+    pub(crate) fn poll(&mut self, task: &mut Context<'_>) {
         self.running.retain_mut(|(_, asking)| asking.as_mut().poll(task).is_pending());
     }
 }
 
+/// Asks the client of a session all questions of a round at once, and returns the answers by key.
+pub(crate) async fn ask_all(cx: &Cx, asked: &InputRequired) -> Result<Vec<(Box<str>, RawObject)>, RpcError> {
+    type Asking<'a> = Pin<Box<dyn Future<Output = Result<(Box<str>, RawObject), RpcError>> + Send + 'a>>;
+    let mut asking: Vec<Asking<'_>> = Vec::with_capacity(asked.requests.len());
+    for question in &asked.requests {
+        asking.push(Box::pin(async move {
+            let params = with_key(cx, &question.key, &question.params);
+            Ok((
+                question.key.clone(),
+                Downstream::of(cx).ask(&question.key, &question.method, &params).await?,
+            ))
+        }));
+    }
+    let mut answers = Vec::with_capacity(asking.len());
+    poll_fn(|task| {
+        let mut failed = None;
+        asking.retain_mut(|ask| match ask.as_mut().poll(task) {
+            Poll::Pending => true,
+            Poll::Ready(Ok(answer)) => {
+                answers.push(answer);
+                false
+            }
+            Poll::Ready(Err(error)) => {
+                failed.get_or_insert(error);
+                false
+            }
+        });
+        match failed {
+            Some(error) => Poll::Ready(Err(error)),
+            None if asking.is_empty() => Poll::Ready(Ok(())),
+            None => Poll::Pending,
+        }
+    })
+    .await?;
+    Ok(answers)
+}
+
+/// Adds the key of a question to its metadata, for a client that has declared to want it.
+fn with_key(cx: &Cx, key: &str, params: &RawObject) -> RawObject {
+    if !question_keys::is_wanted(cx.peer().capabilities.extensions.as_ref()) {
+        return params.clone();
+    }
+    with_meta(params, question_keys::META, &key)
+}
+
 /// Returns the error that the server behind gets for a question without an answer.
-pub(super) fn refusal(method: &str, error: AskError) -> RpcError {
+pub(crate) fn refusal(method: &str, error: AskError) -> RpcError {
     match error {
         // As the client itself would refuse it.
         AskError::Refused(error) => error,
@@ -103,7 +148,7 @@ fn with_task(cx: &Cx, params: RawObject) -> RawObject {
 }
 
 /// Returns the `input_required` result with these questions.
-pub(super) fn input_required<'a>(
+pub(crate) fn input_required<'a>(
     questions: impl IntoIterator<Item = (&'a str, &'a str, &'a RawObject)>,
 ) -> Result<RawObject, serde_json::Error> {
     #[derive(Serialize)]
@@ -124,7 +169,7 @@ pub(super) fn input_required<'a>(
 }
 
 /// Returns the answer with this key that a client sent with its call, in canonical shapes.
-pub(super) fn offered_answer(cx: &Cx, key: &str, method: &str) -> Result<RawObject, AskError> {
+pub(crate) fn offered_answer(cx: &Cx, key: &str, method: &str) -> Result<RawObject, AskError> {
     let bad = |reason: &str| AskError::BadAnswer { key: key.to_owned(), reason: reason.to_owned() };
     let answers: Option<BTreeMap<String, Box<RawValue>>> =
         cx.params().decode_member("inputResponses").ok().flatten();

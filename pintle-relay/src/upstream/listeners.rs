@@ -12,16 +12,15 @@ use pintle::{client::Change, forward::OwnedPrincipal, server::SessionHandle};
 use pintle_types::{Notification, method::tasks_extension::NOTIFICATIONS_TASKS};
 use tokio::task::AbortHandle;
 
-use super::{
-    attached::AttachedServers,
+use super::{attached::AttachedServers, link::RelayLink};
+use crate::{
     hops::RelayIdentity,
-    link::RelayLink,
     link_state::{limits::LinkUse, watched_tasks::task_notice},
+    lock::lock,
 };
-use crate::lock::lock;
 
 /// Those who are notified of the changes of one connection to the server behind.
-pub(super) enum LinkListener {
+pub(crate) enum LinkListener {
     /// The client of a session. It knows the ids that the server behind has for tasks, or those of the servers that the relay is a part of.
     Session { session: SessionHandle, knows_task_ids: bool, attached: Arc<AttachedServers> },
     /// The clients of a principal without a session.
@@ -29,7 +28,7 @@ pub(super) enum LinkListener {
 }
 
 impl LinkListener {
-    pub(super) fn publish(&self, changes: &[Change]) {
+    pub(crate) fn publish(&self, changes: &[Change]) {
         match self {
             Self::Session { session, .. } => changes.iter().for_each(|change| session.publish(change)),
             Self::Subscribers { principal, attached, identity } => {
@@ -41,7 +40,7 @@ impl LinkListener {
     }
 
     /// Forwards a notification that the protocol does not define. Whose it is among several clients is not known.
-    pub(super) fn notify(&self, notification: Notification) {
+    pub(crate) fn notify(&self, notification: Notification) {
         let Self::Session { session, knows_task_ids, attached } = self else { return };
         if !knows_task_ids && notification.method.starts_with(NOTIFICATIONS_TASKS) {
             let notice = task_notice(notification).and_then(|notice| notice.in_session(session.id()?));
@@ -56,7 +55,7 @@ impl LinkListener {
 
 /// The sessions that have an open connection of their own.
 #[derive(Default)]
-pub(super) struct OpenSessions(Mutex<SessionLinkTable>);
+pub(crate) struct OpenSessions(Mutex<SessionLinkTable>);
 
 #[derive(Default)]
 struct SessionLinkTable {
@@ -66,7 +65,7 @@ struct SessionLinkTable {
 }
 
 impl OpenSessions {
-    pub(super) fn add(&self, session: &SessionHandle, link: &Arc<RelayLink>) {
+    pub(crate) fn add(&self, session: &SessionHandle, link: &Arc<RelayLink>) {
         let Some(id) = session.id() else { return };
         let mut table = lock(&self.0);
         if table.links.len() >= table.cleanup_at {
@@ -83,7 +82,7 @@ impl OpenSessions {
     }
 
     /// Returns the numbers of the sessions.
-    pub(super) fn open(&self) -> HashSet<u64> {
+    pub(crate) fn open(&self) -> HashSet<u64> {
         let table = lock(&self.0);
         let is_open = |link: &Weak<RelayLink>| link.upgrade().is_some_and(|link| !link.is_closed());
         table.links.iter().filter(|(_, link)| is_open(link)).map(|(id, _)| *id).collect()
@@ -99,7 +98,7 @@ impl Drop for OpenSessions {
 
 /// The subscriptions of clients without a session, by principal. Each client pays for what it watches.
 #[derive(Default)]
-pub(super) struct PrincipalListeners(Mutex<HashMap<OwnedPrincipal, PrincipalWatches>>);
+pub(crate) struct PrincipalListeners(Mutex<HashMap<OwnedPrincipal, PrincipalWatches>>);
 
 #[derive(Default)]
 struct PrincipalWatches {
@@ -109,7 +108,7 @@ struct PrincipalWatches {
 }
 
 impl PrincipalListeners {
-    pub(super) fn add(&self, principal: &OwnedPrincipal, uris: &[String]) {
+    pub(crate) fn add(&self, principal: &OwnedPrincipal, uris: &[String]) {
         let mut all = lock(&self.0);
         let watches = all.entry(principal.clone()).or_default();
         watches.subscriptions += 1;
@@ -119,7 +118,7 @@ impl PrincipalListeners {
     }
 
     /// Removes a subscription. Returns the resources that no other one of the principal watches.
-    pub(super) fn remove(&self, principal: &OwnedPrincipal, uris: &[String]) -> Vec<Box<str>> {
+    pub(crate) fn remove(&self, principal: &OwnedPrincipal, uris: &[String]) -> Vec<Box<str>> {
         let mut all = lock(&self.0);
         let Some(watches) = all.get_mut(principal) else { return Vec::new() };
         let mut unwatched = Vec::new();
@@ -139,30 +138,30 @@ impl PrincipalListeners {
     }
 
     /// Returns the principals that have subscriptions.
-    pub(super) fn principals(&self) -> HashSet<OwnedPrincipal> {
+    pub(crate) fn principals(&self) -> HashSet<OwnedPrincipal> {
         lock(&self.0).keys().cloned().collect()
     }
 
     /// Returns what a principal watches.
-    pub(super) fn watched(&self, principal: &OwnedPrincipal) -> Vec<Box<str>> {
+    pub(crate) fn watched(&self, principal: &OwnedPrincipal) -> Vec<Box<str>> {
         let all = lock(&self.0);
         all.get(principal).map(|watches| watches.uris.keys().cloned().collect()).unwrap_or_default()
     }
 }
 
 /// A subscription that depends on the first connection, until this is dropped.
-pub(super) struct PrimaryListener {
+pub(crate) struct PrimaryListener {
     count: Arc<AtomicUsize>,
     _use: Option<LinkUse>,
 }
 
 impl PrimaryListener {
-    pub(super) fn new(count: Arc<AtomicUsize>) -> Self {
+    pub(crate) fn new(count: Arc<AtomicUsize>) -> Self {
         count.fetch_add(1, Ordering::AcqRel);
         Self { count, _use: None }
     }
 
-    pub(super) fn using(mut self, link: LinkUse) -> Self {
+    pub(crate) fn using(mut self, link: LinkUse) -> Self {
         self._use = Some(link);
         self
     }
@@ -175,7 +174,7 @@ impl Drop for PrimaryListener {
 }
 
 /// A task that ends when this is dropped.
-pub(super) struct TaskGuard(pub(super) AbortHandle);
+pub(crate) struct TaskGuard(pub(crate) AbortHandle);
 
 impl Drop for TaskGuard {
     fn drop(&mut self) {

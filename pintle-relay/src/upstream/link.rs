@@ -24,7 +24,8 @@ use tokio::{
     time::{Instant, sleep, timeout, timeout_at},
 };
 
-use super::{
+use super::{backend_name, listeners::LinkListener};
+use crate::{
     link_state::{
         calls::{EnteredCall, LinkCalls, OpenQuestion},
         catalogue::{ChangeMark, LinkCatalogue},
@@ -32,11 +33,9 @@ use super::{
         log_levels::{LevelGuard, LogLevels},
         watched::{WatchRequest, WatchTask, WatchedResources},
     },
-    listeners::LinkListener,
+    lock::lock,
     tasks::{self, session},
-    upstream::backend_name,
 };
-use crate::lock::lock;
 
 /// How long a call waits for the server to read the cancellation of another one.
 const MAX_SETTLE_WAIT: Duration = Duration::from_secs(10);
@@ -44,12 +43,12 @@ const MAX_SETTLE_WAIT: Duration = Duration::from_secs(10);
 const MAX_FIRST_WAIT: Duration = Duration::from_secs(2);
 
 /// How long a client waits until the server behind has answered its subscription.
-pub(super) const MAX_SUBSCRIBE_WAIT: Duration = Duration::from_secs(5);
+pub(crate) const MAX_SUBSCRIBE_WAIT: Duration = Duration::from_secs(5);
 
 /// A connection to the server behind a relay.
 #[derive(Debug)]
-pub(super) struct RelayLink {
-    pub(super) connection: Connection,
+pub(crate) struct RelayLink {
+    pub(crate) connection: Connection,
     /// Whether calls of tools can become tasks of the session.
     has_session_tasks: bool,
     /// Whether they can become tasks of the extension.
@@ -57,14 +56,14 @@ pub(super) struct RelayLink {
     log_levels: Arc<LogLevels>,
     calls: Arc<LinkCalls>,
     /// The lists that it has read, which may outlive it.
-    pub(super) catalogue: Arc<LinkCatalogue>,
+    pub(crate) catalogue: Arc<LinkCatalogue>,
     /// The task that forwards changes. It keeps the connection open.
     forwarding: Mutex<Option<AbortHandle>>,
     usage: Arc<LinkUsage>,
     /// The task that closes the connection in time.
     limiting: Mutex<Option<AbortHandle>>,
     /// The resources that are watched over it, if it is not the first one.
-    pub(super) watched: WatchedResources,
+    pub(crate) watched: WatchedResources,
     /// A use, as long as resources are watched.
     watching: Mutex<Option<LinkUse>>,
     /// From when messages that belong to no call are wanted.
@@ -75,13 +74,13 @@ pub(super) struct RelayLink {
 
 impl RelayLink {
     /// Creates a link over a connection that others have opened.
-    pub(super) fn new(connection: Connection) -> Self {
+    pub(crate) fn new(connection: Connection) -> Self {
         Self::over(connection, Arc::default(), PushDemand::always())
     }
 
     /// Opens a connection on behalf of a client with these capabilities. If it has a session without a stream for messages that belong to
     /// no call, there is none to the server either, until it is wanted.
-    pub(super) async fn open(
+    pub(crate) async fn open(
         connector: &OpenConnection,
         client: Client,
         capabilities: ClientCapabilities,
@@ -123,7 +122,7 @@ impl RelayLink {
 
     /// Forwards changes of the server to those that depend on this connection, until this is dropped. Returns when the server
     /// reports them.
-    pub(super) async fn forward_changes(self: &Arc<Self>, listener: LinkListener) {
+    pub(crate) async fn forward_changes(self: &Arc<Self>, listener: LinkListener) {
         let link = Arc::downgrade(self);
         let Ok(mut changes) = self.connection.changes().await else { return };
         let task = tokio::spawn(async move {
@@ -139,7 +138,7 @@ impl RelayLink {
     }
 
     /// Has the server send messages that belong to no call. What is sent to it from now on arrives after that.
-    pub(super) fn want_pushes(&self) {
+    pub(crate) fn want_pushes(&self) {
         self.pushes.want();
         if self.is_deaf.swap(false, Ordering::SeqCst) {
             // The lists were read when nobody would have heard of a change.
@@ -148,35 +147,35 @@ impl RelayLink {
     }
 
     /// Returns the mark of a list that is requested now.
-    pub(super) fn mark(&self, list: ListKind) -> ChangeMark {
+    pub(crate) fn mark(&self, list: ListKind) -> ChangeMark {
         self.catalogue.mark(list, self.connection.change_period())
     }
 
     /// Whether a list is known and may be relied on: changes of it are wanted, so that one would be reported.
-    pub(super) fn is_fresh(&self, list: ListKind) -> bool {
+    pub(crate) fn is_fresh(&self, list: ListKind) -> bool {
         !self.is_deaf.load(Ordering::SeqCst) && self.catalogue.is_fresh(list, self.connection.change_period())
     }
 
     /// Whether a list was read a moment ago, when a change would have been reported, and none was.
-    pub(super) fn was_just_read(&self, list: ListKind) -> bool {
+    pub(crate) fn was_just_read(&self, list: ListKind) -> bool {
         !self.is_deaf.load(Ordering::SeqCst) && self.catalogue.was_just_read(list)
     }
 
     /// Watches a resource. [`WatchedResources::settled`] tells when the server has answered.
-    pub(super) fn watch(self: &Arc<Self>, uri: &str) {
+    pub(crate) fn watch(self: &Arc<Self>, uri: &str) {
         self.want_pushes();
         self.watched.insert(uri);
         self.send_subscriptions();
     }
 
     /// Watches a resource no longer.
-    pub(super) fn unwatch(self: &Arc<Self>, uri: &str) {
+    pub(crate) fn unwatch(self: &Arc<Self>, uri: &str) {
         self.watched.remove(uri);
         self.send_subscriptions();
     }
 
     /// Watches resources, and waits a bounded time until the server has answered. Returns those that it refused.
-    pub(super) async fn watch_all(self: &Arc<Self>, uris: &[impl AsRef<str>]) -> Vec<(String, RpcError)> {
+    pub(crate) async fn watch_all(self: &Arc<Self>, uris: &[impl AsRef<str>]) -> Vec<(String, RpcError)> {
         uris.iter().for_each(|uri| self.watch(uri.as_ref()));
         let late = Instant::now() + MAX_SUBSCRIBE_WAIT;
         let mut refused = Vec::new();
@@ -190,7 +189,7 @@ impl RelayLink {
     }
 
     /// Watches what was watched over the connection before this one. Returns it.
-    pub(super) fn watch_again(self: &Arc<Self>, before: &Self) -> Vec<Box<str>> {
+    pub(crate) fn watch_again(self: &Arc<Self>, before: &Self) -> Vec<Box<str>> {
         self.watched.inherit(&before.watched);
         if !self.watched.is_empty() {
             self.want_pushes();
@@ -224,27 +223,27 @@ impl RelayLink {
     }
 
     /// Whether calls of tools can become tasks of the session.
-    pub(super) fn has_session_tasks(&self) -> bool {
+    pub(crate) fn has_session_tasks(&self) -> bool {
         self.has_session_tasks
     }
 
     /// Whether calls of tools can become tasks of the extension.
-    pub(super) fn has_task_extension(&self) -> bool {
+    pub(crate) fn has_task_extension(&self) -> bool {
         self.has_task_extension
     }
 
     /// Whether a call or a subscription uses the connection.
-    pub(super) fn is_used(&self) -> bool {
+    pub(crate) fn is_used(&self) -> bool {
         self.usage.is_used()
     }
 
     /// Whether a call or a subscription has used the connection.
-    pub(super) fn was_used(&self) -> bool {
+    pub(crate) fn was_used(&self) -> bool {
         self.usage.was_used()
     }
 
     /// Closes the connection, if it is not used. Returns whether it does.
-    pub(super) fn retire(&self) -> bool {
+    pub(crate) fn retire(&self) -> bool {
         let is_retired = self.usage.retire();
         if is_retired {
             self.close();
@@ -253,7 +252,7 @@ impl RelayLink {
     }
 
     /// Closes the connection.
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         if let Ok(runtime) = Handle::try_current() {
             let connection = self.connection.clone();
             runtime.spawn(async move { connection.close().await });
@@ -261,12 +260,12 @@ impl RelayLink {
     }
 
     /// Counts a use of the connection, until the value is dropped.
-    pub(super) fn begin_use(&self) -> LinkUse {
+    pub(crate) fn begin_use(&self) -> LinkUse {
         self.usage.begin()
     }
 
     /// Has the connection closed as the limits say. The first ones count.
-    pub(super) fn limit(self: &Arc<Self>, limits: LinkLimits) {
+    pub(crate) fn limit(self: &Arc<Self>, limits: LinkLimits) {
         let mut limiting = lock(&self.limiting);
         if limits.is_unlimited() || limiting.is_some() {
             return;
@@ -282,17 +281,17 @@ impl RelayLink {
     }
 
     /// Whether the connection has ended.
-    pub(super) fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         self.connection.is_closed() || self.is_over()
     }
 
     /// Whether the connection is being closed because of its limits.
-    pub(super) fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.usage.is_over()
     }
 
     /// Has the server of a session send log messages of this level, for a call. Lower levels that others want are kept.
-    pub(super) async fn want_logs(&self, level: Option<LoggingLevel>) -> Option<LevelGuard> {
+    pub(crate) async fn want_logs(&self, level: Option<LoggingLevel>) -> Option<LevelGuard> {
         let level = level?;
         if self.connection.facts().level_by_call || self.connection.capabilities().logging.is_none() {
             return None;
@@ -308,7 +307,7 @@ impl RelayLink {
 
     /// Records that a call was cancelled. Over a pipe, the server may ask something for it until it has read the cancellation:
     /// calls wait for that. The connection is used for it in the background.
-    pub(super) fn cancelled(self: &Arc<Self>) {
+    pub(crate) fn cancelled(self: &Arc<Self>) {
         if self.connection.has_streams() || !self.connection.facts().asks_by_request || self.is_closed() {
             return;
         }
@@ -325,7 +324,7 @@ impl RelayLink {
     }
 
     /// Waits until the server has read all cancellations, or does not answer.
-    pub(super) async fn settle(&self) {
+    pub(crate) async fn settle(&self) {
         if *self.calls.unread_cancellations.borrow() > 0 {
             let mut unread = self.calls.unread_cancellations.subscribe();
             let _ = timeout(MAX_SETTLE_WAIT, unread.wait_for(|count| *count == 0)).await;
@@ -333,12 +332,12 @@ impl RelayLink {
     }
 
     /// Waits a bounded time until the server has read that the connection is open, and has asked what it asks then.
-    pub(super) async fn receive_questions(&self) {
+    pub(crate) async fn receive_questions(&self) {
         ping_twice(&self.connection).await;
     }
 
     /// Returns a future that is ready when the questions that were asked before a call have their answers; `None` if there are none.
-    pub(super) fn answered_before(&self) -> Option<impl Future<Output = ()> + Send + use<>> {
+    pub(crate) fn answered_before(&self) -> Option<impl Future<Output = ()> + Send + use<>> {
         let (mut open, connection) = (self.calls.outside.subscribe(), self.connection.clone());
         let is_open = *open.borrow() > 0;
         is_open.then_some(async move {
@@ -349,7 +348,7 @@ impl RelayLink {
     }
 
     /// Enters a call, to which questions go that cannot be attributed otherwise.
-    pub(super) fn enter(&self, questions: mpsc::Sender<Box<OpenQuestion>>) -> EnteredCall {
+    pub(crate) fn enter(&self, questions: mpsc::Sender<Box<OpenQuestion>>) -> EnteredCall {
         LinkCalls::enter(&self.calls, questions)
     }
 }
@@ -377,7 +376,7 @@ async fn ping_twice(connection: &Connection) {
 }
 
 /// Sends a subscription, or the end of one. Returns the error if it was refused.
-pub(super) async fn send_subscription(connection: &Connection, request: &WatchRequest) -> Option<RpcError> {
+pub(crate) async fn send_subscription(connection: &Connection, request: &WatchRequest) -> Option<RpcError> {
     let answered = match request.subscribes {
         true => connection.subscribe(&*request.uri).await,
         false => connection.unsubscribe(&*request.uri).await,
@@ -394,7 +393,7 @@ pub(super) async fn send_subscription(connection: &Connection, request: &WatchRe
 }
 
 /// Returns the error of a subscription that was not answered.
-pub(super) fn no_subscription(connection: &Connection) -> RpcError {
+pub(crate) fn no_subscription(connection: &Connection) -> RpcError {
     RpcError::internal(format!(
         "`{}`, the server behind this one, did not answer the subscription within {MAX_SUBSCRIBE_WAIT:?}; subscribe again later",
         backend_name(connection)
@@ -405,7 +404,7 @@ pub(super) fn no_subscription(connection: &Connection) -> RpcError {
 type OpenConnection = dyn Fn(Client) -> OpeningConnection + Send + Sync;
 
 /// A connection that is being opened.
-pub(super) type OpeningConnection = std::pin::Pin<Box<dyn Future<Output = Result<Connection>> + Send>>;
+pub(crate) type OpeningConnection = std::pin::Pin<Box<dyn Future<Output = Result<Connection>> + Send>>;
 
 /// Sends the client of a session a log message that belongs to no call, unless it has requested more important ones only.
 fn forward_log(session: &SessionHandle, message: &LoggingMessageParams) {

@@ -9,7 +9,7 @@ const MAX_ATTEMPTS: u32 = 4;
 
 /// The attempts to send one request that is safe to repeat.
 #[derive(Debug)]
-pub(super) struct Attempts {
+pub(crate) struct Attempts {
     left: u32,
     delay: Duration,
 }
@@ -22,7 +22,7 @@ impl Default for Attempts {
 
 impl Attempts {
     /// Waits before another attempt. Returns `false` if there is none left.
-    pub(super) async fn wait(&mut self) -> bool {
+    pub(crate) async fn wait(&mut self) -> bool {
         let Some(left) = self.left.checked_sub(1) else { return false };
         sleep(self.delay).await;
         self.left = left;

@@ -1,5 +1,3 @@
-//! Rounds of a call of a client without a session to a server with sessions: the call waits in the relay between them.
-
 use pintle::{
     Error,
     forward::{Downstream, question_keys},
@@ -13,15 +11,17 @@ use pintle_types::{
 use serde::{Deserialize, Serialize};
 use serde_json::value::to_raw_value;
 
-use super::{
-    Relay,
-    forward::{Failure, complete, drive, failed, replaced, start, upstream_params},
+use crate::calls::parked::ParkedCall;
+use crate::{
+    calls::{
+        questions::{input_required, offered_answer, refusal},
+        upstream_call::{CallProgress, deliver},
+    },
     link_state::calls::OpenQuestion,
     meta::without_meta,
-    parked::ParkedCall,
-    question::{input_required, offered_answer, refusal},
+    request::RelayedRequest,
     tasks::session::{TaskReport, TaskUse},
-    upstream_call::{CallProgress, deliver},
+    upstream::failure::{Failure, replaced},
 };
 
 /// The state of a call between two rounds, if the server behind has sessions. It is sealed into that of this server.
@@ -35,63 +35,62 @@ enum RelayState {
     Urls(RpcError),
 }
 
-/// Makes a call for a client without a session to a server with sessions, or goes on with the one that waits for the answers of the
-/// client. If the client follows tasks and the tool runs as one, so does the call.
-pub(super) async fn park(relay: &Relay, cx: &Cx, follows_tasks: bool) -> Result<Outcome, Failure> {
-    let mut waiting = match Downstream::of(cx).state() {
-        None => None,
-        Some(state) => match serde_json::from_str(state.get()).map_err(|_| replaced())? {
-            RelayState::Parked(id) => Some(resume(relay, cx, &id)?),
-            RelayState::Urls(error) => {
-                if !pages_opened(cx, &error)? {
-                    return Err(error.into());
-                }
-                None
-            }
-        },
-    };
-    let call = match waiting.take() {
-        Some(call) => call,
-        None => {
-            // Boxed, because its future is large and few calls need it.
-            let tasks = match follows_tasks && Box::pin(relay.supports_tasks(cx)).await {
-                true => TaskUse::Followed,
-                false => TaskUse::IfRequired,
-            };
-            let call = start(relay, cx, upstream_params(cx), tasks).await?;
-            ParkedCall::new(call, cx)
-        }
-    };
-    wait(relay, cx, call).await
+/// A call of a client without a session to a server with sessions: a question ends the round, and the call waits in the relay until the
+/// next one brings the answers. If the client follows tasks and the tool runs as one, so does the call.
+pub(super) struct StatelessToSession<'a> {
+    pub(super) request: RelayedRequest<'a>,
+    pub(super) follows_tasks: bool,
 }
 
-/// Waits for the result of a call, or for a question of it, which ends the round, or until it goes on as a task.
-async fn wait(relay: &Relay, cx: &Cx, mut call: ParkedCall) -> Result<Outcome, Failure> {
-    loop {
-        match call.call.next().await {
-            CallProgress::Notification(notification) => deliver(cx, notification).await,
-            CallProgress::Task(TaskReport::Created(ttl)) => {
-                if relay.detach(cx, Some(ttl)).await {
-                    return drive(relay, cx, call.call).await;
+impl StatelessToSession<'_> {
+    pub(super) async fn forward(self) -> Result<Outcome, Failure> {
+        let Self { request, follows_tasks } = self;
+        let state = request.downstream().state();
+        let state: Option<RelayState> =
+            state.map(|state| serde_json::from_str(state.get())).transpose().map_err(|_| replaced())?;
+        match state {
+            Some(RelayState::Parked(id)) => return Self::wait(request, resume(request, &id)?).await,
+            Some(RelayState::Urls(error)) if !pages_opened(request.cx, &error)? => return Err(error.into()),
+            Some(RelayState::Urls(_)) | None => {}
+        }
+        // Boxed, because its future is large and few calls need it.
+        let tasks = match follows_tasks && Box::pin(request.relay.supports_tasks(request.cx)).await {
+            true => TaskUse::Followed,
+            false => TaskUse::IfRequired,
+        };
+        let call = request.start(tasks).await?;
+        Self::wait(request, ParkedCall::new(call, request.cx)).await
+    }
+
+    /// Waits for the result of a call, or for a question of it, which ends the round, or until it goes on as a task.
+    async fn wait(request: RelayedRequest<'_>, mut call: ParkedCall) -> Result<Outcome, Failure> {
+        let cx = request.cx;
+        loop {
+            match call.call.next().await {
+                CallProgress::Notification(notification) => deliver(cx, notification).await,
+                CallProgress::Task(TaskReport::Created(ttl)) => {
+                    if request.relay.detach(cx, Some(ttl)).await {
+                        return request.finish(call.call).await;
+                    }
                 }
-            }
-            CallProgress::Task(TaskReport::Status(_)) => {}
-            CallProgress::Question(question) => {
-                call.add(cx, question);
-                while let Some(more) = call.call.take_question() {
-                    call.add(cx, more);
+                CallProgress::Task(TaskReport::Status(_)) => {}
+                CallProgress::Question(question) => {
+                    call.add(cx, question);
+                    while let Some(more) = call.call.take_question() {
+                        call.add(cx, more);
+                    }
+                    if !call.questions.is_empty() {
+                        return Ok(end_round(request, call)?);
+                    }
                 }
-                if !call.questions.is_empty() {
-                    return Ok(end_round(relay, cx, call)?);
+                CallProgress::Done(Ok(result)) => return Ok(request.complete(result)),
+                CallProgress::Done(Err(Error::Rpc(error)))
+                    if error.code == ErrorCode::URL_ELICITATION_REQUIRED && cx.can_elicit_url() =>
+                {
+                    return Ok(require_urls(error)?);
                 }
+                CallProgress::Done(Err(error)) => return Err(request.failed(error)),
             }
-            CallProgress::Done(Ok(result)) => return Ok(complete(relay, cx, result)),
-            CallProgress::Done(Err(Error::Rpc(error)))
-                if error.code == ErrorCode::URL_ELICITATION_REQUIRED && cx.can_elicit_url() =>
-            {
-                return Ok(require_urls(error)?);
-            }
-            CallProgress::Done(Err(error)) => return Err(failed(relay, error)),
         }
     }
 }
@@ -115,14 +114,15 @@ impl ParkedCall {
 }
 
 /// Ends the round with the questions of a call, which is parked.
-fn end_round(relay: &Relay, cx: &Cx, call: ParkedCall) -> Result<Outcome, RpcError> {
+fn end_round(request: RelayedRequest<'_>, call: ParkedCall) -> Result<Outcome, RpcError> {
     let questions = call
         .questions
         .iter()
         .map(|(key, open)| (key.as_str(), open.question.method.as_str(), &open.question.params));
     let result = input_required(questions).map_err(|error| RpcError::internal(error.to_string()))?;
-    Downstream::of(cx).set_answer_timeout(Downstream::of(cx).answer_time());
-    let id = relay.inner.parked.insert(call, cx, Downstream::of(cx).answer_time())?;
+    let time = request.downstream().answer_time();
+    request.downstream().set_answer_timeout(time);
+    let id = request.relay.inner.parked.insert(call, request.cx, time)?;
     relayed(result, &RelayState::Parked(id))
 }
 
@@ -135,7 +135,8 @@ fn relayed(result: RawObject, state: &RelayState) -> Result<Outcome, RpcError> {
 }
 
 /// Takes out the parked call, and sends the answers of the client to the server.
-fn resume(relay: &Relay, cx: &Cx, id: &str) -> Result<ParkedCall, RpcError> {
+fn resume(request: RelayedRequest<'_>, id: &str) -> Result<ParkedCall, RpcError> {
+    let RelayedRequest { relay, cx } = request;
     let lost = || {
         RpcError::invalid_params(
             "the call no longer waits for its answers, because it took too long, the server was restarted, or others needed its room: start the call again",
@@ -146,7 +147,7 @@ fn resume(relay: &Relay, cx: &Cx, id: &str) -> Result<ParkedCall, RpcError> {
     match answers.collect::<Result<Vec<_>, _>>() {
         Ok(answers) => {
             // It is in no table any more: if others need its room, this round ends.
-            Downstream::of(cx).give_way(&call.charge);
+            request.downstream().give_way(&call.charge);
             for ((_, open), answer) in call.questions.drain(..).zip(answers) {
                 // The server no longer waits if it has withdrawn the question.
                 let _ = open.answer.send(Ok(answer));
@@ -155,8 +156,8 @@ fn resume(relay: &Relay, cx: &Cx, id: &str) -> Result<ParkedCall, RpcError> {
         }
         Err(error) => {
             // The client may correct its answers, so the call goes on waiting, and the state can be used again.
-            relay.inner.parked.put_back(id, call, cx, Downstream::of(cx).answer_time());
-            Downstream::of(cx).refused_answer(&error);
+            relay.inner.parked.put_back(id, call, cx, request.downstream().answer_time());
+            request.downstream().refused_answer(&error);
             Err(error.into())
         }
     }

@@ -2,7 +2,6 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use pintle::{forward::Downstream, server::Cx};
 use pintle_types::{
     ErrorCode, RawObject, RpcError,
     method::{self, tasks_extension},
@@ -11,11 +10,13 @@ use pintle_types::{
 use serde_json::{Map, json};
 use tokio::time::sleep;
 
-use super::{
-    Relay,
+use crate::{
+    calls::questions::ask_all,
     declared::DeclaredCapabilities,
-    forward::{Failure, ask_all, call_as, read_questions},
+    relay::Relay,
+    request::RelayedRequest,
     tasks::{awaited::AwaitedTask, interval, status_text},
+    upstream::failure::Failure,
 };
 
 /// Returns whether a call failed because its tool runs as a task only.
@@ -39,11 +40,11 @@ pub(super) fn declare(capabilities: &ClientCapabilities) -> Arc<DeclaredCapabili
 
 /// Polls a task to its end, and returns the result of the call. Its questions are asked.
 pub(super) async fn result(
-    relay: &Relay,
-    cx: &Cx,
+    request: RelayedRequest<'_>,
     capabilities: &ClientCapabilities,
     created: &RawObject,
 ) -> Result<RawObject, Failure> {
+    let RelayedRequest { relay, cx } = request;
     let unreadable = |error: serde_json::Error| {
         RpcError::internal(format!("a task of `{}` cannot be read: {error}", relay.backend()))
     };
@@ -57,13 +58,13 @@ pub(super) async fn result(
     loop {
         if state.status_message.is_some() && state.status_message != reported {
             reported.clone_from(&state.status_message);
-            Downstream::of(cx).status(status_text(reported.as_deref().unwrap_or_default()));
+            request.downstream().status(status_text(reported.as_deref().unwrap_or_default()));
         }
         if state.status.is_terminal() {
             task.is_over = true;
             return Ok(ended(relay, &printed, state)?);
         }
-        let mut asked = read_questions(relay, &printed)?;
+        let mut asked = request.read_questions(&printed)?;
         asked.requests.retain(|question| answered.insert(question.key.clone()));
         if asked.requests.is_empty() {
             sleep(interval(state.poll_interval_ms)).await;
@@ -76,10 +77,10 @@ pub(super) async fn result(
                 .map_err(unreadable)?;
             let update = RawObject::from_serialize(&json!({ "taskId": task.id, "inputResponses": answers }));
             let update = update.map_err(unreadable)?;
-            call_as(relay, cx, (tasks_extension::TASKS_UPDATE, &update), &declared).await?;
+            request.call_as((tasks_extension::TASKS_UPDATE, &update), &declared).await?;
         }
         let get = params(&task.id).map_err(unreadable)?;
-        printed = call_as(relay, cx, (method::TASKS_GET, &get), &declared).await?;
+        printed = request.call_as((method::TASKS_GET, &get), &declared).await?;
         state = printed.decode().map_err(unreadable)?;
     }
 }

@@ -5,12 +5,12 @@ use std::{
 
 use tokio::sync::OnceCell;
 
-use super::{link::RelayLink, listeners::TaskGuard, subscription::PrimaryWatch};
+use super::{link::RelayLink, listeners::TaskGuard, watches::PrimaryWatch};
 use crate::lock::lock;
 
 /// A connection that is opened when it is needed, and again when it has ended. Callers at the same time share one attempt.
 #[derive(Debug, Default)]
-pub(super) struct LinkSlot(Mutex<SlotState>);
+pub(crate) struct LinkSlot(Mutex<SlotState>);
 
 #[derive(Debug, Default)]
 struct SlotState {
@@ -20,19 +20,19 @@ struct SlotState {
 }
 
 impl LinkSlot {
-    pub(super) fn open(link: Arc<RelayLink>) -> Self {
+    pub(crate) fn open(link: Arc<RelayLink>) -> Self {
         let current = Arc::new(OnceCell::new_with(Some(link.clone())));
         Self(Mutex::new(SlotState { current, last: Some(link) }))
     }
 
     /// Returns the connection, open or not, or the one before.
-    pub(super) fn last(&self) -> Option<Arc<RelayLink>> {
+    pub(crate) fn last(&self) -> Option<Arc<RelayLink>> {
         let state = self.lock();
         state.current.get().or(state.last.as_ref()).cloned()
     }
 
     /// Returns an open connection. `open` is given the connection before it, if there was one.
-    pub(super) async fn get<E, Fut>(
+    pub(crate) async fn get<E, Fut>(
         &self,
         open: impl FnOnce(Option<Arc<RelayLink>>) -> Fut,
     ) -> Result<Arc<RelayLink>, E>
@@ -58,20 +58,20 @@ impl LinkSlot {
 
 /// The connections of the relays that a session has used, by relay.
 #[derive(Default)]
-pub(super) struct SessionLinks(Mutex<HashMap<u64, Arc<SessionSlot>>>);
+pub(crate) struct SessionLinks(Mutex<HashMap<u64, Arc<SessionSlot>>>);
 
 /// The connection of a session.
 #[derive(Default)]
-pub(super) struct SessionSlot {
-    pub(super) link: LinkSlot,
+pub(crate) struct SessionSlot {
+    pub(crate) link: LinkSlot,
     /// The task that opens it again, as long as the session watches something.
-    pub(super) keeper: Mutex<Option<TaskGuard>>,
+    pub(crate) keeper: Mutex<Option<TaskGuard>>,
     /// The resources that it watches over the first connection, if that is for its principal alone.
-    pub(super) watches: Mutex<HashMap<String, PrimaryWatch>>,
+    pub(crate) watches: Mutex<HashMap<String, PrimaryWatch>>,
 }
 
 impl SessionLinks {
-    pub(super) fn slot(&self, relay: u64) -> Arc<SessionSlot> {
+    pub(crate) fn slot(&self, relay: u64) -> Arc<SessionSlot> {
         lock(&self.0).entry(relay).or_default().clone()
     }
 }

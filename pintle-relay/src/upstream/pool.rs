@@ -15,14 +15,12 @@ use tokio::{
     time::{Instant, sleep, timeout_at},
 };
 
-use super::{
-    link::RelayLink,
-    link_state::{
-        catalogue::LinkCatalogue,
-        holders::{Exhausted, Holders},
-        limits::{LinkLimits, LinkUse},
-        sharing::LinkSharing,
-    },
+use super::link::RelayLink;
+use crate::link_state::{
+    catalogue::LinkCatalogue,
+    holders::{Exhausted, Holders},
+    limits::{LinkLimits, LinkUse},
+    sharing::LinkSharing,
 };
 
 /// The limit of connections of one relay for clients without a session.
@@ -38,13 +36,13 @@ const MAX_WAIT: Duration = Duration::from_secs(30);
 /// How long an unused connection is kept.
 const IDLE: Duration = Duration::from_secs(300);
 /// The delay, in milliseconds, after which a client is asked to call again.
-pub(super) const RETRY_AFTER_MS: u64 = 1000;
+pub(crate) const RETRY_AFTER_MS: u64 = 1000;
 
 /// On whose behalf a connection is open.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct LinkKey {
+pub(crate) struct LinkKey {
     /// The principal. All anonymous clients are one, if they may share.
-    pub(super) principal: OwnedPrincipal,
+    pub(crate) principal: OwnedPrincipal,
     /// The declared capabilities, as JSON.
     capabilities: Box<str>,
     /// The name and version of a client that can be asked.
@@ -52,7 +50,7 @@ pub(super) struct LinkKey {
 }
 
 impl LinkKey {
-    pub(super) fn new(
+    pub(crate) fn new(
         principal: OwnedPrincipal,
         capabilities: &ClientCapabilities,
         client: Option<&Implementation>,
@@ -73,7 +71,7 @@ impl LinkKey {
 /// A connection is used on behalf of one principal only, and of clients of one name if they can be asked: over a pipe, questions cannot be
 /// attributed to a call.
 #[derive(Clone, Debug, Default)]
-pub(super) struct LinkPool(Arc<PoolState>);
+pub(crate) struct LinkPool(Arc<PoolState>);
 
 #[derive(Debug, Default)]
 struct PoolState {
@@ -152,7 +150,7 @@ struct PooledLink {
 
 /// A connection that is in use.
 #[derive(Debug)]
-pub(super) struct Lease {
+pub(crate) struct Lease {
     link: Arc<RelayLink>,
     pool: Option<(LinkPool, AfterUse)>,
     _use: LinkUse,
@@ -167,7 +165,7 @@ enum AfterUse {
 
 impl Lease {
     /// A connection that does not belong to a pool.
-    pub(super) fn shared(link: Arc<RelayLink>) -> Self {
+    pub(crate) fn shared(link: Arc<RelayLink>) -> Self {
         Self::new(link, None)
     }
 
@@ -177,23 +175,23 @@ impl Lease {
     }
 
     /// Has the connection closed when it is not used, or after a time.
-    pub(super) fn limited(self, limits: LinkLimits) -> Self {
+    pub(crate) fn limited(self, limits: LinkLimits) -> Self {
         self.link.limit(limits);
         self
     }
 
     /// Records that a call over the connection was cancelled.
-    pub(super) fn cancelled(&self) {
+    pub(crate) fn cancelled(&self) {
         self.link.cancelled();
     }
 
     /// Returns the connection, which may be leased to others too.
-    pub(super) fn link(&self) -> Arc<RelayLink> {
+    pub(crate) fn link(&self) -> Arc<RelayLink> {
         self.link.clone()
     }
 
     /// Returns the connection for a part of what it was leased for.
-    pub(super) fn again(&self) -> Self {
+    pub(crate) fn again(&self) -> Self {
         Self::shared(self.link.clone())
     }
 }
@@ -243,7 +241,7 @@ enum LeaseAttempt {
 
 impl LinkPool {
     /// Leases a connection. `key` is `None` for a caller that must not share one with anybody. `open` opens another.
-    pub(super) async fn lease<Fut>(
+    pub(crate) async fn lease<Fut>(
         &self,
         key: Option<LinkKey>,
         open: impl FnOnce() -> Fut,
@@ -285,7 +283,7 @@ impl LinkPool {
     }
 
     /// Returns an open connection of this key, in use or not, for what nobody is asked for: whatever the name of its client.
-    pub(super) fn peek(&self, key: &LinkKey) -> Option<Arc<RelayLink>> {
+    pub(crate) fn peek(&self, key: &LinkKey) -> Option<Arc<RelayLink>> {
         let is_usable = |open: &&PooledLink| {
             let LinkKey { principal, capabilities, .. } = &open.key;
             (principal, capabilities) == (&key.principal, &key.capabilities) && !open.link.is_closed()
@@ -294,13 +292,13 @@ impl LinkPool {
     }
 
     /// Returns the lists that were read last on behalf of a principal, if they are known still.
-    pub(super) fn last_catalogue(&self, principal: &OwnedPrincipal) -> Option<Arc<LinkCatalogue>> {
+    pub(crate) fn last_catalogue(&self, principal: &OwnedPrincipal) -> Option<Arc<LinkCatalogue>> {
         let links = self.lock();
         links.last.iter().find(|(known, _)| known == principal).map(|(_, catalogue)| catalogue.clone())
     }
 
     /// Returns the open connections of a principal.
-    pub(super) fn of_principal(&self, principal: &OwnedPrincipal) -> Vec<Arc<RelayLink>> {
+    pub(crate) fn of_principal(&self, principal: &OwnedPrincipal) -> Vec<Arc<RelayLink>> {
         let links = self.lock();
         let of_principal = links.open.iter().filter(|open| open.key.principal == *principal);
         of_principal.filter(|open| !open.link.is_closed()).map(|open| open.link.clone()).collect()
@@ -425,13 +423,13 @@ fn overloaded(exhausted: Exhausted) -> RpcError {
 }
 
 /// Returns the principal that a call without a session shares connections with; `None` if it shares none.
-pub(super) fn sharing_principal(scope: &Scope<'_>, sharing: LinkSharing) -> Option<OwnedPrincipal> {
+pub(crate) fn sharing_principal(scope: &Scope<'_>, sharing: LinkSharing) -> Option<OwnedPrincipal> {
     let principal = OwnedPrincipal::from(scope.identity());
     (principal != OwnedPrincipal::Anonymous || sharing == LinkSharing::Anonymous).then_some(principal)
 }
 
 /// Returns on whose behalf a call without a session has its connection; `None` if it shares none.
-pub(super) fn link_key(
+pub(crate) fn link_key(
     scope: &Scope<'_>,
     sharing: LinkSharing,
     capabilities: &ClientCapabilities,

@@ -1,5 +1,15 @@
 //! The connections of a relay, and which of them a call uses.
 
+pub(crate) mod attached;
+pub(crate) mod failure;
+pub(crate) mod forwarding;
+pub(crate) mod link;
+pub(crate) mod listeners;
+mod outage;
+pub(crate) mod pool;
+pub(crate) mod slot;
+pub(crate) mod watches;
+
 use std::{
     io,
     sync::{
@@ -21,25 +31,29 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use super::{
+use self::{
     attached::AttachedServers,
-    forward::too_long,
-    hops::RelayIdentity,
     link::{MAX_SUBSCRIBE_WAIT, OpeningConnection, RelayLink},
+    listeners::{LinkListener, OpenSessions, PrimaryListener, PrincipalListeners},
+    outage::Outage,
+    pool::{Lease, LinkKey, LinkPool, link_key, sharing_principal},
+    slot::{LinkSlot, SessionLinks, SessionSlot},
+};
+use crate::{
+    hops::RelayIdentity,
     link_state::{
         catalogue::LinkCatalogue,
         limits::LinkLimits,
         sharing::{LinkOptions, LinkSharing},
+        watched::WatchedResources,
+        watched_tasks::SharedTaskWatches,
     },
-    listeners::{LinkListener, OpenSessions, PrimaryListener, PrincipalListeners},
-    pool::{Lease, LinkKey, LinkPool, RETRY_AFTER_MS, link_key, sharing_principal},
-    slot::{LinkSlot, SessionLinks, SessionSlot},
+    lock::lock,
     tasks,
 };
-use crate::lock::lock;
 
 /// The server behind a relay.
-pub(super) struct Upstream {
+pub(crate) struct Upstream {
     /// A number that no other relay of this process has.
     id: u64,
     /// The first connection. All clients share it, if the server has no sessions.
@@ -50,7 +64,7 @@ pub(super) struct Upstream {
     own: Option<OwnLinks>,
     /// The connections of sessions, by session.
     sessions: OpenSessions,
-    outage: Mutex<Option<Outage>>,
+    outage: Outage,
     /// Sent when the first connection was opened again.
     primary_opened: watch::Sender<()>,
     /// The first connection as it was when its changes were forwarded last.
@@ -60,29 +74,22 @@ pub(super) struct Upstream {
     listeners: Arc<PrincipalListeners>,
     attached: Arc<AttachedServers>,
     identity: Arc<RelayIdentity>,
+    /// The resources that are watched over the first connection.
+    pub(crate) watched: WatchedResources,
+    /// The tasks that are watched over it.
+    pub(crate) watched_tasks: SharedTaskWatches,
     /// Whether clients see this server, and so the ids of its tasks.
     is_whole_server: AtomicBool,
     /// The principal that all connections are for, if there is one.
     principal: OnceLock<String>,
 }
 
-/// A time in which the server behind cannot be reached.
-struct Outage {
-    since: Instant,
-    attempts: u32,
-}
-
-impl Outage {
-    fn begin() -> Self {
-        Self { since: Instant::now(), attempts: 0 }
-    }
-}
+/// The delay before a connection that was lost is opened again without a call. It doubles with each attempt.
+pub(crate) const RECONNECT_DELAY: Duration = Duration::from_secs(1);
+pub(crate) const MAX_RECONNECT_DELAY: Duration = Duration::from_secs(60);
 
 /// The limit of attempts to lease a connection that is not being closed.
 const MAX_LEASE_ATTEMPTS: u32 = 3;
-
-/// The time for which the last lists are returned while the server behind is down.
-const GRACE: Duration = Duration::from_secs(300);
 
 /// Connections that are not shared between clients.
 struct OwnLinks {
@@ -108,12 +115,12 @@ impl OwnLinks {
 }
 
 impl Upstream {
-    pub(super) fn shared(connection: Connection) -> Self {
+    pub(crate) fn shared(connection: Connection) -> Self {
         Self::new(connection, None)
     }
 
     /// Opens the first connection.
-    pub(super) async fn connect<C: Connector>(client: Client, connector: C) -> Result<Self> {
+    pub(crate) async fn connect<C: Connector>(client: Client, connector: C) -> Result<Self> {
         let connector = Arc::new(Mutex::new(connector));
         let open: Arc<OpenFor> =
             Arc::new(move |client: Client, principal: Option<&str>| -> OpeningConnection {
@@ -139,62 +146,64 @@ impl Upstream {
             first,
             own,
             sessions: OpenSessions::default(),
-            outage: Mutex::default(),
+            outage: Outage::default(),
             primary_opened: watch::Sender::new(()),
             forwarded: watch::Sender::new(Weak::new()),
             primary_listeners: Arc::default(),
             listeners: Arc::default(),
             attached: Arc::default(),
             identity: Arc::default(),
+            watched: WatchedResources::default(),
+            watched_tasks: SharedTaskWatches::default(),
             is_whole_server: AtomicBool::new(false),
             principal: OnceLock::new(),
         }
     }
 
     /// Sets the principal that all connections are for. The first one stays.
-    pub(super) fn set_principal(&self, name: String) {
+    pub(crate) fn set_principal(&self, name: String) {
         let _ = self.principal.set(name);
     }
 
     /// Returns the principal that all connections are for.
-    pub(super) fn principal(&self) -> Option<&str> {
+    pub(crate) fn principal(&self) -> Option<&str> {
         self.principal.get().map(String::as_str)
     }
 
     /// Notes that clients see the server behind as it is.
-    pub(super) fn set_whole_server(&self) {
+    pub(crate) fn set_whole_server(&self) {
         self.is_whole_server.store(true, Ordering::Relaxed);
     }
 
-    pub(super) fn attached(&self) -> &Arc<AttachedServers> {
+    pub(crate) fn attached(&self) -> &Arc<AttachedServers> {
         &self.attached
     }
 
-    pub(super) fn identity(&self) -> &Arc<RelayIdentity> {
+    pub(crate) fn identity(&self) -> &Arc<RelayIdentity> {
         &self.identity
     }
 
-    pub(super) fn listeners(&self) -> &Arc<PrincipalListeners> {
+    pub(crate) fn listeners(&self) -> &Arc<PrincipalListeners> {
         &self.listeners
     }
 
     /// Whether all clients without a session share the first connection.
-    pub(super) fn is_shared(&self, sharing: LinkSharing) -> bool {
+    pub(crate) fn is_shared(&self, sharing: LinkSharing) -> bool {
         self.own.is_none() || sharing == LinkSharing::Everybody || !self.has_session()
     }
 
     /// Whether the client of a call shares the first connection.
-    pub(super) fn is_shared_by(&self, scope: &Scope<'_>, sharing: LinkSharing) -> bool {
+    pub(crate) fn is_shared_by(&self, scope: &Scope<'_>, sharing: LinkSharing) -> bool {
         self.is_shared(sharing) && !(self.pairs(sharing) && scope.session().is_some())
     }
 
     /// Whether the connection for a call has a session.
-    pub(super) fn has_session_for(&self, cx: &Cx, sharing: LinkSharing) -> bool {
+    pub(crate) fn has_session_for(&self, cx: &Cx, sharing: LinkSharing) -> bool {
         self.has_session() || self.pairs(sharing) && cx.session().is_some()
     }
 
     /// Whether clients with a session have one of the server too, and others share the first connection, which has none.
-    pub(super) fn pairs(&self, sharing: LinkSharing) -> bool {
+    pub(crate) fn pairs(&self, sharing: LinkSharing) -> bool {
         let has_both = self.own.as_ref().is_some_and(|own| own.has_both);
         has_both && sharing != LinkSharing::Everybody && !self.has_session()
     }
@@ -205,28 +214,28 @@ impl Upstream {
     }
 
     /// Whether the first connection is that of all clients, with a session or without.
-    pub(super) fn is_common(&self, sharing: LinkSharing) -> bool {
+    pub(crate) fn is_common(&self, sharing: LinkSharing) -> bool {
         self.is_shared(sharing) && !self.pairs(sharing)
     }
 
     /// Whether the first connection is opened again when it has ended. One that nobody depends on is opened when it is needed.
-    pub(super) fn keeps_primary(&self, sharing: LinkSharing) -> bool {
+    pub(crate) fn keeps_primary(&self, sharing: LinkSharing) -> bool {
         self.is_common(sharing) || self.primary_listeners.load(Ordering::Acquire) > 0
     }
 
     /// Notes that the changes of the first connection are forwarded, if it reports any.
-    pub(super) fn set_forwarded(&self, link: &Arc<RelayLink>) {
+    pub(crate) fn set_forwarded(&self, link: &Arc<RelayLink>) {
         self.forwarded.send_replace(Arc::downgrade(link));
     }
 
     /// Returns a signal that the first connection was opened again.
-    pub(super) fn primary_opened(&self) -> watch::Receiver<()> {
+    pub(crate) fn primary_opened(&self) -> watch::Receiver<()> {
         self.primary_opened.subscribe()
     }
 
     /// Has the first connection kept open for a subscription, until the value is dropped. Returns when its changes are forwarded, within
     /// a time.
-    pub(super) async fn listen_to_primary(&self) -> Result<PrimaryListener, RpcError> {
+    pub(crate) async fn listen_to_primary(&self) -> Result<PrimaryListener, RpcError> {
         let listener = PrimaryListener::new(self.primary_listeners.clone());
         let link = self.lease_primary(LinkLimits::default()).await?;
         let (mut forwarded, current) = (self.forwarded.subscribe(), Arc::downgrade(&link.link()));
@@ -255,7 +264,7 @@ impl Upstream {
     }
 
     /// Returns who is notified of changes that the first connection reports: those who have no other one.
-    pub(super) fn primary_audience(
+    pub(crate) fn primary_audience(
         &self,
         sharing: LinkSharing,
     ) -> impl Fn(&Subscriber) -> bool + Send + Sync + use<> {
@@ -278,17 +287,17 @@ impl Upstream {
     }
 
     /// Whether connections that have ended can be opened again.
-    pub(super) fn can_reopen(&self) -> bool {
+    pub(crate) fn can_reopen(&self) -> bool {
         self.own.is_some()
     }
 
     /// Returns the first connection, open or not, for what is known of the server.
-    pub(super) fn primary(&self) -> Arc<RelayLink> {
+    pub(crate) fn primary(&self) -> Arc<RelayLink> {
         self.primary.last().unwrap_or_else(|| self.first.clone())
     }
 
     /// Returns the first connection, and opens it again if it has ended.
-    pub(super) async fn live_primary(&self) -> Result<Arc<RelayLink>, RpcError> {
+    pub(crate) async fn live_primary(&self) -> Result<Arc<RelayLink>, RpcError> {
         let Some(own) = &self.own else { return Ok(self.primary()) };
         let open = async |before: Option<Arc<RelayLink>>| {
             let opened = (own.open)(own.client.clone(), None).await;
@@ -303,7 +312,7 @@ impl Upstream {
     }
 
     /// Returns the connection for a call.
-    pub(super) async fn lease(
+    pub(crate) async fn lease(
         &self,
         cx: &Cx,
         capabilities: &ClientCapabilities,
@@ -333,7 +342,7 @@ impl Upstream {
 
     /// Returns the connection for lists: that of the calls of a client, so that both agree. Anonymous clients that share nothing
     /// have the first one for it.
-    pub(super) async fn lease_for_lists(
+    pub(crate) async fn lease_for_lists(
         &self,
         cx: &Cx,
         capabilities: &ClientCapabilities,
@@ -352,7 +361,7 @@ impl Upstream {
     }
 
     /// Returns a connection of a principal, for changes that it reports.
-    pub(super) async fn lease_for_listening(
+    pub(crate) async fn lease_for_listening(
         &self,
         key: &LinkKey,
         capabilities: &ClientCapabilities,
@@ -368,7 +377,7 @@ impl Upstream {
     }
 
     /// Returns the open connections of a principal.
-    pub(super) fn links_of(&self, principal: &OwnedPrincipal) -> Vec<Arc<RelayLink>> {
+    pub(crate) fn links_of(&self, principal: &OwnedPrincipal) -> Vec<Arc<RelayLink>> {
         self.own.as_ref().map(|own| own.pool.of_principal(principal)).unwrap_or_default()
     }
 
@@ -387,7 +396,7 @@ impl Upstream {
 
     /// Returns the connection for a notification of a client. A server with sessions gets those of a session only: whose others are
     /// is not known.
-    pub(super) async fn lease_for_notification(
+    pub(crate) async fn lease_for_notification(
         &self,
         session: Option<&SessionHandle>,
         capabilities: &ClientCapabilities,
@@ -405,7 +414,7 @@ impl Upstream {
     }
 
     /// Returns the lists that were read last on behalf of a client.
-    pub(super) fn last_catalogue(
+    pub(crate) fn last_catalogue(
         &self,
         scope: &Scope<'_>,
         sharing: LinkSharing,
@@ -423,7 +432,7 @@ impl Upstream {
     }
 
     /// Returns the connection that [`lease_for_lists`](Self::lease_for_lists) would return, if it is open.
-    pub(super) fn open_for_lists(
+    pub(crate) fn open_for_lists(
         &self,
         scope: &Scope<'_>,
         capabilities: &ClientCapabilities,
@@ -442,7 +451,7 @@ impl Upstream {
     }
 
     /// Returns the connection of a session, if it has one that is open.
-    pub(super) fn session_link(&self, session: &SessionHandle) -> Option<Arc<RelayLink>> {
+    pub(crate) fn session_link(&self, session: &SessionHandle) -> Option<Arc<RelayLink>> {
         session.get::<SessionLinks>()?.slot(self.id).link.last().filter(|link| !link.is_closed())
     }
 
@@ -483,7 +492,7 @@ impl Upstream {
     }
 
     /// Opens the connection of a session again, if it has ended.
-    pub(super) async fn reopen_session(
+    pub(crate) async fn reopen_session(
         &self,
         session: &SessionHandle,
         capabilities: &ClientCapabilities,
@@ -495,13 +504,13 @@ impl Upstream {
     }
 
     /// Returns the place of the connection of a session, which may not have one.
-    pub(super) fn add_session_slot(&self, session: &SessionHandle) -> Result<Arc<SessionSlot>, RpcError> {
+    pub(crate) fn add_session_slot(&self, session: &SessionHandle) -> Result<Arc<SessionSlot>, RpcError> {
         let links = session.get_or_insert_with(SessionLinks::default);
         Ok(links.map_err(|error| RpcError::internal(error.to_string()))?.slot(self.id))
     }
 
     /// Returns the place of the connection of a session, if it has had one.
-    pub(super) fn session_slot(&self, session: &SessionHandle) -> Option<Arc<SessionSlot>> {
+    pub(crate) fn session_slot(&self, session: &SessionHandle) -> Option<Arc<SessionSlot>> {
         Some(session.get::<SessionLinks>()?.slot(self.id))
     }
 
@@ -541,50 +550,23 @@ impl Upstream {
     }
 
     /// Whether the server is down for so long that its last lists are not returned any more.
-    pub(super) fn is_long_down(&self) -> bool {
-        let mut outage = lock(&self.outage);
-        outage.get_or_insert_with(Outage::begin).since.elapsed() >= GRACE
+    pub(crate) fn is_long_down(&self) -> bool {
+        self.outage.is_long()
     }
 
     /// Records that the server has answered.
-    pub(super) fn recovered(&self) {
-        *lock(&self.outage) = None;
+    pub(crate) fn recovered(&self) {
+        self.outage.end();
     }
 
     /// Records whether a connection could be opened. Returns the error for the client if not.
     fn record<T>(&self, opened: Result<T>) -> Result<T, RpcError> {
-        let mut outage = lock(&self.outage);
-        match opened {
-            Ok(link) => {
-                *outage = None;
-                Ok(link)
-            }
-            // The connector has no more of them: the server is not down.
-            Err(Error::Io(error)) if error.kind() == io::ErrorKind::ResourceBusy => {
-                Err(RpcError::overloaded(error.to_string(), RETRY_AFTER_MS))
-            }
-            Err(Error::Failed(failed)) if failed.is_local => {
-                Err(RpcError::overloaded(failed.message, RETRY_AFTER_MS))
-            }
-            Err(Error::Failed(failed)) if failed.is_too_long => {
-                Err(too_long(&backend_name(&self.first.connection)))
-            }
-            Err(error) => {
-                let outage = outage.get_or_insert_with(Outage::begin);
-                outage.attempts += 1;
-                let (since, attempts) = (outage.since.elapsed().as_secs(), outage.attempts);
-                Err(RpcError::internal(format!(
-                    "`{}`, the server behind this one, has been down for {since} s, and {attempts} attempts to connect failed: \
-                     {error}; call again later",
-                    backend_name(&self.first.connection)
-                )))
-            }
-        }
+        self.outage.record(opened, || backend_name(&self.first.connection))
     }
 }
 
 /// Returns the name of the server behind, for messages.
-pub(super) fn backend_name(connection: &Connection) -> String {
+pub(crate) fn backend_name(connection: &Connection) -> String {
     let named = connection.name().map(str::to_owned);
     named.or_else(|| Some(connection.server_info()?.name.clone())).unwrap_or_else(|| "a server".to_owned())
 }

@@ -14,8 +14,7 @@ use pintle_proto::ledger::Charge;
 use pintle_types::RpcError;
 use tokio::{task::AbortHandle, time::sleep};
 
-use super::{link_state::calls::OpenQuestion, upstream_call::UpstreamCall};
-use crate::random;
+use crate::{calls::upstream_call::UpstreamCall, link_state::calls::OpenQuestion, random};
 
 /// The limit of calls that wait in one relay.
 const MAX_CALLS: usize = 1024;
@@ -28,7 +27,7 @@ const MAX_QUESTION_BYTES: usize = 1 << 20;
 ///
 /// A call is taken out once, by the principal that made it. When its lifetime ends, it is cancelled.
 #[derive(Default)]
-pub(super) struct ParkedCalls(Arc<Mutex<HashMap<Box<str>, ParkedEntry>>>);
+pub(crate) struct ParkedCalls(Arc<Mutex<HashMap<Box<str>, ParkedEntry>>>);
 
 struct ParkedEntry {
     call: ParkedCall,
@@ -39,21 +38,21 @@ struct ParkedEntry {
 }
 
 /// A call with questions that its client has been sent.
-pub(super) struct ParkedCall {
-    pub(super) call: UpstreamCall,
+pub(crate) struct ParkedCall {
+    pub(crate) call: UpstreamCall,
     /// The questions by key.
-    pub(super) questions: Vec<(String, OpenQuestion)>,
+    pub(crate) questions: Vec<(String, OpenQuestion)>,
     /// The number of questions so far.
-    pub(super) asked: u64,
+    pub(crate) asked: u64,
     /// The bytes of the params of its first round, which it has until it ends.
     params: usize,
     /// The charge of its caller, from the first question to the end.
-    pub(super) charge: Charge,
+    pub(crate) charge: Charge,
 }
 
 impl ParkedCall {
     /// Creates the call of a first round.
-    pub(super) fn new(call: UpstreamCall, cx: &Cx) -> Self {
+    pub(crate) fn new(call: UpstreamCall, cx: &Cx) -> Self {
         let params = Downstream::of(cx).sent_params().as_str().len();
         Self { call, questions: Vec::new(), asked: 0, params, charge: Charge::default() }
     }
@@ -63,7 +62,7 @@ type Calls = Mutex<HashMap<Box<str>, ParkedEntry>>;
 
 impl ParkedCalls {
     /// Stores a call, and returns the id to take it out.
-    pub(super) fn insert(
+    pub(crate) fn insert(
         &self,
         mut call: ParkedCall,
         cx: &Cx,
@@ -95,7 +94,7 @@ impl ParkedCalls {
     }
 
     /// Stores a call again that was taken out.
-    pub(super) fn put_back(&self, id: &str, call: ParkedCall, cx: &Cx, lifetime: Duration) {
+    pub(crate) fn put_back(&self, id: &str, call: ParkedCall, cx: &Cx, lifetime: Duration) {
         let entry = self.entry(id, call, cx, lifetime);
         self.lock().insert(id.into(), entry);
     }
@@ -113,7 +112,7 @@ impl ParkedCalls {
     }
 
     /// Takes a call out. `None` if it has expired, or belongs to another principal, or to another process.
-    pub(super) fn take(&self, id: &str, principal: Option<&str>) -> Option<ParkedCall> {
+    pub(crate) fn take(&self, id: &str, principal: Option<&str>) -> Option<ParkedCall> {
         let mut calls = self.lock();
         calls.get(id).filter(|entry| entry.principal.as_deref() == principal)?;
         let ParkedEntry { call, expiry, .. } = calls.remove(id)?;

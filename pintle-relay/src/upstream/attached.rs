@@ -13,25 +13,25 @@ use crate::lock::lock;
 
 /// The servers that a relay is a part of.
 #[derive(Default)]
-pub(super) struct AttachedServers {
+pub(crate) struct AttachedServers {
     servers: Mutex<Vec<ProviderChanges>>,
     listening: AtomicBool,
 }
 
 impl AttachedServers {
-    pub(super) fn add(&self, changes: ProviderChanges) {
+    pub(crate) fn add(&self, changes: ProviderChanges) {
         let mut servers = lock(&self.servers);
         servers.retain(ProviderChanges::is_connected);
         servers.push(changes);
     }
 
     /// Returns whether this is the first time.
-    pub(super) fn begin(&self) -> bool {
+    pub(crate) fn begin(&self) -> bool {
         !self.listening.swap(true, Ordering::AcqRel)
     }
 
     /// Notifies the clients of all servers.
-    pub(super) fn publish_all(&self, changes: &[Change]) {
+    pub(crate) fn publish_all(&self, changes: &[Change]) {
         let servers = lock(&self.servers).clone();
         for (server, change) in servers.iter().flat_map(|server| changes.iter().map(move |it| (server, it))) {
             server.publish(change);
@@ -39,21 +39,21 @@ impl AttachedServers {
     }
 
     /// Sends the clients of all servers a notification about a task, if they watch it.
-    pub(super) fn tell(&self, notice: &Notice) {
+    pub(crate) fn tell(&self, notice: &Notice) {
         let servers = lock(&self.servers).clone();
         servers.iter().for_each(|server| server.tell(notice.clone()));
     }
 
     /// Sends the clients of all servers a notification about a task of the relay itself, if they watch it. Its result has passed the
     /// mounts.
-    pub(super) fn tell_of_own_task(&self, notice: &Notice) {
+    pub(crate) fn tell_of_own_task(&self, notice: &Notice) {
         let servers = lock(&self.servers).clone();
         let notice = Arc::new(notice.clone());
         servers.iter().for_each(|server| server.tell_outermost(&notice));
     }
 
     /// Notifies the selected clients of all servers.
-    pub(super) fn publish_to(&self, changes: &[Change], audience: &Audience<'_>) {
+    pub(crate) fn publish_to(&self, changes: &[Change], audience: &Audience<'_>) {
         let servers = lock(&self.servers).clone();
         for (server, change) in servers.iter().flat_map(|server| changes.iter().map(move |it| (server, it))) {
             server.publish_to(change, audience);

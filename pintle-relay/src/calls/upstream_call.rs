@@ -17,18 +17,18 @@ use pintle_proto::http::{MCP_NAME, Streams, name_in};
 use pintle_types::{RawObject, RawValue, method};
 use tokio::sync::mpsc;
 
-use super::{
+use crate::{
     link_state::{
         calls::{EnteredCall, OpenQuestion, sending_to},
         log_levels::LevelGuard,
     },
-    pool::Lease,
+    lock::lock,
     tasks::{
         awaited::cancel_created,
         session::{SessionTaskCall, TaskReport},
     },
+    upstream::pool::Lease,
 };
-use crate::lock::lock;
 
 /// The capacity of the queue of notifications. A client buffers about as many before it drops some.
 const NOTIFICATIONS: usize = 1280;
@@ -69,7 +69,7 @@ impl Notifications {
 
 /// A call to the server behind a relay. It does not depend on the call of a client that it is made for, and may outlive one round
 /// of it. Dropping it cancels the call.
-pub(super) struct UpstreamCall {
+pub(crate) struct UpstreamCall {
     result: Pin<Box<dyn Future<Output = Result<RawObject>> + Send>>,
     notifications: Notifications,
     /// `None` if the server behind has no sessions: it sends no requests.
@@ -103,7 +103,7 @@ impl Drop for UpstreamCall {
 }
 
 /// The next event of a call.
-pub(super) enum CallProgress {
+pub(crate) enum CallProgress {
     Notification(ForwardEvent),
     Task(TaskReport),
     Question(OpenQuestion),
@@ -112,7 +112,7 @@ pub(super) enum CallProgress {
 
 impl UpstreamCall {
     /// Sends a call.
-    pub(super) fn start(link: Lease, request: UpstreamRequest<'_>) -> Self {
+    pub(crate) fn start(link: Lease, request: UpstreamRequest<'_>) -> Self {
         let has_questions = link.connection.facts().asks_by_request;
         let (ask, questions) = has_questions.then(|| mpsc::channel(QUESTIONS)).unzip();
         let notifications = Notifications::default();
@@ -152,11 +152,11 @@ impl UpstreamCall {
     }
 
     /// Returns the next event. The result comes after all notifications, and a question after those that were sent before it.
-    pub(super) async fn next(&mut self) -> CallProgress {
+    pub(crate) async fn next(&mut self) -> CallProgress {
         poll_fn(|task| self.poll_next(task)).await
     }
 
-    pub(super) fn poll_next(&mut self, task: &mut Context<'_>) -> Poll<CallProgress> {
+    pub(crate) fn poll_next(&mut self, task: &mut Context<'_>) -> Poll<CallProgress> {
         if let Some(arrived) = self.pop_arrived() {
             return Poll::Ready(arrived);
         }
@@ -189,23 +189,23 @@ impl UpstreamCall {
     }
 
     /// Returns a question that has arrived already.
-    pub(super) fn take_question(&mut self) -> Option<OpenQuestion> {
+    pub(crate) fn take_question(&mut self) -> Option<OpenQuestion> {
         self.questions.as_mut()?.try_recv().ok().map(|question| *question)
     }
 }
 
 /// A call to be sent.
-pub(super) struct UpstreamRequest<'a> {
-    pub(super) method: String,
-    pub(super) params: RawObject,
-    pub(super) capabilities: RawObject,
+pub(crate) struct UpstreamRequest<'a> {
+    pub(crate) method: String,
+    pub(crate) params: RawObject,
+    pub(crate) capabilities: RawObject,
     /// The level of log messages that it wants of a server with sessions.
-    pub(super) logs: Option<LevelGuard>,
+    pub(crate) logs: Option<LevelGuard>,
     /// How it becomes a task of the server, if it may.
-    pub(super) tasks: Option<SessionTaskCall>,
+    pub(crate) tasks: Option<SessionTaskCall>,
     /// Whether the server is expected to make it a task.
-    pub(super) creates_task: bool,
-    pub(super) cx: &'a Cx,
+    pub(crate) creates_task: bool,
+    pub(crate) cx: &'a Cx,
 }
 
 /// Returns the headers of a request that repeat arguments, or the name of a request of an extension. Those that the schema of a tool
@@ -247,7 +247,7 @@ fn owned((name, value): (&HeaderName, &HeaderValue)) -> (HeaderName, HeaderValue
 }
 
 /// Sends a notification of the server behind to the client. If that server has ended its event stream early, so does this one.
-pub(super) async fn deliver(cx: &Cx, notification: ForwardEvent) {
+pub(crate) async fn deliver(cx: &Cx, notification: ForwardEvent) {
     match notification {
         ForwardEvent::Progress(params) => Downstream::of(cx).progress(&params).await,
         ForwardEvent::Log(params) => Downstream::of(cx).log(&params).await,
