@@ -11,7 +11,6 @@ pub(crate) mod slot;
 pub(crate) mod watches;
 
 use std::{
-    io,
     sync::{
         Arc, Mutex, OnceLock, Weak,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
@@ -26,10 +25,7 @@ use pintle::{
     server::{Cx, Scope, SessionHandle},
 };
 use pintle_types::{RpcError, schema::ClientCapabilities};
-use tokio::{
-    sync::watch,
-    time::{Instant, timeout},
-};
+use tokio::{sync::watch, time::timeout};
 
 use self::{
     attached::AttachedServers,
