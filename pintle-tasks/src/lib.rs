@@ -6,7 +6,7 @@
 //! | a handler that becomes a task at some point | `Cx::detach` |
 //! | a client that waits for the results of tasks | `Client::with(TaskPolling::new())` |
 //! | a client that wants the task itself | `Call::start` and `TaskHandle` |
-//! | a store of your own | `TaskStore`, checked by `tasks::kit` |
+//! | a store of your own | `TaskStore`, checked by `pintle_testing::kits::tasks` |
 //!
 //! There are two kinds of tasks on the wire: those of 2025-11-25, and those of the extension for later revisions. A server and a client
 //! have both, and the code that uses them is the same.
@@ -21,8 +21,6 @@ mod handle;
 mod host;
 #[cfg(feature = "server")]
 mod keeper;
-#[cfg(feature = "server")]
-pub mod kit;
 #[cfg(feature = "server")]
 mod memory;
 #[cfg(feature = "server")]

@@ -14,7 +14,7 @@ use std::{
 /// Every change is a compare-and-swap of the version, by whichever process makes it. A store that cannot be reached returns an error, and
 /// never `None`.
 ///
-/// Run [`kit::check`](crate::kit::check) on a store that you wrote.
+/// Run `kits::tasks::check` of the crate `pintle-testing` on a store that you wrote.
 pub trait TaskStore: fmt::Debug + Send + Sync + 'static {
     /// Stores a new task. When this returns, it is durable, and [`get`](Self::get) finds it. Returns `false`, and stores nothing, if there
     /// is a task of this id, or the account of the task has no room in `quota`.

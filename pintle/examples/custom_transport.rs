@@ -11,8 +11,9 @@ use std::io;
 use pintle::{
     Client, Server,
     server::tool,
-    transport::{Channels, channels, kit},
+    transport::{Channels, channels},
 };
+use pintle_testing::kits;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     sync::mpsc,
@@ -73,7 +74,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("{}", result.text());
 
     // The kit checks the requirements on transports: order, sizes, slow readers, closing. Run it in a test.
-    let broken = kit::check(|| async {
+    let broken = kits::transport::check(|| async {
         let (here, there) = tokio::io::duplex(64 << 10);
         io::Result::Ok((framed(here), framed(there)))
     });

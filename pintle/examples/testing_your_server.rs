@@ -46,10 +46,8 @@ async fn main() -> pintle::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use pintle::{
-        client::Answer,
-        testing::{CatalogueSnapshot, TestClient},
-    };
+    use pintle::client::Answer;
+    use pintle_testing::{CatalogueSnapshot, TestClient};
     use serde_json::json;
 
     use super::*;

@@ -39,7 +39,7 @@
 //! | send logs to the client | [`logging::layer`](mod@logging) |
 //! | set limits and timeouts | [`proto::Limits`], [`Timeouts`] |
 //! | serve | [`Server::serve_stdio`], [`Server::run`] for stdio or HTTP by a flag, `Server::serve_http`, [`Server::serve`] |
-//! | test a server | [`testing`] |
+//! | test a server | the crate `pintle-testing` |
 //!
 //! | client task | item |
 //! |---|---|
@@ -56,7 +56,7 @@
 //! | other task | item |
 //! |---|---|
 //! | offer what another server offers | [`relay::Relay`] |
-//! | write a transport | [`transport::channels`], [`transport::Transport`], [`transport::kit`] |
+//! | write a transport | [`transport::channels`], [`transport::Transport`], the kits of the crate `pintle-testing` |
 //! | log all messages | [`message_log::MessageLog`], `Server::message_log`, `Client::message_log` |
 //! | match and expand URI templates | [`uri`] |
 //! | validate values with JSON Schema | [`schema`] |
@@ -133,8 +133,6 @@ pub mod layer;
 #[cfg(any(feature = "client", feature = "server"))]
 mod lock;
 pub mod message_log;
-#[doc(hidden)]
-pub mod properties;
 pub mod proto;
 #[cfg(any(feature = "client", feature = "server"))]
 pub(crate) mod question_keys;
@@ -159,7 +157,6 @@ mod sync {
 mod target;
 #[cfg(any(feature = "client", feature = "server"))]
 mod telemetry;
-pub mod testing;
 mod timeouts;
 mod tool_query;
 mod tool_traits;

@@ -8,5 +8,12 @@ pub use pintle_proto::{
 
 /// The rules of HTTP: which hosts and origins are allowed, and how a request is refused.
 pub mod http {
-    pub use pintle_proto::http::{Guard, Head, MCP_PROTOCOL_VERSION, Refusal, adds_to_granted, same_origin};
+    pub use pintle_proto::http::{
+        Guard, Head, MCP_PROTOCOL_VERSION, Refusal, Streams, adds_to_granted, same_origin,
+    };
+}
+
+/// Event streams, for tests that read the responses of a server themselves.
+pub mod sse {
+    pub use pintle_proto::sse::{DecodeError, Decoder, Event};
 }

@@ -5,8 +5,8 @@ use std::{
     process::Stdio,
 };
 
-use pintle::testing::{CatalogueSnapshot, TestClient};
 use pintle_cli::demo::{Harbour, server};
+use pintle_testing::{CatalogueSnapshot, TestClient};
 use serde_json::{Value, json};
 
 use crate::support::{pintle, run};

@@ -9,7 +9,6 @@ use pintle::{
     Client, Connection, Error, Server,
     client::{Change, Event},
     server::{Arguments, Serving, prompt, resource, tool},
-    testing::Peer,
     transport::memory,
     types::schema::PromptMessage,
 };
@@ -17,6 +16,7 @@ use pintle_host::{
     Group, GroupChanges, GroupEvent, MemberState, Naming, Redial,
     config::{ConfigFile, Variables},
 };
+use pintle_testing::Peer;
 use serde_json::json;
 use tokio::time::{Duration, Instant};
 

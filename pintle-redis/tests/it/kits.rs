@@ -2,13 +2,9 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use pintle::server::{
-    StateKeys,
-    http::{fleet_kit, log, nodes, store},
-    nonce_kit, rate_kit, replay_kit,
-};
+use pintle::server::StateKeys;
 use pintle_redis::{Redis, RedisOptions};
-use pintle_tasks as tasks;
+use pintle_testing::kits::{event_log, fleet, nodes, nonces, rates, replay, sessions, tasks};
 
 use crate::redis_server::RedisServer;
 
@@ -23,15 +19,15 @@ async fn connect(url: &str, options: &RedisOptions) -> std::io::Result<Redis> {
 
 pub(crate) async fn check_sessions(url: &str) {
     for options in options() {
-        let open = async || Ok((connect(url, &options).await?, connect(url, &options).await?));
-        store::kit::check_pairs(open).await.unwrap();
+        let open = async || Ok([connect(url, &options).await?, connect(url, &options).await?]);
+        sessions::check(open).await.unwrap();
     }
 }
 
 pub(crate) async fn check_event_logs(url: &str) {
     for options in options() {
-        let open = async || Ok((connect(url, &options).await?, connect(url, &options).await?));
-        log::kit::check_pairs(open).await.unwrap();
+        let open = async || Ok([connect(url, &options).await?, connect(url, &options).await?]);
+        event_log::check(open).await.unwrap();
     }
 }
 
@@ -41,27 +37,27 @@ pub(crate) async fn check_messages(url: &str) {
             let open = || connect(url, &options);
             Ok([open().await?, open().await?, open().await?])
         };
-        nodes::kit::check(open).await.unwrap();
+        nodes::check(open).await.unwrap();
     }
 }
 
 pub(crate) async fn check_replay_guards(url: &str) {
     for options in options() {
-        replay_kit::check(|| connect(url, &options)).await.unwrap();
+        replay::check(async || connect(url, &options).await).await.unwrap();
     }
 }
 
 pub(crate) async fn check_nonces(url: &str) {
     for options in options() {
-        let open = async || Ok((connect(url, &options).await?, connect(url, &options).await?));
-        nonce_kit::check(open).await.unwrap();
+        let open = async || Ok([connect(url, &options).await?, connect(url, &options).await?]);
+        nonces::check(open).await.unwrap();
     }
 }
 
 pub(crate) async fn check_rates(url: &str) {
     for options in options() {
-        let open = async || Ok((connect(url, &options).await?, connect(url, &options).await?));
-        rate_kit::check(open).await.unwrap();
+        let open = async || Ok([connect(url, &options).await?, connect(url, &options).await?]);
+        rates::check(open).await.unwrap();
     }
 }
 
@@ -70,15 +66,15 @@ pub(crate) async fn check_tasks(url: &str) {
     let open = async || {
         // An empty store for each property.
         let options = RedisOptions::default().prefix(format!("p{}", opened.fetch_add(1, Ordering::Relaxed)));
-        Ok((connect(url, &options).await?.tasks(), connect(url, &options).await?.tasks()))
+        Ok([connect(url, &options).await?.tasks(), connect(url, &options).await?.tasks()])
     };
-    tasks::kit::check_pairs(open).await.unwrap();
+    tasks::check(open).await.unwrap();
 }
 
 pub(crate) async fn check_services(url: &str) {
     for options in options() {
         let open = async || Ok([connect(url, &options).await?, connect(url, &options).await?]);
-        fleet_kit::check(open).await.unwrap();
+        fleet::check(open).await.unwrap();
     }
 }
 

@@ -7,7 +7,8 @@ use std::{
 };
 
 use pintle_sqlite::SqliteTaskStore;
-use pintle_tasks::{StoredTask, TaskQuota, TaskStore as _, Updated, kit};
+use pintle_tasks::{StoredTask, TaskQuota, TaskStore as _, Updated};
+use pintle_testing::kits;
 use tokio::task::JoinSet;
 
 use crate::folder::Folder;
@@ -18,7 +19,7 @@ const LATE: u64 = 4_000_000_000_000;
 async fn the_store_keeps_the_contract() {
     let (folder, number) = (Folder::new(), AtomicUsize::new(0));
     let fresh = || folder.file(&format!("{}.db", number.fetch_add(1, Ordering::Relaxed)));
-    kit::check(|| async { SqliteTaskStore::open(fresh()) }).await.unwrap();
+    kits::tasks::check(async || SqliteTaskStore::open(fresh()).map(kits::two_handles)).await.unwrap();
 }
 
 #[tokio::test]

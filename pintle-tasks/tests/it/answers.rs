@@ -14,9 +14,9 @@ use pintle::{
     Client, Server,
     client::{Answer, AnswerTasks, Cx as ClientCx, Next, around},
     server::{Cx, ToolError, tool},
-    testing::Peer,
     types::schema::{ContentBlock, CreateMessageResult},
 };
+use pintle_testing::Peer;
 use serde_json::{Value, json};
 
 use crate::support::over::TRANSPORTS;

@@ -13,7 +13,8 @@ use pintle::{
     server::{Cx, ToolError, tool},
     types::RpcError,
 };
-use pintle_tasks::{MemoryTaskStore, TaskQuota, TaskStore, Tasks, kit};
+use pintle_tasks::{MemoryTaskStore, TaskQuota, TaskStore, Tasks};
+use pintle_testing::kits;
 use serde_json::{Value, json};
 
 use super::same_tool::capabilities;
@@ -321,7 +322,7 @@ async fn a_call_that_completed_at_once_does_not_go_on_after_its_response() {
 
 #[tokio::test]
 async fn the_store_in_memory_keeps_the_contract() {
-    kit::check(|| async { Ok(MemoryTaskStore::new()) }).await.unwrap();
+    kits::tasks::check(async || Ok(kits::two_handles(MemoryTaskStore::new()))).await.unwrap();
     let store: Arc<dyn TaskStore> = Arc::new(MemoryTaskStore::new());
     assert!(store.get("none").await.unwrap().is_none());
 }

@@ -545,12 +545,6 @@ impl Client {
         self.open(Some(name.into()), driven(transport)).await
     }
 
-    /// Opens a connection over a transport that was adapted already.
-    #[cfg(feature = "server")]
-    pub(crate) async fn connect_driven(&self, transport: Box<dyn DrivenTransport>) -> Result<Connection> {
-        self.open(None, transport).await
-    }
-
     async fn open(
         &self,
         name: Option<Arc<str>>,

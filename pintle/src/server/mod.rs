@@ -81,14 +81,11 @@ pub use self::core::sessions::handle::{SessionError, SessionHandle};
 pub use self::core::weak::WeakServer;
 pub use self::gates::condition::{Condition, ConditionTests};
 pub use self::gates::rule::{HintMatch, RateLimit, RateScope, Rule, RuleDecision};
-pub use self::gates::{
-    Explanation, RuleSet, Rules, audit::AuditRecord, memory_rates::MemoryRateStore, rate_kit,
-};
+pub use self::gates::{Explanation, RuleSet, Rules, audit::AuditRecord, memory_rates::MemoryRateStore};
 pub use self::mounts::search::ToolSearch;
 pub use self::mounts::transform::{
     Transform, edit::EntryEdit, pattern::NamePattern, result_limit::ResultLimit,
 };
-pub use self::replay::kit as replay_kit;
 pub use self::replay::{Claim, Claimed, Guarded, MemoryReplayGuard, ReplayGuard, UsedState};
 pub use self::schema::part::SchemaPart;
 pub use self::seal::StateKeys;
@@ -102,7 +99,7 @@ pub use form::{Field, Form, FormError};
 pub use listen::Listen;
 #[cfg(not(feature = "http-server"))]
 pub use missing_feature::HttpServerFeature;
-pub use nonces::{MemoryNonceStore, NonceFuture, NonceStore, kit as nonce_kit};
+pub use nonces::{MemoryNonceStore, NonceFuture, NonceStore};
 pub use pintle_proto::inputs::{Answer, AskError, CallRecord, Question, RecordedRights};
 pub use pintle_proto::server::{CacheHint, Outcome, Reply};
 pub use rate_store::{RateFuture, RateLease, RateRequest, RateStore};

@@ -6,7 +6,7 @@ use std::{fmt, future::Future, io, pin::Pin, sync::Arc, time::Duration};
 /// [`Rules::share_rates`](crate::server::Rules::share_rates).
 ///
 /// A process takes calls in blocks, so that most calls need no request to the store. Run
-/// [`rate_kit::check`](crate::server::rate_kit::check) on a store that you wrote.
+/// `pintle_testing::kits::rates::check` on a store that you wrote.
 pub trait RateStore: fmt::Debug + Send + Sync + 'static {
     /// Takes calls out of a bucket. A bucket is full when it is first used, and is filled again at a constant rate, by the clock of the
     /// store.

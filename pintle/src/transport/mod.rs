@@ -1,8 +1,9 @@
 //! Transports: how messages get from one peer to the other.
 //!
 //! A [`Transport`] moves whole messages and does not look inside them. Most are made from a byte stream ([`Stream`]). A custom
-//! one implements three methods, or is made from two queues with [`channels`] and `async` code. The [`kit`] checks a custom
-//! transport; a [`MessageLog`](crate::message_log::MessageLog) logs the messages of any transport.
+//! one implements three methods, or is made from two queues with [`channels`] and `async` code.
+//! `pintle_testing::kits::transport` checks a custom transport; a [`MessageLog`](crate::message_log::MessageLog) logs the messages
+//! of any transport.
 
 mod channels;
 #[cfg(feature = "child")]
@@ -11,7 +12,6 @@ mod deadline_pauses;
 mod driven;
 pub(crate) mod ended;
 mod failed;
-pub mod kit;
 mod logged;
 mod memory;
 #[cfg(any(feature = "http-client", feature = "child", feature = "http-server", feature = "net"))]

@@ -12,9 +12,9 @@ use pintle::{
     Client, Server,
     client::{Answer, Change},
     server::{Args, Cx, Json, ToolError, prompt, resource, template, tool},
-    testing::{CatalogueSnapshot, TestClient, TestConnection},
     types::schema::{ContentBlock, CreateMessageParams, LoggingLevel, Role, SamplingMessage, Tool},
 };
+use pintle_testing::{CatalogueSnapshot, TestClient, TestConnection};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

@@ -19,6 +19,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("pintle-otel", &["pintle"]),
     ("pintle-sqlite", &["pintle", "pintle-tasks"]),
     ("pintle-skills", &["pintle"]),
+    ("pintle-testing", &["pintle", "pintle-tasks"]),
     (
         "pintle-cli",
         &["pintle", "pintle-host", "pintle-oauth", "pintle-redis", "pintle-relay", "pintle-tasks"],

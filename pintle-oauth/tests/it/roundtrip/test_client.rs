@@ -5,13 +5,13 @@ use pintle::{
     client::{Answer, http::Http},
     proto::http::Guard,
     server::{Cx, ToolError, tool},
-    testing::TestClient,
 };
 use pintle_oauth::{
     client::OAuth,
     server::{Jwt, Principal, Protected},
     testing::{AuthorizationServer, Hosts, User},
 };
+use pintle_testing::TestClient;
 use serde_json::json;
 use tower_layer::Layer;
 

@@ -35,8 +35,8 @@ pub struct Question<P> {
     /// The server's name and version, as reported by itself. Not a basis for trust.
     pub server: Option<Arc<Implementation>>,
     /// The key that the server's handler gave the question, which tells questions of one call apart. Without a session it is always
-    /// known. In a session it is if the client declares the [extension](crate::Client::extension) `dev.pintle/question-keys` and
-    /// the server is one of this SDK.
+    /// known. In a session it is if the client declares the extension [`question_keys`](crate::forward::question_keys) and the server is
+    /// one of this SDK.
     pub key: Option<Arc<str>>,
     /// The params of the server's request.
     pub params: P,

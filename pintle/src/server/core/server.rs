@@ -386,6 +386,11 @@ impl Server {
         tools
     }
 
+    /// Returns the revisions that the server speaks, newest first: those of [`revisions`](Self::revisions), or all.
+    pub fn spoken_revisions(&self) -> Vec<Revision> {
+        self.snapshot().service.revisions().to_vec()
+    }
+
     /// Returns an error that lists everything that is wrong with the registrations, one fault a line. Every `serve` method does
     /// the same.
     ///

@@ -3,7 +3,6 @@
 pub(crate) mod audit;
 pub(crate) mod condition;
 pub(crate) mod memory_rates;
-pub mod rate_kit;
 mod rates;
 pub(crate) mod rule;
 mod shared_rates;

@@ -4,7 +4,6 @@
 
 mod choice;
 mod edge;
-pub mod fleet_kit;
 mod follow;
 mod frame;
 mod node_events;

@@ -1,6 +1,5 @@
 //! Values that are used once, such as the ids of DPoP proofs.
 
-pub mod kit;
 mod memory;
 
 use std::{fmt, future::Future, io, pin::Pin, sync::Arc};
@@ -10,7 +9,7 @@ pub use memory::MemoryNonceStore;
 /// A record of values that were used, each of which may be used once.
 ///
 /// Processes that accept the same values have to share one, or each of them accepts a value once. `pintle-redis` has one; for another
-/// store, implement this trait, and run [`nonce_kit::check`](crate::server::nonce_kit::check) on it.
+/// store, implement this trait, and run `pintle_testing::kits::nonces::check` on it.
 pub trait NonceStore: fmt::Debug + Send + Sync + 'static {
     /// Notes the use of a value, identified by a digest, until `expires`, in seconds of the Unix epoch. Returns `false` if it was used
     /// before. Of concurrent uses one is the first.

@@ -6,7 +6,6 @@
 //! [state keys](crate::Server::state_keys) have to share a guard, or each of them accepts a state once.
 
 mod claim;
-pub mod kit;
 mod memory;
 
 use std::{fmt, future::Future, io, pin::Pin, sync::Arc};
@@ -27,7 +26,7 @@ pub(crate) use claim::{Acquired, StateClaim};
 /// state do not use the guard.
 ///
 /// To share a guard among processes, implement this trait over a store that all of them reach, and run
-/// [`replay_kit::check`](crate::server::replay_kit::check) on it.
+/// `pintle_testing::kits::replay::check` on it.
 ///
 /// ```
 /// use std::sync::Arc;

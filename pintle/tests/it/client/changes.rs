@@ -8,8 +8,8 @@ use std::{
 use pintle::{
     Error,
     client::{Change, Event, Reconnect},
-    testing::Peer,
 };
+use pintle_testing::Peer;
 use serde_json::{Value, json};
 
 use crate::support::scripted_server::{BOTH, SESSION, STATELESS, accept, client, open, settle, text};

@@ -11,9 +11,9 @@ use std::{
 use pintle::{
     Client, Error, Result,
     client::{Answer, Change, Cx, Direction, Event, Next, Policy, Target, around},
-    testing::Peer,
     types::{Meta, RawObject, RpcError, schema::LoggingLevel},
 };
+use pintle_testing::Peer;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 

@@ -5,9 +5,9 @@ use std::time::Duration;
 use pintle::{
     Client, Error,
     client::{Mode, OpenError, Reconnect},
-    testing::Peer,
     transport::Memory,
 };
+use pintle_testing::Peer;
 use serde_json::json;
 use tokio::{sync::mpsc, time::Instant};
 

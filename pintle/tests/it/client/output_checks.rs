@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use pintle::{Error, testing::Peer};
+use pintle::Error;
+use pintle_testing::Peer;
 use serde_json::{Value, json};
 
 use crate::support::scripted_server::{BOTH, STATELESS, client, open, settle, text};

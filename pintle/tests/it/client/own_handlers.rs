@@ -8,12 +8,12 @@ use std::{
 use pintle::{
     Error,
     client::{Answer, Event, Policy},
-    testing::Peer,
     types::{
         Meta, RawObject,
         schema::{CompletionReference, ContentBlock, CreateMessageResult, LoggingLevel, PromptReference},
     },
 };
+use pintle_testing::Peer;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use pintle::{
     Connection, Error,
     client::{Answer, Policy},
-    testing::Peer,
 };
+use pintle_testing::Peer;
 use serde_json::json;
 
 use crate::support::scripted_server::{BATCHES, SESSION, STATELESS, client, open, settle, text};

@@ -11,12 +11,12 @@ use std::{
 use pintle::{
     Client, Connection, Error,
     client::{Answer, Cx, Next, Roots, around},
-    testing::Peer,
     types::{
         RpcError,
         schema::{ContentBlock, CreateMessageResult},
     },
 };
+use pintle_testing::Peer;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use pintle::{Connection, Error, client::Reconnect, testing::Peer, types::ErrorCode};
+use pintle::{Connection, Error, client::Reconnect, types::ErrorCode};
+use pintle_testing::Peer;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 

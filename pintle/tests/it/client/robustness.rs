@@ -16,13 +16,13 @@ use pintle::{
     Ended, Error, Server, Timeouts,
     client::OpenError,
     server::{Args, tool},
-    testing::Peer,
     transport::{Incoming, Memory, Transport, memory},
     types::{
         Message, RawObject,
         schema::{ContentBlock, CreateMessageResult},
     },
 };
+use pintle_testing::Peer;
 use serde_json::{Value, json};
 use tokio::{task::JoinSet, time::Instant};
 

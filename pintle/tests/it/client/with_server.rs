@@ -10,9 +10,9 @@ use pintle::{
     client::{Answer, Change, Event},
     proto::Revision,
     server::{Arguments, Cx, Elicited, ToolError, tool},
-    testing::TestClient,
     types::schema::Tool,
 };
+use pintle_testing::TestClient;
 use serde::Deserialize;
 use serde_json::json;
 

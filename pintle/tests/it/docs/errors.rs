@@ -6,8 +6,8 @@ use pintle::{
     Client, Connection, Result, Server, Timeouts,
     client::{Answer, Mode, Policy},
     server::{Args, Cx, Extension, State, ToolError, ToolRoute, tool},
-    testing::Peer,
 };
+use pintle_testing::Peer;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;

@@ -8,12 +8,13 @@ use pintle::{
         Cx, Opened, ToolError,
         http::{
             log::Stored,
-            store::{MemorySessions, Replaced, Sessions, StoredSession, VersionedSession, kit},
+            store::{MemorySessions, Replaced, Sessions, StoredSession, VersionedSession},
         },
         tool,
     },
     types::schema::{ContentBlock, CreateMessageParams, Role, SamplingMessage},
 };
+use pintle_testing::kits::{sessions, two_handles};
 use serde_json::json;
 
 use crate::support::{
@@ -156,8 +157,8 @@ async fn another_process_goes_on_with_a_session_that_was_written_down() {
 
 #[tokio::test]
 async fn a_store_that_keeps_its_word() {
-    kit::check(|| async { Ok(MemorySessions::new()) }).await.unwrap();
-    kit::check(|| async { Ok(Shared::default()) }).await.unwrap();
+    sessions::check(async || Ok(two_handles(MemorySessions::new()))).await.unwrap();
+    sessions::check(async || Ok(two_handles(Shared::default()))).await.unwrap();
 }
 
 #[tokio::test]
@@ -178,7 +179,7 @@ async fn a_store_that_forgets_is_found_out() {
             Stored::now(true)
         }
     }
-    let broken = kit::check(|| async { Ok(Forgetful) }).await.unwrap_err();
+    let broken = sessions::check(async || Ok(two_handles(Forgetful))).await.unwrap_err();
     assert_eq!(broken.len(), 12, "{broken:#?}");
 }
 

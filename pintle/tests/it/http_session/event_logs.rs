@@ -3,11 +3,12 @@
 use std::io;
 
 use bytes::Bytes;
-use pintle::server::http::log::{Appended, EventId, EventLog, MemoryLog, Replay, Stored, kit};
+use pintle::server::http::log::{Appended, EventId, EventLog, MemoryLog, Replay, Stored};
+use pintle_testing::kits::{event_log, two_handles};
 
 #[tokio::test]
 async fn the_log_in_memory() {
-    kit::check(|| async { Ok(MemoryLog::default()) }).await.unwrap();
+    event_log::check(async || Ok(two_handles(MemoryLog::default()))).await.unwrap();
 }
 
 /// Answers like the one in memory, except where it is said to go wrong.
@@ -103,7 +104,8 @@ impl EventLog for Other {
 
 /// The properties that the kit finds broken.
 async fn broken(wrong: Wrong) -> Vec<&'static str> {
-    let checked = kit::check(|| async { Ok(Other { inner: MemoryLog::default(), wrong }) }).await;
+    let checked =
+        event_log::check(async || Ok(two_handles(Other { inner: MemoryLog::default(), wrong }))).await;
     checked.err().unwrap_or_default().iter().map(|broken| broken.property).collect()
 }
 

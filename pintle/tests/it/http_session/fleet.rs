@@ -6,13 +6,11 @@ use pintle::{
     Server,
     server::{
         Cx, ToolError,
-        http::{
-            Http, fleet_kit,
-            nodes::{MemoryFleet, kit},
-        },
+        http::{Http, nodes::MemoryFleet},
         tool,
     },
 };
+use pintle_testing::kits;
 use serde_json::json;
 use tokio::{sync::Semaphore, time::timeout};
 
@@ -24,7 +22,7 @@ async fn messages_between_services_of_one_process() {
         let fleet = MemoryFleet::new();
         Ok([fleet.node()?, fleet.node()?, fleet.node()?])
     };
-    kit::check(open).await.unwrap();
+    kits::nodes::check(open).await.unwrap();
 }
 
 #[tokio::test]
@@ -33,7 +31,7 @@ async fn services_of_one_fleet_serve_their_clients_as_one() {
         let fleet = MemoryFleet::new();
         Ok([fleet.node()?, fleet.node()?])
     };
-    fleet_kit::check(open).await.unwrap();
+    kits::fleet::check(open).await.unwrap();
 }
 
 /// A server with a tool that reports its progress each time that it may.

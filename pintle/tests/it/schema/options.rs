@@ -334,7 +334,8 @@ fn a_hostile_schema_is_refused_when_the_tool_is_added() {
 
 #[cfg(feature = "client")]
 mod foreign {
-    use pintle::{Client, testing::Peer};
+    use pintle::Client;
+    use pintle_testing::Peer;
 
     use super::*;
 

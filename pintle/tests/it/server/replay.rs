@@ -15,10 +15,11 @@ use pintle::{
     Server,
     server::{
         Claim, Claimed, Cx, Guarded, MemoryReplayGuard, Next, Outcome, ReplayGuard, Reply, StateKeys,
-        ToolError, UsedState, around, replay_kit, tool,
+        ToolError, UsedState, around, tool,
     },
     types::RpcError,
 };
+use pintle_testing::kits;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -426,14 +427,14 @@ impl ReplayGuard for Careless {
 #[tokio::test(start_paused = true)]
 async fn the_kit_knows_a_good_guard_from_others() {
     assert_eq!(
-        replay_kit::check(|| async { Ok(MemoryReplayGuard::new()) }).await.map_err(|broken| broken.len()),
+        kits::replay::check(async || Ok(MemoryReplayGuard::new())).await.map_err(|broken| broken.len()),
         Ok(())
     );
     let shared = Arc::new(MemoryReplayGuard::new());
-    assert!(replay_kit::check(|| async { Ok(shared.clone()) }).await.is_ok());
-    let broken = replay_kit::check(|| async { Ok(Careless) }).await.unwrap_err();
+    assert!(kits::replay::check(async || Ok(shared.clone())).await.is_ok());
+    let broken = kits::replay::check(async || Ok(Careless)).await.unwrap_err();
     assert_eq!(broken.len(), 4, "{broken:#?}");
-    assert_eq!(replay_kit::check(|| async { Ok(Down) }).await.unwrap_err().len(), 5);
+    assert_eq!(kits::replay::check(async || Ok(Down)).await.unwrap_err().len(), 5);
 }
 
 /// A guard of several processes, each of which takes the one before it for gone.

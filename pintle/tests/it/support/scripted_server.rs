@@ -1,6 +1,7 @@
 //! A client that is connected to a server played by the test.
 
-use pintle::{Client, Connection, testing::Peer};
+use pintle::{Client, Connection};
+use pintle_testing::Peer;
 use serde_json::{Value, json};
 
 pub(crate) const SESSION: &str = "2025-11-25";

@@ -7,8 +7,9 @@ use std::{
 use bytes::Bytes;
 use pintle::{
     message_log::{MessageLog, Side},
-    transport::{Incoming, Memory, Stream, Transport, channels, kit, memory},
+    transport::{Incoming, Memory, Stream, Transport, channels, memory},
 };
+use pintle_testing::kits::transport as kit;
 use tokio::{io::duplex, sync::mpsc};
 
 #[tokio::test]

@@ -2,9 +2,8 @@
 //!
 //! A client of the session era that lost a stream sends the id of the last event that it received, and gets the events that
 //! followed. An [`EventLog`] keeps them; [`MemoryLog`] is the log of a single process. Servers that share their sessions need
-//! another implementation of the trait: run [`kit::check`] on it.
+//! another implementation of the trait: run `pintle_testing::kits::event_log::check` on it.
 
-pub mod kit;
 mod memory;
 
 use std::{

@@ -4,9 +4,8 @@
 //! question, its cancellation and the end of its session may reach another one, and so does a client that resumes its stream.
 //! [`Nodes`] carries these messages from process to process, and the changes of lists and resources. [`MemoryFleet`] connects
 //! services of one process, for tests. `pintle-redis` connects processes; for another message broker, implement the trait, and run
-//! [`kit::check`] on it.
+//! `pintle_testing::kits::nodes::check` on it.
 
-pub mod kit;
 mod memory;
 pub(in crate::server::http) mod message;
 

@@ -2,9 +2,7 @@
 //!
 //! A call of a session runs in one process. The record of a session can be kept in a [`Sessions`] store: then a request may reach
 //! any process of a deployment, and processes may be restarted. [`MemorySessions`] is a store for tests. `pintle-redis` has one for
-//! production; for another database, implement the trait, and run [`kit::check`] on it.
-
-pub mod kit;
+//! production; for another database, implement the trait, and run `pintle_testing::kits::sessions::check` on it.
 
 use std::{
     collections::HashMap,

@@ -7,23 +7,24 @@ use std::{
     time::Duration,
 };
 
-use pintle_types::schema::LoggingMessageParams;
+use pintle::{
+    Connection,
+    client::{Change, Changes, Event},
+    types::schema::LoggingMessageParams,
+};
 use serde::Serialize;
 use tokio::{sync::Notify, task::JoinHandle};
 
-use super::{Called, CatalogueSnapshot, script::ScriptRun};
-use crate::{
-    Connection,
-    client::{Change, Changes, Event},
-};
+use crate::{Called, CatalogueSnapshot, script::ScriptRun};
 
 /// How long to wait for an expected change. Instant where time is paused.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A connection of a [`TestClient`](super::TestClient): a [`Connection`] that records notifications and input requests.
+/// A connection of a [`TestClient`](crate::TestClient): a [`Connection`] that records notifications and input requests.
 ///
 /// ```
-/// use pintle::{Server, client::Change, server::tool, testing::TestClient};
+/// use pintle::{Server, client::Change, server::tool};
+/// use pintle_testing::TestClient;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
@@ -50,7 +51,7 @@ pub struct TestConnection {
 }
 
 impl TestConnection {
-    pub(super) async fn new(connection: Connection, run: Arc<ScriptRun>) -> Self {
+    pub(crate) async fn new(connection: Connection, run: Arc<ScriptRun>) -> Self {
         let arrived = Arc::new(Notify::new());
         let changes = connection.changes().await.ok();
         let listening = changes.map(|changes| tokio::spawn(listen(changes, run.clone(), arrived.clone())));
@@ -144,7 +145,7 @@ impl TestConnection {
         self.finish_at(Location::caller())
     }
 
-    pub(super) async fn finish_at(self, at: &Location<'_>) {
+    pub(crate) async fn finish_at(self, at: &Location<'_>) {
         self.check(at);
         self.connection.close().await;
         if let Some(unused) = self.run.unused() {

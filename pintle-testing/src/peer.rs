@@ -1,9 +1,8 @@
 use std::{future::poll_fn, task::Poll, time::Duration};
 
 use bytes::Bytes;
+use pintle::transport::{Incoming, Memory, Transport, memory};
 use serde_json::{Value, json};
-
-use crate::transport::{Incoming, Memory, Transport, memory};
 
 /// How long to wait for an expected message.
 const TIMEOUT: Duration = Duration::from_secs(3600);
@@ -13,7 +12,8 @@ const TIMEOUT: Duration = Duration::from_secs(3600);
 /// Its methods panic if the conversation differs from what is expected.
 ///
 /// ```
-/// use pintle::{Client, testing::Peer};
+/// use pintle::Client;
+/// use pintle_testing::Peer;
 /// use serde_json::json;
 ///
 /// # #[tokio::main(flavor = "current_thread")]

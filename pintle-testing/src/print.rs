@@ -8,7 +8,7 @@ const WIDTH: usize = 100;
 /// Prints JSON for people: what fits on a line stays on it, and members are in the order of their names.
 ///
 /// Which order a map has is for some crate's feature to say; a snapshot must not depend on that.
-pub(super) fn print(value: &Value, indent: usize, out: &mut String) {
+pub(crate) fn print(value: &Value, indent: usize, out: &mut String) {
     let line = flat(value);
     let begun = out.len() - out.rfind('\n').map_or(0, |at| at + 1);
     if begun + line.chars().count() <= WIDTH {

@@ -1,10 +1,11 @@
 //! Checks a transport that you wrote: whether what is sent arrives, whole, in order, whatever happens in between.
 //!
 //! ```
-//! use pintle::transport::{kit, memory};
+//! use pintle::transport::memory;
+//! use pintle_testing::kits;
 //!
 //! # #[tokio::main(flavor = "current_thread")] async fn main() {
-//! if let Err(broken) = kit::check(|| async { Ok(memory()) }).await {
+//! if let Err(broken) = kits::transport::check(async || Ok(memory())).await {
 //!     panic!("{broken:#?}");
 //! }
 //! # }
@@ -18,75 +19,64 @@ use std::{
 };
 
 use bytes::Bytes;
+use pintle::transport::{Incoming, Transport};
 use tokio::task::JoinSet;
 
-use super::{Incoming, Transport};
-use crate::properties::{Property, PropertyResult, check as check_properties};
-
-pub use crate::properties::Broken;
+use super::harness::{Broken, Check, Checked, wrong};
 
 /// Checks every property on a fresh pair of connected transports.
-///
-/// It takes the time the transports take, and ten seconds for each property that hangs; run it under real time.
 ///
 /// # Errors
 ///
 /// All properties that do not hold.
-pub async fn check<L, R, F>(connect: impl Fn() -> F) -> Result<(), Vec<Broken>>
-where
-    L: Transport,
-    R: Transport,
-    F: Future<Output = io::Result<(L, R)>>,
-{
-    let open = async || {
+pub async fn check<L: Transport, R: Transport>(
+    connect: impl AsyncFn() -> io::Result<(L, R)>,
+) -> Result<(), Vec<Broken>> {
+    let mut check = Check::new(async || {
         let (left, right) = connect().await?;
         Ok((Box::new(left) as BoxTransport, Box::new(right) as BoxTransport))
-    };
-    check_properties(&PROPERTIES, open).await
+    });
+    check.that("flushing nothing is done at once", idle).await;
+    check.that("messages arrive in the order they were sent", order).await;
+    check.that("messages of 1 byte to 4 MiB arrive unchanged", sizes).await;
+    check.that("both ends may send 8 MiB before they read", full).await;
+    check.that("receiving may be given up and taken up again", given_up).await;
+    check.that("a new waker replaces the old one", new_waker).await;
+    check.that("what was flushed arrives after its sender is dropped, then the end", end).await;
+    check.that("sending to an end that is gone fails when flushed", gone).await;
+    check.end()
 }
 
 type BoxTransport = Box<dyn Transport>;
+type Ends = (BoxTransport, BoxTransport);
 
-const PROPERTIES: [Property<(BoxTransport, BoxTransport)>; 8] = [
-    ("flushing nothing is done at once", |(left, right)| Box::pin(idle(left, right))),
-    ("messages arrive in the order they were sent", |(left, right)| Box::pin(order(left, right))),
-    ("messages of 1 byte to 4 MiB arrive unchanged", |(left, right)| Box::pin(sizes(left, right))),
-    ("both ends may send 8 MiB before they read", |(left, right)| Box::pin(full(left, right))),
-    ("receiving may be given up and taken up again", |(left, right)| Box::pin(given_up(left, right))),
-    ("a new waker replaces the old one", |(left, right)| Box::pin(new_waker(left, right))),
-    ("what was flushed arrives after its sender is dropped, then the end", |(left, right)| {
-        Box::pin(end(left, right))
-    }),
-    ("sending to an end that is gone fails when flushed", |(left, right)| Box::pin(gone(left, right))),
-];
-
-async fn idle(left: BoxTransport, right: BoxTransport) -> PropertyResult {
+async fn idle((left, right): Ends) -> Checked {
     for mut end in [left, right] {
         match end.poll_flush(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(Ok(())) => {}
-            other => return Err(format!("it was {other:?}")),
+            other => return wrong(format!("it was {other:?}")),
         }
     }
     Ok(())
 }
 
-async fn order(left: BoxTransport, right: BoxTransport) -> PropertyResult {
+async fn order((left, right): Ends) -> Checked {
     let messages = |side: &str| (0..2_000).map(|n| Bytes::from(format!(r#"{{"{side}":{n}}}"#))).collect();
     both(exchange(left, messages("l"), messages("r")), exchange(right, messages("r"), messages("l"))).await
 }
 
-async fn sizes(left: BoxTransport, right: BoxTransport) -> PropertyResult {
+async fn sizes((left, right): Ends) -> Checked {
     let lengths = [1, 2, 3, 100, 4_095, 4_096, 4_097, 65_535, 65_536, 65_537, 1 << 20, 4 << 20, 1];
     let messages = || lengths.into_iter().map(text).collect();
     both(exchange(left, messages(), messages()), exchange(right, messages(), messages())).await
 }
 
-async fn full(left: BoxTransport, right: BoxTransport) -> PropertyResult {
+async fn full((left, right): Ends) -> Checked {
     let messages = || vec![text(64 << 10); 128];
     both(exchange(left, messages(), messages()), exchange(right, messages(), messages())).await
 }
 
-async fn given_up(left: BoxTransport, right: BoxTransport) -> PropertyResult {
+async fn given_up((left, right): Ends) -> Checked {
     let messages = || [1 << 20, 10, 200_000, 1].into_iter().map(text).collect::<Vec<_>>();
     let receive = async move {
         let mut end = right;
@@ -103,9 +93,9 @@ async fn given_up(left: BoxTransport, right: BoxTransport) -> PropertyResult {
     both(exchange(left, messages(), Vec::new()), receive).await
 }
 
-async fn new_waker(mut left: BoxTransport, mut right: BoxTransport) -> PropertyResult {
+async fn new_waker((mut left, mut right): Ends) -> Checked {
     if let Poll::Ready(early) = right.poll_recv(&mut Context::from_waker(Waker::noop())) {
-        return Err(format!("something came though nothing was sent: {early:?}"));
+        return wrong(format!("something came though nothing was sent: {early:?}"));
     }
     let receive = async move {
         expect(&poll_fn(|cx| right.poll_recv(cx)).await, &text(5))?;
@@ -121,7 +111,7 @@ async fn new_waker(mut left: BoxTransport, mut right: BoxTransport) -> PropertyR
     both(receive, send).await
 }
 
-async fn end(mut left: BoxTransport, mut right: BoxTransport) -> PropertyResult {
+async fn end((mut left, mut right): Ends) -> Checked {
     let messages: Vec<_> = [10; 100].into_iter().chain([300_000]).map(text).collect();
     let expected = messages.clone();
     let send = async move {
@@ -136,17 +126,17 @@ async fn end(mut left: BoxTransport, mut right: BoxTransport) -> PropertyResult 
         }
         match poll_fn(|cx| right.poll_recv(cx)).await {
             Ok(None) => Ok(Some(right)),
-            other => Err(format!("instead of the end came {}", shown(&other))),
+            other => wrong(format!("instead of the end came {}", shown(&other))),
         }
     };
     both(send, receive).await
 }
 
-async fn gone(mut left: BoxTransport, right: BoxTransport) -> PropertyResult {
+async fn gone((mut left, right): Ends) -> Checked {
     drop(right);
     // It may be told as an end or as an error; until then a write may still find room.
     if let Ok(Some(incoming)) = poll_fn(|cx| left.poll_recv(cx)).await {
-        return Err(format!("something came though nothing was sent: {incoming:?}"));
+        return wrong(format!("something came though nothing was sent: {incoming:?}"));
     }
     loop {
         left.send(text(1_000));
@@ -173,40 +163,40 @@ async fn exchange(mut end: BoxTransport, out: Vec<Bytes>, input: Vec<Bytes>) -> 
             expect(&received, message)?;
             input.next();
         }
-        if written { Poll::Ready(Ok::<_, String>(())) } else { Poll::Pending }
+        if written { Poll::Ready(Checked::Ok(())) } else { Poll::Pending }
     })
     .await?;
     Ok(Some(end))
 }
 
 /// The result of one side, with its transport, which must not be dropped before the other side is done.
-type SideResult = Result<Option<BoxTransport>, String>;
+type SideResult = Checked<Option<BoxTransport>>;
 
 /// Runs both sides in separate tasks, so that a missed wake-up of one is not hidden by the other.
 async fn both(
     left: impl Future<Output = SideResult> + Send + 'static,
     right: impl Future<Output = SideResult> + Send + 'static,
-) -> PropertyResult {
+) -> Checked {
     let mut sides = JoinSet::new();
     sides.spawn(left);
     sides.spawn(right);
     let mut ends = Vec::new();
     while let Some(side) = sides.join_next().await {
-        ends.push(side.map_err(|error| format!("it failed: {error}"))??);
+        ends.push(side??);
     }
     Ok(())
 }
 
-async fn flushed(end: &mut BoxTransport) -> PropertyResult {
-    poll_fn(|cx| end.poll_flush(cx)).await.map_err(|error| format!("flushing failed: {error}"))
+async fn flushed(end: &mut BoxTransport) -> Checked {
+    Ok(poll_fn(|cx| end.poll_flush(cx)).await.map_err(|error| format!("flushing failed: {error}"))?)
 }
 
-fn expect(received: &io::Result<Option<Incoming>>, expected: &Bytes) -> PropertyResult {
+fn expect(received: &io::Result<Option<Incoming>>, expected: &Bytes) -> Checked {
     match received {
         Ok(Some(Incoming::Message(message))) if message == expected => Ok(()),
         other => {
             let expected = Ok(Some(Incoming::Message(expected.clone())));
-            Err(format!("instead of {} came {}", shown(&expected), shown(other)))
+            wrong(format!("instead of {} came {}", shown(&expected), shown(other)))
         }
     }
 }

@@ -1,10 +1,10 @@
 use std::{fmt, path::Path};
 
+use pintle::{Connection, Result, Server};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{TestClient, diff::diff, print::print};
-use crate::{Connection, Result, Server};
+use crate::{TestClient, diff::diff, print::print};
 
 /// Environment variable that makes `assert_file` write files instead of comparing them.
 const BLESS: &str = "PINTLE_BLESS";
@@ -14,7 +14,8 @@ const BLESS: &str = "PINTLE_BLESS";
 /// The text is deterministic, so that a diff shows what a change means for the model.
 ///
 /// ```
-/// use pintle::{Server, server::tool, testing::CatalogueSnapshot};
+/// use pintle::{Server, server::tool};
+/// use pintle_testing::CatalogueSnapshot;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
@@ -33,7 +34,7 @@ const BLESS: &str = "PINTLE_BLESS";
 ///
 /// ```no_run
 /// # async fn example(server: pintle::Server) {
-/// use pintle::testing::CatalogueSnapshot;
+/// use pintle_testing::CatalogueSnapshot;
 ///
 /// CatalogueSnapshot::of(&server).await.assert_file("tests/catalogue.txt");
 /// # }
@@ -54,7 +55,7 @@ impl CatalogueSnapshot {
         catalogue
     }
 
-    pub(super) async fn seen_by(connection: &Connection) -> Self {
+    pub(crate) async fn seen_by(connection: &Connection) -> Self {
         let can = connection.capabilities();
         let mut text = String::from("server");
         if let Some(info) = connection.server_info() {

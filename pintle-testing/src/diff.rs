@@ -13,7 +13,7 @@ enum LineOrigin {
 }
 
 /// Returns the differences, line by line: `-` was expected, `+` was found.
-pub(super) fn diff(expected: &str, found: &str) -> String {
+pub(crate) fn diff(expected: &str, found: &str) -> String {
     let (expected, found): (Vec<_>, Vec<_>) = (expected.lines().collect(), found.lines().collect());
     let lines = compare(&expected, &found);
     let mut out = String::new();

@@ -3,18 +3,19 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use pintle_types::{
-    RpcError,
-    schema::{
-        ContentBlock, CreateMessageParams, CreateMessageResult, ElicitFormParams, LoggingMessageParams,
+use pintle::{
+    client::{Answer, Change, Client, ElicitUrl, Question},
+    types::{
+        RpcError,
+        schema::{
+            ContentBlock, CreateMessageParams, CreateMessageResult, ElicitFormParams, LoggingMessageParams,
+        },
     },
 };
 
-use crate::client::{Answer, Change, Client, ElicitUrl, Question};
-
 /// An answer that is ready before its question comes.
 #[derive(Clone, Debug)]
-pub(super) struct Line {
+pub(crate) struct Line {
     about: Subject,
     reply: Reply,
 }
@@ -38,23 +39,23 @@ enum Reply {
 }
 
 impl Line {
-    pub(super) fn form(message: impl Into<String>, answer: Answer) -> Self {
+    pub(crate) fn form(message: impl Into<String>, answer: Answer) -> Self {
         Self { about: Subject::Text(message.into()), reply: Reply::Form(answer) }
     }
 
-    pub(super) fn page(url: impl Into<String>, answer: Answer) -> Self {
+    pub(crate) fn page(url: impl Into<String>, answer: Answer) -> Self {
         Self { about: Subject::Text(url.into()), reply: Reply::Page(answer) }
     }
 
-    pub(super) fn sample(text: impl Into<String>, reply: CreateMessageResult) -> Self {
+    pub(crate) fn sample(text: impl Into<String>, reply: CreateMessageResult) -> Self {
         Self { about: Subject::Text(text.into()), reply: Reply::Sample(Box::new(reply)) }
     }
 
-    pub(super) fn answer(key: impl Into<String>, answer: Answer) -> Self {
+    pub(crate) fn answer(key: impl Into<String>, answer: Answer) -> Self {
         Self { about: Subject::Key(key.into()), reply: Reply::Either(answer) }
     }
 
-    pub(super) fn model_answer(key: impl Into<String>, reply: CreateMessageResult) -> Self {
+    pub(crate) fn model_answer(key: impl Into<String>, reply: CreateMessageResult) -> Self {
         Self { about: Subject::Key(key.into()), reply: Reply::Sample(Box::new(reply)) }
     }
 
@@ -81,29 +82,29 @@ impl Line {
 
 /// The state of a script on one connection: the answers left, and what was received.
 #[derive(Debug, Default)]
-pub(super) struct ScriptRun(Mutex<Inside>);
+pub(crate) struct ScriptRun(Mutex<Inside>);
 
 #[derive(Debug, Default)]
-pub(super) struct Inside {
+pub(crate) struct Inside {
     lines: Vec<Line>,
     /// Deviations from the script, which fail the test.
-    pub(super) faults: Vec<String>,
-    pub(super) questions: Vec<String>,
-    pub(super) logs: Vec<LoggingMessageParams>,
-    pub(super) changes: VecDeque<Change>,
+    pub(crate) faults: Vec<String>,
+    pub(crate) questions: Vec<String>,
+    pub(crate) logs: Vec<LoggingMessageParams>,
+    pub(crate) changes: VecDeque<Change>,
 }
 
 impl ScriptRun {
-    pub(super) fn new(lines: Vec<Line>) -> Arc<Self> {
+    pub(crate) fn new(lines: Vec<Line>) -> Arc<Self> {
         Arc::new(Self(Mutex::new(Inside { lines, ..Inside::default() })))
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, Inside> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Inside> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Lets this client answer from the script.
-    pub(super) fn play(self: &Arc<Self>, client: Client) -> Client {
+    pub(crate) fn play(self: &Arc<Self>, client: Client) -> Client {
         let [form, page, sample] = [self.clone(), self.clone(), self.clone()];
         client
             .on_elicit(move |question| std::future::ready(form.form(&question)))
@@ -113,7 +114,7 @@ impl ScriptRun {
     }
 
     /// Describes the unused answers, if there are any.
-    pub(super) fn unused(&self) -> Option<String> {
+    pub(crate) fn unused(&self) -> Option<String> {
         let inside = self.lock();
         let unused: Vec<_> = inside.lines.iter().map(Line::shown).collect();
         (!unused.is_empty())

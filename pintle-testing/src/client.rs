@@ -1,20 +1,20 @@
 use std::panic::Location;
 
-use pintle_proto::Revision;
-use pintle_types::{
-    JsonObject,
-    schema::{ContentBlock, CreateMessageResult, LoggingLevel},
+use pintle::{
+    Result, Server,
+    client::{Answer, Client, IntoRoots},
+    forward::question_keys,
+    proto::Revision,
+    transport::Transport,
+    types::{
+        JsonObject,
+        schema::{ContentBlock, CreateMessageResult, LoggingLevel},
+    },
 };
 
-use super::{
+use crate::{
     connection::TestConnection,
     script::{Line, ScriptRun},
-};
-use crate::{
-    Server,
-    client::{Answer, Client, IntoRoots},
-    question_keys,
-    transport::{DrivenTransport, Transport, driven},
 };
 
 /// A client with scripted answers, for tests of a server in the same process.
@@ -23,7 +23,8 @@ use crate::{
 /// [`incapable`](Self::incapable) is a client without these capabilities.
 ///
 /// ```
-/// use pintle::{Server, client::Answer, server::{Cx, ToolError, tool}, testing::TestClient};
+/// use pintle::{Server, client::Answer, server::{Cx, ToolError, tool}};
+/// use pintle_testing::TestClient;
 /// use serde_json::json;
 ///
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -68,7 +69,7 @@ pub struct TestClient {
 #[derive(Clone, Copy, Debug)]
 enum Over {
     Memory,
-    #[cfg(all(feature = "http-client", feature = "http-server"))]
+    #[cfg(feature = "http")]
     Http,
 }
 
@@ -121,7 +122,8 @@ impl TestClient {
     /// Servers of this SDK send keys in both eras; those of others only without a session.
     ///
     /// ```
-    /// use pintle::{Server, client::Answer, server::{Cx, ToolError, tool}, testing::TestClient};
+    /// use pintle::{Server, client::Answer, server::{Cx, ToolError, tool}};
+    /// use pintle_testing::TestClient;
     /// use serde_json::json;
     ///
     /// async fn wipe(cx: Cx) -> Result<&'static str, ToolError> {
@@ -150,7 +152,7 @@ impl TestClient {
     /// Connects to servers over HTTP, in this process and without a socket. Without this it is memory.
     ///
     /// For options of the endpoint, and for layers around it, see [`connect_to`](Self::connect_to).
-    #[cfg(all(feature = "http-client", feature = "http-server"))]
+    #[cfg(feature = "http")]
     pub fn over_http(mut self) -> Self {
         self.over = Over::Http;
         self
@@ -174,14 +176,15 @@ impl TestClient {
     ///
     /// The server is invalid, or refuses the connection.
     pub async fn connect(&self, server: &Server) -> TestConnection {
-        self.connect_in(server, server.snapshot().service.revisions()).await
+        self.connect_in(server, &server.spoken_revisions()).await
     }
 
     /// Connects over any transport, in the newest revision of the server: to a child process, to a URL, with authorization.
     ///
     /// ```
-    /// # #[cfg(all(feature = "http-client", feature = "http-server"))] {
-    /// use pintle::{Server, client::http::Http, server::tool, testing::TestClient};
+    /// # #[cfg(feature = "http")] {
+    /// use pintle::{Server, client::http::Http, server::tool};
+    /// use pintle_testing::TestClient;
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> pintle::Result<()> {
@@ -201,7 +204,7 @@ impl TestClient {
     ///
     /// The server refuses the connection.
     pub async fn connect_to(&self, transport: impl Transport) -> TestConnection {
-        self.open(driven(transport), &Revision::all().collect::<Vec<_>>()).await
+        self.open(transport, &Revision::all().collect::<Vec<_>>()).await
     }
 
     /// Runs a test in the newest revision of both eras, over the transports that a function opens.
@@ -220,7 +223,7 @@ impl TestClient {
             for stateless in [false, true] {
                 let of_era: Vec<_> =
                     Revision::all().filter(|revision| revision.facts().keeps_session != stateless).collect();
-                let client = self.open(driven(transport().await), &of_era).await;
+                let client = self.open(transport().await, &of_era).await;
                 test(&client).await;
                 client.finish_at(at).await;
             }
@@ -231,7 +234,8 @@ impl TestClient {
     ///
     /// ```
     /// use std::sync::{Arc, atomic::{AtomicU32, Ordering}};
-    /// use pintle::{Server, server::{State, tool}, testing::TestClient};
+    /// use pintle::{Server, server::{State, tool}};
+    /// use pintle_testing::TestClient;
     ///
     /// async fn count(State(calls): State<Arc<AtomicU32>>) -> u32 {
     ///     calls.fetch_add(1, Ordering::Relaxed)
@@ -262,8 +266,7 @@ impl TestClient {
         async move {
             for stateless in [false, true] {
                 let server = server.make_server();
-                let snapshot = server.snapshot();
-                let spoken = snapshot.service.revisions();
+                let spoken = server.spoken_revisions();
                 let newest = Revision::all().find(|revision| {
                     revision.facts().keeps_session != stateless && spoken.contains(revision)
                 });
@@ -292,8 +295,8 @@ impl TestClient {
     ) -> impl Future<Output = ()> {
         let at = Location::caller();
         async move {
-            for revision in server.make_server().snapshot().service.revisions() {
-                self.run_in(&server.make_server(), *revision, &test, at).await;
+            for revision in server.make_server().spoken_revisions() {
+                self.run_in(&server.make_server(), revision, &test, at).await;
             }
         }
     }
@@ -311,16 +314,16 @@ impl TestClient {
     }
 
     async fn connect_in(&self, server: &Server, revisions: &[Revision]) -> TestConnection {
-        let transport = match self.over {
-            Over::Memory => server.in_process().map(driven),
-            #[cfg(all(feature = "http-client", feature = "http-server"))]
-            Over::Http => over_http(server).map(driven),
+        let transport: Result<Box<dyn Transport>> = match self.over {
+            Over::Memory => server.in_process().map(|transport| Box::new(transport) as _),
+            #[cfg(feature = "http")]
+            Over::Http => over_http(server).map(|transport| Box::new(transport) as _),
         };
         let transport = transport.unwrap_or_else(|error| panic!("the server cannot be served: {error}"));
         self.open(transport, revisions).await
     }
 
-    async fn open(&self, transport: Box<dyn DrivenTransport>, revisions: &[Revision]) -> TestConnection {
+    async fn open(&self, transport: impl Transport, revisions: &[Revision]) -> TestConnection {
         let run = ScriptRun::new(self.lines.clone());
         let client = if self.plays { run.play(self.client.clone()) } else { self.client.clone() };
         let logs = run.clone();
@@ -329,7 +332,7 @@ impl TestClient {
             .log_level(LoggingLevel::Debug)
             .extension(question_keys::EXTENSION, JsonObject::new())
             .revisions(revisions.iter().copied());
-        let connection = client.connect_driven(transport).await;
+        let connection = client.connect(transport).await;
         let connection = connection.unwrap_or_else(|error| {
             let tried: Vec<_> = revisions.iter().map(|revision| revision.as_str()).collect();
             panic!("the server does not open a connection ({}): {error}", tried.join(", "))
@@ -357,7 +360,7 @@ impl<F: Fn() -> Server> MakeServer for F {
 }
 
 /// The endpoint of a server as the HTTP client of a transport.
-#[cfg(all(feature = "http-client", feature = "http-server"))]
-fn over_http(server: &Server) -> crate::Result<crate::client::http::Http> {
-    Ok(crate::client::http::Http::new("http://localhost/mcp")?.client(server.http()?))
+#[cfg(feature = "http")]
+fn over_http(server: &Server) -> Result<pintle::client::http::Http> {
+    Ok(pintle::client::http::Http::new("http://localhost/mcp")?.client(server.http()?))
 }

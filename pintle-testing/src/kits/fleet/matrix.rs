@@ -1,20 +1,20 @@
 //! Questions of every kind in every revision that has them, and what a client does meanwhile, with each request at another process.
 
 use http::StatusCode;
-use pintle_proto::{Revision, http::Streams};
-use pintle_types::{
-    method,
-    schema::{ContentBlock, CreateMessageParams, Role, SamplingMessage},
+use pintle::{
+    proto::{Revision, http::Streams},
+    server::{Cx, ToolError},
+    types::{
+        method,
+        schema::{ContentBlock, CreateMessageParams, Role, SamplingMessage},
+    },
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Fleet, Node, Running, expect_text, kit_client::KitClient};
-use crate::{
-    properties::PropertyResult,
-    server::{Cx, ToolError},
-};
+use crate::kits::harness::{Checked, wrong};
 
 /// A kind of question.
 #[derive(Clone, Copy, Debug)]
@@ -101,7 +101,7 @@ enum QuestionEnd {
 }
 
 /// Checks all kinds of questions in all revisions with sessions.
-pub(super) async fn asked_in_sessions(fleet: Fleet) -> PropertyResult {
+pub(super) async fn asked_in_sessions(fleet: Fleet) -> Checked {
     // The newest first.
     for (age, revision) in Revision::all().filter(|revision| revision.facts().keeps_session).enumerate() {
         for kind in QuestionKind::ALL {
@@ -127,7 +127,7 @@ pub(super) async fn asked_in_sessions(fleet: Fleet) -> PropertyResult {
 }
 
 /// Returns whether a revision has questions of a kind. In one that does not, the call fails.
-async fn has_kind(fleet: &Fleet, revision: Revision, kind: QuestionKind) -> Result<bool, String> {
+async fn has_kind(fleet: &Fleet, revision: Revision, kind: QuestionKind) -> Checked<bool> {
     let client = KitClient::open_as(&fleet.a.http, revision).await?;
     let (_, message) = client.call_tool(&fleet.a.http, 1, kind.tool()).await?.message().await?;
     client.delete(&fleet.a.http).await?;
@@ -143,12 +143,12 @@ async fn asked(
     meanwhile: Meanwhile,
     end: QuestionEnd,
     (here, there): (&Node, &Node),
-) -> PropertyResult {
+) -> Checked {
     let client = KitClient::open_as(&there.http, revision).await?;
     let mut stream = client.call_tool(&here.http, 1, kind.tool()).await?;
     let (last, question) = stream.message().await?;
     if question["id"].is_null() || question["method"].is_null() {
-        return Err(format!("expected a question, received {question}"));
+        return wrong(format!("expected a question, received {question}"));
     }
     fleet.expect_running(1).await?;
     if meanwhile == Meanwhile::Resumes {
@@ -167,17 +167,17 @@ async fn asked(
     let response = rest.iter().find(|message| message["id"] == 1 && message["method"].is_null());
     match (end, response) {
         (QuestionEnd::Answer, Some(response)) => expect_text(response, TEXT)?,
-        (QuestionEnd::Answer, None) => return Err(format!("the call was not answered: {rest:?}")),
+        (QuestionEnd::Answer, None) => return wrong(format!("the call was not answered: {rest:?}")),
         (QuestionEnd::Cancel, None) => {}
         (QuestionEnd::Cancel, Some(response)) => {
-            return Err(format!("a cancelled call was answered with {response}"));
+            return wrong(format!("a cancelled call was answered with {response}"));
         }
     }
     fleet.expect_running(0).await
 }
 
 /// Checks all kinds of questions of stateless calls: the answer goes to the other process, with the state.
-pub(super) async fn asked_without_sessions(fleet: Fleet) -> PropertyResult {
+pub(super) async fn asked_without_sessions(fleet: Fleet) -> Checked {
     for revision in Revision::all().filter(|revision| !revision.facts().keeps_session) {
         for kind in QuestionKind::ALL {
             for (here, there) in [(&fleet.a, &fleet.b), (&fleet.b, &fleet.a)] {

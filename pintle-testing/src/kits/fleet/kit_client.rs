@@ -5,15 +5,18 @@ use std::{collections::VecDeque, future::poll_fn, pin::Pin, time::Duration};
 use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode, request};
 use http_body::Body as _;
-use pintle_proto::{
-    Revision,
-    sse::{Decoder, Event},
+use pintle::{
+    proto::{
+        Revision,
+        sse::{Decoder, Event},
+    },
+    server::http::{Body, Http},
+    types::method,
 };
-use pintle_types::method;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::super::{Body, Http};
+use crate::kits::harness::{Checked, wrong};
 
 /// A session of the kit's client.
 #[derive(Clone, Debug)]
@@ -29,14 +32,14 @@ pub(super) const SOON: Duration = Duration::from_secs(20);
 
 impl KitClient {
     /// Opens a session at a service, with the newest revision that has sessions.
-    pub(super) async fn open(http: &Http) -> Result<Self, String> {
+    pub(super) async fn open(http: &Http) -> Checked<Self> {
         let revision = Revision::all().find(|revision| revision.facts().keeps_session);
         let client = Self::open_as(http, revision.ok_or("no revision has sessions")?).await?;
         Ok(Self { names_revision: true, ..client })
     }
 
     /// Opens a session at a service, with a revision that has sessions.
-    pub(super) async fn open_as(http: &Http, revision: Revision) -> Result<Self, String> {
+    pub(super) async fn open_as(http: &Http, revision: Revision) -> Checked<Self> {
         let mut client = Self::without_session(revision);
         let params = json!({
             "protocolVersion": client.revision,
@@ -57,12 +60,7 @@ impl KitClient {
     }
 
     /// Calls a tool without a session.
-    pub(super) async fn call_stateless(
-        &self,
-        http: &Http,
-        id: i64,
-        params: &Value,
-    ) -> Result<KitResponse, String> {
+    pub(super) async fn call_stateless(&self, http: &Http, id: i64, params: &Value) -> Checked<KitResponse> {
         let mut params = params.clone();
         params["_meta"] = json!({
             "io.modelcontextprotocol/protocolVersion": self.revision,
@@ -83,25 +81,25 @@ impl KitClient {
         id: i64,
         method: &str,
         params: Value,
-    ) -> Result<KitResponse, String> {
+    ) -> Checked<KitResponse> {
         self.post(http, &json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await
     }
 
-    pub(super) async fn call_tool(&self, http: &Http, id: i64, name: &str) -> Result<KitResponse, String> {
+    pub(super) async fn call_tool(&self, http: &Http, id: i64, name: &str) -> Checked<KitResponse> {
         let params = json!({"name": name, "_meta": {"progressToken": id}});
         self.call(http, id, method::TOOLS_CALL, params).await
     }
 
-    pub(super) async fn post(&self, http: &Http, message: &Value) -> Result<KitResponse, String> {
+    pub(super) async fn post(&self, http: &Http, message: &Value) -> Checked<KitResponse> {
         self.send(http, "POST", None, message.to_string()).await
     }
 
     /// Opens the GET stream, or resumes a stream after an event.
-    pub(super) async fn get(&self, http: &Http, last: Option<&str>) -> Result<KitResponse, String> {
+    pub(super) async fn get(&self, http: &Http, last: Option<&str>) -> Checked<KitResponse> {
         self.send(http, "GET", last, String::new()).await
     }
 
-    pub(super) async fn delete(&self, http: &Http) -> Result<KitResponse, String> {
+    pub(super) async fn delete(&self, http: &Http) -> Checked<KitResponse> {
         self.send(http, "DELETE", None, String::new()).await
     }
 
@@ -111,7 +109,7 @@ impl KitClient {
         method: &str,
         last: Option<&str>,
         body: String,
-    ) -> Result<KitResponse, String> {
+    ) -> Checked<KitResponse> {
         let mut request = request(method);
         if !self.session.is_empty() {
             request = request.header("mcp-session-id", &self.session);
@@ -140,8 +138,8 @@ fn request(method: &str) -> request::Builder {
         .header("accept", accept)
 }
 
-async fn exchange(http: &Http, request: request::Builder, body: String) -> Result<KitResponse, String> {
-    let (parts, body) = request.body(body).map_err(|error| error.to_string())?.into_parts();
+async fn exchange(http: &Http, request: request::Builder, body: String) -> Checked<KitResponse> {
+    let (parts, body) = request.body(body)?.into_parts();
     let shown = parts.method.clone();
     let response = timeout(SOON, http.answer(parts, Bytes::from(body))).await;
     let (parts, body) = response.map_err(|_| format!("no response to a {shown}"))?.into_parts();
@@ -167,16 +165,16 @@ pub(super) struct KitResponse {
 }
 
 impl KitResponse {
-    pub(super) fn expect_status(self, status: StatusCode) -> Result<Self, String> {
+    pub(super) fn expect_status(self, status: StatusCode) -> Checked<Self> {
         if self.status == status {
             Ok(self)
         } else {
-            Err(format!("the response is {}, expected {status}", self.status))
+            wrong(format!("the response is {}, expected {status}", self.status))
         }
     }
 
     /// Returns the next event with a message, with its id. `None` at the end of the stream.
-    pub(super) async fn next(&mut self) -> Result<Option<(String, Value)>, String> {
+    pub(super) async fn next(&mut self) -> Checked<Option<(String, Value)>> {
         loop {
             while let Some(event) = self.events.pop_front() {
                 if let Ok(message) = serde_json::from_str(&event.data) {
@@ -194,19 +192,19 @@ impl KitResponse {
                 continue;
             }
             let mut rest = &piece[..];
-            while let Some(event) = self.decoder.next(&mut rest).map_err(|error| error.to_string())? {
+            while let Some(event) = self.decoder.next(&mut rest)? {
                 self.events.push_back(event);
             }
         }
     }
 
     /// Returns the next message, which has to be there.
-    pub(super) async fn message(&mut self) -> Result<(String, Value), String> {
-        self.next().await?.ok_or_else(|| "the stream has ended before its last message".to_owned())
+    pub(super) async fn message(&mut self) -> Checked<(String, Value)> {
+        Ok(self.next().await?.ok_or("the stream has ended before its last message")?)
     }
 
     /// Returns all messages until the end of the stream.
-    pub(super) async fn rest(&mut self) -> Result<Vec<Value>, String> {
+    pub(super) async fn rest(&mut self) -> Checked<Vec<Value>> {
         let mut all = Vec::new();
         while let Some((_, message)) = self.next().await? {
             all.push(message);

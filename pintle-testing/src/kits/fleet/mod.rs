@@ -1,14 +1,15 @@
 //! Checks that the processes of a fleet serve their clients as one.
 //!
 //! Two services share a store, and each request of a client goes to the other one on purpose. Run it on a
-//! [`SharedStore`] that you wrote, after the kits of its parts: [`store::kit`](super::store::kit),
-//! [`log::kit`](super::log::kit), [`nodes::kit`](super::nodes::kit) and [`replay_kit`](crate::server::replay_kit).
+//! [`SharedStore`] that you wrote, after the kits of its parts: [`sessions`](super::sessions),
+//! [`event_log`](super::event_log), [`nodes`](super::nodes) and [`replay`](super::replay).
 //!
 //! ```
-//! use pintle::server::http::{fleet_kit, nodes::MemoryFleet};
+//! use pintle::server::http::nodes::MemoryFleet;
+//! use pintle_testing::kits;
 //!
 //! # #[tokio::main(flavor = "current_thread")] async fn main() {
-//! let checked = fleet_kit::check(async || {
+//! let checked = kits::fleet::check(async || {
 //!     let fleet = MemoryFleet::new();
 //!     Ok([fleet.node()?, fleet.node()?])
 //! });
@@ -34,7 +35,15 @@ use std::{
 };
 
 use http::StatusCode;
-use pintle_types::method;
+use pintle::{
+    Server,
+    server::{
+        Cx, StateKeys,
+        http::{Http, nodes::SharedStore},
+        template, tool,
+    },
+    types::method,
+};
 use serde_json::{Value, json};
 use tokio::{
     sync::Semaphore,
@@ -45,56 +54,39 @@ use self::{
     kit_client::{KitClient, KitResponse, SOON},
     matrix::{QuestionKind, asked_in_sessions, asked_without_sessions, counted},
 };
-use super::{Http, nodes::SharedStore};
-use crate::{
-    properties::{Property, PropertyResult, check as check_properties},
-    server::{Cx, Server, StateKeys, template, tool},
-    transport::kit::Broken,
-};
+use super::harness::{Broken, Check, Checked, at_once, wrong};
 
 /// Checks every property, with two processes of one fleet that `open` returns.
 ///
-/// Every call has to return new processes, which may be in the same fleet. It takes some seconds, and ten for each property that
-/// hangs; run it under real time.
+/// Every call has to return new processes, which may be in the same fleet. It takes some seconds.
 ///
 /// # Errors
 ///
 /// All properties that do not hold.
 pub async fn check<S: SharedStore>(open: impl AsyncFn() -> io::Result<[S; 2]>) -> Result<(), Vec<Broken>> {
-    check_properties(&PROPERTIES, async || open().await.and_then(Fleet::new)).await
+    let mut check = Check::new(async || open().await.and_then(Fleet::new));
+    check.that("a session is served by every process", served).await;
+    check.that("an answer reaches the call that asked, whichever process receives it", answered).await;
+    let in_sessions = "every kind of question in every revision is answered or cancelled elsewhere, and its stream \
+                       resumed there";
+    check.that(in_sessions, asked_in_sessions).await;
+    let without_sessions = "every kind of question of a stateless call is answered elsewhere, and the same again gets \
+                            the same";
+    check.that(without_sessions, asked_without_sessions).await;
+    check.that("a second answer, and one of another session, have no effect", answered_twice).await;
+    check.that("a cancellation ends the call, whichever process receives it", cancelled).await;
+    check.that("a session that one process ends is over, with its calls, for all", ended).await;
+    check.that("a session that was ended stays ended", stays_ended).await;
+    check.that("a stream is resumed at another process without a gap or a repetition", resumed).await;
+    check.that("a stream that has ended is replayed by every process", replayed).await;
+    check.that("a change of the list of tools reaches clients of other processes", list_changed).await;
+    check.that("a subscription counts for every process", subscribed).await;
+    check.that("changes of one session at two processes are both kept", both_changed).await;
+    check.that("a GET stream is resumed at another process", get_resumed).await;
+    let two_streams = "of two GET streams at two processes one has the changes, and then the other one";
+    check.that(two_streams, two_get_streams).await;
+    check.end()
 }
-
-const PROPERTIES: [Property<Fleet>; 15] = [
-    ("a session is served by every process", |fleet| Box::pin(served(fleet))),
-    ("an answer reaches the call that asked, whichever process receives it", |fleet| {
-        Box::pin(answered(fleet))
-    }),
-    (
-        "every kind of question in every revision is answered or cancelled elsewhere, and its stream resumed there",
-        |fleet| Box::pin(asked_in_sessions(fleet)),
-    ),
-    (
-        "every kind of question of a stateless call is answered elsewhere, and the same again gets the same",
-        |fleet| Box::pin(asked_without_sessions(fleet)),
-    ),
-    ("a second answer, and one of another session, have no effect", |fleet| Box::pin(answered_twice(fleet))),
-    ("a cancellation ends the call, whichever process receives it", |fleet| Box::pin(cancelled(fleet))),
-    ("a session that one process ends is over, with its calls, for all", |fleet| Box::pin(ended(fleet))),
-    ("a session that was ended stays ended", |fleet| Box::pin(stays_ended(fleet))),
-    ("a stream is resumed at another process without a gap or a repetition", |fleet| {
-        Box::pin(resumed(fleet))
-    }),
-    ("a stream that has ended is replayed by every process", |fleet| Box::pin(replayed(fleet))),
-    ("a change of the list of tools reaches clients of other processes", |fleet| {
-        Box::pin(list_changed(fleet))
-    }),
-    ("a subscription counts for every process", |fleet| Box::pin(subscribed(fleet))),
-    ("changes of one session at two processes are both kept", |fleet| Box::pin(both_changed(fleet))),
-    ("a GET stream is resumed at another process", |fleet| Box::pin(get_resumed(fleet))),
-    ("of two GET streams at two processes one has the changes, and then the other one", |fleet| {
-        Box::pin(two_get_streams(fleet))
-    }),
-];
 
 /// Two services that share a store.
 struct Fleet {
@@ -145,14 +137,14 @@ impl Fleet {
     }
 
     /// Waits until this many calls run.
-    async fn expect_running(&self, count: usize) -> PropertyResult {
+    async fn expect_running(&self, count: usize) -> Checked {
         for _ in 0..SOON.as_millis() / 10 {
             if self.running.load(Ordering::SeqCst) == count {
                 return Ok(());
             }
             sleep(Duration::from_millis(10)).await;
         }
-        Err(format!("{} calls run, expected {count}", self.running.load(Ordering::SeqCst)))
+        wrong(format!("{} calls run, expected {count}", self.running.load(Ordering::SeqCst)))
     }
 }
 
@@ -182,7 +174,7 @@ fn kit_server(go: &Arc<Semaphore>, running: &Arc<AtomicUsize>) -> Server {
     server.template(template("note://{n}", "note", || async { "" }))
 }
 
-async fn served(fleet: Fleet) -> PropertyResult {
+async fn served(fleet: Fleet) -> Checked {
     let client = KitClient::open(&fleet.a.http).await?;
     for (id, http) in [(1, &fleet.b.http), (2, &fleet.a.http), (3, &fleet.b.http)] {
         client.call(http, id, method::PING, json!({})).await?.expect_status(StatusCode::OK)?;
@@ -194,14 +186,14 @@ fn answer(question: &Value, root: &str) -> Value {
     json!({"jsonrpc": "2.0", "id": question["id"], "result": {"roots": [{"uri": root}]}})
 }
 
-fn expect_text(message: &Value, text: &str) -> PropertyResult {
+fn expect_text(message: &Value, text: &str) -> Checked {
     match message["result"]["content"][0]["text"].as_str() {
         Some(found) if found == text => Ok(()),
-        _ => Err(format!("expected the result `{text}`, received {message}")),
+        _ => wrong(format!("expected the result `{text}`, received {message}")),
     }
 }
 
-async fn answered(fleet: Fleet) -> PropertyResult {
+async fn answered(fleet: Fleet) -> Checked {
     for (here, there) in [(&fleet.a, &fleet.b), (&fleet.b, &fleet.a)] {
         let client = KitClient::open(&fleet.a.http).await?;
         let mut asked = client.call_tool(&here.http, 1, "ask").await?;
@@ -213,7 +205,7 @@ async fn answered(fleet: Fleet) -> PropertyResult {
     Ok(())
 }
 
-async fn answered_twice(fleet: Fleet) -> PropertyResult {
+async fn answered_twice(fleet: Fleet) -> Checked {
     let (client, other) = (KitClient::open(&fleet.a.http).await?, KitClient::open(&fleet.a.http).await?);
     // Both processes have both sessions.
     for client in [&client, &other] {
@@ -232,7 +224,7 @@ async fn answered_twice(fleet: Fleet) -> PropertyResult {
     expect_text(&asked.message().await?.1, "file:///third")
 }
 
-async fn cancelled(fleet: Fleet) -> PropertyResult {
+async fn cancelled(fleet: Fleet) -> Checked {
     let client = KitClient::open(&fleet.a.http).await?;
     let mut asked = client.call_tool(&fleet.a.http, 1, "ask").await?;
     asked.message().await?;
@@ -245,11 +237,11 @@ async fn cancelled(fleet: Fleet) -> PropertyResult {
     client.post(&fleet.b.http, &cancel).await?.expect_status(StatusCode::ACCEPTED)?;
     match asked.rest().await?.iter().find(|message| message["id"] == 1) {
         None => fleet.expect_running(0).await,
-        Some(response) => Err(format!("a cancelled call was answered with {response}")),
+        Some(response) => wrong(format!("a cancelled call was answered with {response}")),
     }
 }
 
-async fn ended(fleet: Fleet) -> PropertyResult {
+async fn ended(fleet: Fleet) -> Checked {
     let client = KitClient::open(&fleet.a.http).await?;
     let mut asked = client.call_tool(&fleet.a.http, 1, "ask").await?;
     asked.message().await?;
@@ -257,11 +249,11 @@ async fn ended(fleet: Fleet) -> PropertyResult {
     fleet.expect_running(1).await?;
     client.delete(&fleet.b.http).await?.expect_status(StatusCode::NO_CONTENT)?;
     if !asked.rest().await?.iter().any(|message| message["id"] == 1 && message["error"].is_object()) {
-        return Err("a call of the session was not answered with an error".into());
+        return wrong("a call of the session was not answered with an error");
     }
     fleet.expect_running(0).await?;
     if !stream.rest().await?.is_empty() {
-        return Err("the GET stream sent messages after the end of its session".into());
+        return wrong("the GET stream sent messages after the end of its session");
     }
     for http in [&fleet.a.http, &fleet.b.http] {
         client.call(http, 2, method::PING, json!({})).await?.expect_status(StatusCode::NOT_FOUND)?;
@@ -269,7 +261,7 @@ async fn ended(fleet: Fleet) -> PropertyResult {
     Ok(())
 }
 
-async fn stays_ended(fleet: Fleet) -> PropertyResult {
+async fn stays_ended(fleet: Fleet) -> Checked {
     for round in 0..8 {
         let client = KitClient::open(&fleet.a.http).await?;
         // The session is changed at one process while it is ended at the other.
@@ -282,7 +274,7 @@ async fn stays_ended(fleet: Fleet) -> PropertyResult {
             tokio::task::yield_now().await;
         }
         client.delete(&fleet.b.http).await?.expect_status(StatusCode::NO_CONTENT)?;
-        subscribing.await.map_err(|error| error.to_string())??;
+        subscribing.await??;
         for http in [&fleet.a.http, &fleet.b.http] {
             client.call(http, 2, method::PING, json!({})).await?.expect_status(StatusCode::NOT_FOUND)?;
         }
@@ -295,7 +287,7 @@ fn progress(message: &Value) -> Option<f64> {
     message["params"]["progress"].as_f64()
 }
 
-fn expect_steps(messages: &[Value], first: usize) -> PropertyResult {
+fn expect_steps(messages: &[Value], first: usize) -> Checked {
     #[expect(clippy::cast_precision_loss, reason = "it is a small number")]
     let steps = (first..STEPS).map(|step| Some(step as f64));
     let (result, before) = messages.split_last().ok_or("the stream has no messages")?;
@@ -303,11 +295,11 @@ fn expect_steps(messages: &[Value], first: usize) -> PropertyResult {
     if before.iter().map(progress).eq(steps) {
         Ok(())
     } else {
-        Err(format!("the stream does not continue after step {first} up to the last: {messages:?}"))
+        wrong(format!("the stream does not continue after step {first} up to the last: {messages:?}"))
     }
 }
 
-async fn resumed(fleet: Fleet) -> PropertyResult {
+async fn resumed(fleet: Fleet) -> Checked {
     for disconnects in [true, false] {
         let client = KitClient::open(&fleet.a.http).await?;
         fleet.go.add_permits(2);
@@ -333,7 +325,7 @@ async fn resumed(fleet: Fleet) -> PropertyResult {
     Ok(())
 }
 
-async fn replayed(fleet: Fleet) -> PropertyResult {
+async fn replayed(fleet: Fleet) -> Checked {
     let client = KitClient::open(&fleet.a.http).await?;
     fleet.go.add_permits(STEPS);
     let mut call = client.call_tool(&fleet.a.http, 1, "steps").await?;
@@ -354,7 +346,7 @@ async fn expect_notification(
     stream: &mut kit_client::KitResponse,
     method: &str,
     uri: Option<&str>,
-) -> PropertyResult {
+) -> Checked {
     // There may be others: those of another property are processes that are gone.
     loop {
         let (_, message) = stream.message().await.map_err(|error| format!("expected `{method}`: {error}"))?;
@@ -364,7 +356,7 @@ async fn expect_notification(
     }
 }
 
-async fn list_changed(fleet: Fleet) -> PropertyResult {
+async fn list_changed(fleet: Fleet) -> Checked {
     let client = KitClient::open(&fleet.a.http).await?;
     let mut stream = client.get(&fleet.b.http, None).await?;
     fleet.a.server.tools_changed();
@@ -374,11 +366,11 @@ async fn list_changed(fleet: Fleet) -> PropertyResult {
     expect_notification(&mut stream, method::NOTIFICATIONS_TOOLS_LIST_CHANGED, None).await?;
     match timeout(Duration::from_millis(300), stream.next()).await {
         Err(_) => Ok(()),
-        Ok(other) => Err(format!("the change was announced again: {other:?}")),
+        Ok(other) => wrong(format!("the change was announced again: {other:?}")),
     }
 }
 
-async fn subscribed(fleet: Fleet) -> PropertyResult {
+async fn subscribed(fleet: Fleet) -> Checked {
     let client = KitClient::open(&fleet.a.http).await?;
     let mut stream = client.get(&fleet.b.http, None).await?;
     let subscribe =
@@ -393,22 +385,19 @@ async fn subscribed(fleet: Fleet) -> PropertyResult {
     Ok(())
 }
 
-async fn both_changed(fleet: Fleet) -> PropertyResult {
+async fn both_changed(fleet: Fleet) -> Checked {
     let client = KitClient::open(&fleet.a.http).await?;
     client.call(&fleet.b.http, 0, method::PING, json!({})).await?;
-    let mut watchers = tokio::task::JoinSet::new();
-    for n in 0..8 {
+    let watchers = (0..8).map(|n| {
         let (client, http) = (client.clone(), if n % 2 == 0 { &fleet.a.http } else { &fleet.b.http }.clone());
-        watchers.spawn(async move {
+        async move {
             let params = json!({"uri": format!("note://{n}")});
-            client
-                .call(&http, n + 1, method::RESOURCES_SUBSCRIBE, params)
-                .await?
-                .expect_status(StatusCode::OK)
-        });
-    }
-    while let Some(watched) = watchers.join_next().await {
-        watched.map_err(|error| error.to_string())??;
+            let subscribed = client.call(&http, n + 1, method::RESOURCES_SUBSCRIBE, params).await?;
+            subscribed.expect_status(StatusCode::OK)
+        }
+    });
+    for watched in at_once(watchers).await? {
+        watched?;
     }
     // Every process knows all of them, once it has read the session again.
     for node in [&fleet.a, &fleet.b] {
@@ -424,7 +413,7 @@ async fn both_changed(fleet: Fleet) -> PropertyResult {
     Ok(())
 }
 
-async fn get_resumed(fleet: Fleet) -> PropertyResult {
+async fn get_resumed(fleet: Fleet) -> Checked {
     let client = KitClient::open(&fleet.a.http).await?;
     let mut stream = client.get(&fleet.a.http, None).await?;
     fleet.a.server.tools_changed();
@@ -435,13 +424,13 @@ async fn get_resumed(fleet: Fleet) -> PropertyResult {
     let mut there = client.get(&fleet.b.http, Some(&first)).await?.expect_status(StatusCode::OK)?;
     match there.message().await? {
         (id, _) if id == second => {}
-        other => return Err(format!("expected the event `{second}`, received {other:?}")),
+        other => return wrong(format!("expected the event `{second}`, received {other:?}")),
     }
     fleet.a.server.tools_changed();
     expect_notification(&mut there, method::NOTIFICATIONS_TOOLS_LIST_CHANGED, None).await
 }
 
-async fn two_get_streams(fleet: Fleet) -> PropertyResult {
+async fn two_get_streams(fleet: Fleet) -> Checked {
     for a_closes in [true, false] {
         let client = KitClient::open(&fleet.a.http).await?;
         let mut here = client.get(&fleet.a.http, None).await?;
@@ -464,7 +453,7 @@ async fn two_get_streams(fleet: Fleet) -> PropertyResult {
 }
 
 /// Waits for a message of either stream.
-async fn first_message(one: &mut KitResponse, other: &mut KitResponse) -> PropertyResult {
+async fn first_message(one: &mut KitResponse, other: &mut KitResponse) -> Checked {
     let (mut one, mut other) = (pin!(one.message()), pin!(other.message()));
     poll_fn(|task| match one.as_mut().poll(task) {
         Poll::Pending => other.as_mut().poll(task),

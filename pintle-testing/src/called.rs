@@ -1,7 +1,7 @@
-use pintle_types::schema::{CallToolResult, LoggingMessageParams, ProgressParams};
+use pintle::types::schema::{CallToolResult, LoggingMessageParams, ProgressParams};
 use serde::de::DeserializeOwned;
 
-/// A finished tool call with its notifications and input requests, from [`TestConnection::tool`](super::TestConnection::tool).
+/// A finished tool call with its notifications and input requests, from [`TestConnection::tool`](crate::TestConnection::tool).
 #[non_exhaustive]
 #[derive(Clone, Debug)]
 pub struct Called {

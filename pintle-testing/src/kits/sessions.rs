@@ -1,88 +1,62 @@
 //! Checks a store of sessions that you wrote.
 //!
 //! ```
-//! use pintle::server::http::store::{MemorySessions, kit};
+//! use pintle::server::http::store::MemorySessions;
+//! use pintle_testing::kits;
 //!
 //! # #[tokio::main(flavor = "current_thread")] async fn main() {
-//! if let Err(broken) = kit::check(|| async { Ok(MemorySessions::new()) }).await {
+//! let open = async || Ok(kits::two_handles(MemorySessions::new()));
+//! if let Err(broken) = kits::sessions::check(open).await {
 //!     panic!("{broken:#?}");
 //! }
 //! # }
 //! ```
 
-use std::{future::Future, io, sync::Arc, time::Duration};
+use std::{io, sync::Arc, time::Duration};
 
-use pintle_proto::{Revision, server::SessionRecord};
-use tokio::task::JoinSet;
-
-use super::{Renewed, Replaced, Sessions, StoredSession, VersionedSession};
-use crate::{
-    properties::{Property, PropertyResult, check as check_properties},
-    transport::kit::Broken,
+use pintle::{
+    proto::{Revision, SessionRecord},
+    server::http::store::{Renewed, Replaced, Sessions, StoredSession, VersionedSession},
 };
+
+use super::harness::{Broken, Check, Checked, Handles, at_once, wrong};
 
 /// Checks every property, with two handles of one store that `open` returns: as two processes have them.
 ///
-/// It may return the same store each time: every property has sessions of its own. It takes a second, and ten for each
-/// property that hangs; run it under real time.
+/// It may return the same store each time: every property has sessions of its own. It takes some seconds.
 ///
 /// # Errors
 ///
 /// All properties that do not hold.
-pub async fn check<S, F>(open: impl Fn() -> F) -> Result<(), Vec<Broken>>
-where
-    S: Sessions,
-    F: Future<Output = io::Result<S>>,
-{
-    check_pairs(async || {
-        let store = Arc::new(open().await?);
-        Ok((store.clone(), store))
-    })
-    .await
-}
-
-/// Checks every property, with two handles that `open` returns: two connections to one store.
-///
-/// # Errors
-///
-/// All properties that do not hold.
-pub async fn check_pairs<S: Sessions>(open: impl AsyncFn() -> io::Result<(S, S)>) -> Result<(), Vec<Broken>> {
-    check_properties(&PROPERTIES, async || {
-        open().await.map(|(one, other)| Store { one: Arc::new(one), other: Arc::new(other) })
-    })
-    .await
+pub async fn check<S: Sessions>(open: impl AsyncFn() -> io::Result<[S; 2]>) -> Result<(), Vec<Broken>> {
+    let mut check = Check::new(async || {
+        let [one, other] = open().await?;
+        Ok(Handles { one: Arc::new(one) as Arc<dyn Sessions>, other: Arc::new(other) })
+    });
+    check.that("a session is returned as it was written", comes_back).await;
+    check.that("a session is created once", created_twice).await;
+    check.that("a session is replaced only if it has the version that was read", replaced).await;
+    check.that("of two changes at the same time one is refused", changed_at_once).await;
+    check.that("a session that was removed is not restored by a change", changed_after_removal).await;
+    check.that("a session that was removed is gone, once", removed).await;
+    check.that("sessions are independent of each other", apart).await;
+    check.that("an id is a name and not a pattern", hostile_ids).await;
+    check.that("an idle session expires and one in use does not", idle).await;
+    check.that("a change extends the life of a session", changed_in_time).await;
+    check.that("a session is renewed, and returned if it has changed", renewed).await;
+    check.that("a session that is renewed does not expire", renewed_in_time).await;
+    check.that("looking for a session is not using it", looked_for).await;
+    check.end()
 }
 
 const LONG: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(1200);
 
 /// Two handles of one store.
-#[derive(Clone)]
-struct Store {
-    one: Arc<dyn Sessions>,
-    other: Arc<dyn Sessions>,
-}
-
-const PROPERTIES: [Property<Store>; 13] = [
-    ("a session is returned as it was written", |store| Box::pin(comes_back(store))),
-    ("a session is created once", |store| Box::pin(created_twice(store))),
-    ("a session is replaced only if it has the version that was read", |store| Box::pin(replaced(store))),
-    ("of two changes at the same time one is refused", |store| Box::pin(changed_at_once(store))),
-    ("a session that was removed is not restored by a change", |store| {
-        Box::pin(changed_after_removal(store))
-    }),
-    ("a session that was removed is gone, once", |store| Box::pin(removed(store))),
-    ("sessions are independent of each other", |store| Box::pin(apart(store))),
-    ("an id is a name and not a pattern", |store| Box::pin(hostile_ids(store))),
-    ("an idle session expires and one in use does not", |store| Box::pin(idle(store))),
-    ("a change extends the life of a session", |store| Box::pin(changed_in_time(store))),
-    ("a session is renewed, and returned if it has changed", |store| Box::pin(renewed(store))),
-    ("a session that is renewed does not expire", |store| Box::pin(renewed_in_time(store))),
-    ("looking for a session is not using it", |store| Box::pin(looked_for(store))),
-];
+type Store = Handles<dyn Sessions>;
 
 /// A session with something in every field that a store might lose.
-fn session(principal: Option<&str>, level: &str) -> Result<StoredSession, String> {
+fn session(principal: Option<&str>, level: &str) -> Checked<StoredSession> {
     let revision = Revision::all().next_back().map(Revision::as_str).unwrap_or_default();
     let record: SessionRecord = serde_json::from_value(serde_json::json!({
         "revision": revision,
@@ -90,23 +64,16 @@ fn session(principal: Option<&str>, level: &str) -> Result<StoredSession, String
         "capabilities": { "sampling": {}, "experimental": { "x": { "deep": [1, null, "\n"] } } },
         "logLevel": level,
         "watched": ["note://1", "note://\u{e4}"],
-    }))
-    .map_err(|error| error.to_string())?;
+    }))?;
     let mut stored = StoredSession::new(principal, record).at_server("kit \u{4e16} server");
     stored.question_key = Some("6b6579".to_owned());
     Ok(stored)
 }
 
-async fn create(
-    store: &Arc<dyn Sessions>,
-    id: &str,
-    session: &StoredSession,
-    idle: Duration,
-) -> PropertyResult {
-    match store.create(id, session.clone(), idle).await {
-        Ok(true) => Ok(()),
-        Ok(false) => Err(format!("`create` found a session `{id}` that nobody has created")),
-        Err(error) => Err(format!("`create` failed: {error}")),
+async fn create(store: &Arc<dyn Sessions>, id: &str, session: &StoredSession, idle: Duration) -> Checked {
+    match store.create(id, session.clone(), idle).await? {
+        true => Ok(()),
+        false => wrong(format!("`create` found a session `{id}` that nobody has created")),
     }
 }
 
@@ -116,35 +83,30 @@ async fn replace(
     version: u64,
     session: &StoredSession,
     expected: Replaced,
-) -> PropertyResult {
+) -> Checked {
     let replaced = store.replace(id, version, session.clone(), LONG).await;
-    match replaced.map_err(|error| format!("`replace` failed: {error}"))? {
+    match replaced? {
         replaced if replaced == expected => Ok(()),
-        replaced => Err(format!("`replace` of version {version} is {replaced:?}, expected {expected:?}")),
+        replaced => wrong(format!("`replace` of version {version} is {replaced:?}, expected {expected:?}")),
     }
 }
 
 /// Checks what both handles find.
-async fn expect(
-    store: &Store,
-    id: &str,
-    session: Option<(u64, &StoredSession)>,
-    idle: Duration,
-) -> PropertyResult {
+async fn expect(store: &Store, id: &str, session: Option<(u64, &StoredSession)>, idle: Duration) -> Checked {
     for handle in [&store.one, &store.other] {
-        let found = handle.get(id, idle).await.map_err(|error| format!("`get` failed: {error}"))?;
+        let found = handle.get(id, idle).await?;
         if found.as_ref().map(|found| (found.version, &found.session)) != session {
-            return Err(format!("expected {session:?}, found {found:?}"));
+            return wrong(format!("expected {session:?}, found {found:?}"));
         }
     }
     Ok(())
 }
 
-async fn remove(store: &Arc<dyn Sessions>, id: &str) -> Result<bool, String> {
-    store.remove(id).await.map_err(|error| format!("`remove` failed: {error}"))
+async fn remove(store: &Arc<dyn Sessions>, id: &str) -> Checked<bool> {
+    Ok(store.remove(id).await?)
 }
 
-async fn comes_back(store: Store) -> PropertyResult {
+async fn comes_back(store: Store) -> Checked {
     for (id, principal) in [("kit-back-1", None), ("kit-back-2", Some("ann")), ("kit-back-3", Some(""))] {
         let session = session(principal, "debug")?;
         expect(&store, id, None, LONG).await?;
@@ -155,19 +117,19 @@ async fn comes_back(store: Store) -> PropertyResult {
     Ok(())
 }
 
-async fn created_twice(store: Store) -> PropertyResult {
+async fn created_twice(store: Store) -> Checked {
     let (first, second) = (session(None, "debug")?, session(None, "error")?);
     create(&store.one, "kit-twice", &first, LONG).await?;
     for handle in [&store.one, &store.other] {
         match handle.create("kit-twice", second.clone(), LONG).await {
             Ok(false) => {}
-            other => return Err(format!("the second `create` returned {other:?}")),
+            other => return wrong(format!("the second `create` returned {other:?}")),
         }
     }
     expect(&store, "kit-twice", Some((1, &first)), LONG).await
 }
 
-async fn replaced(store: Store) -> PropertyResult {
+async fn replaced(store: Store) -> Checked {
     let (first, second, third) = (session(None, "debug")?, session(None, "info")?, session(None, "error")?);
     create(&store.one, "kit-replaced", &first, LONG).await?;
     replace(&store.other, "kit-replaced", 1, &second, Replaced::Done).await?;
@@ -180,37 +142,36 @@ async fn replaced(store: Store) -> PropertyResult {
     expect(&store, "kit-replaced", Some((3, &third)), LONG).await
 }
 
-async fn changed_at_once(store: Store) -> PropertyResult {
+async fn changed_at_once(store: Store) -> Checked {
     create(&store.one, "kit-race", &session(None, "debug")?, LONG).await?;
     let mut version = 1;
     for _ in 0..8 {
-        let mut writers = JoinSet::new();
-        for n in 0..8 {
-            let (store, session) = (store.clone(), session(Some(&n.to_string()), "info")?);
-            let handle = if n % 2 == 0 { store.one } else { store.other };
-            writers.spawn(async move { handle.replace("kit-race", version, session, LONG).await });
-        }
+        let session = session(Some(&version.to_string()), "info")?;
+        let writers = (0..8).map(|writer| {
+            let (handle, session) = (store.of_turn(writer), session.clone());
+            async move { handle.replace("kit-race", version, session, LONG).await }
+        });
         let mut done = 0;
-        while let Some(replaced) = writers.join_next().await {
-            match replaced.map_err(|error| error.to_string())? {
+        for replaced in at_once(writers).await? {
+            match replaced {
                 Ok(Replaced::Done) => done += 1,
                 Ok(Replaced::Conflict) => {}
-                other => return Err(format!("`replace` returned {other:?}")),
+                other => return wrong(format!("`replace` returned {other:?}")),
             }
         }
         if done != 1 {
-            return Err(format!("of 8 changes of one version {done} were made"));
+            return wrong(format!("of 8 changes of one version {done} were made"));
         }
         version += 1;
     }
-    let found = store.other.get("kit-race", LONG).await.map_err(|error| format!("`get` failed: {error}"))?;
+    let found = store.other.get("kit-race", LONG).await?;
     match found.map(|found| found.version) {
         Some(found) if found == version => Ok(()),
-        found => Err(format!("after {version} versions there is {found:?}")),
+        found => wrong(format!("after {version} versions there is {found:?}")),
     }
 }
 
-async fn changed_after_removal(store: Store) -> PropertyResult {
+async fn changed_after_removal(store: Store) -> Checked {
     let session = session(None, "debug")?;
     replace(&store.one, "kit-removed", 1, &session, Replaced::Gone).await?;
     create(&store.one, "kit-removed", &session, LONG).await?;
@@ -219,19 +180,19 @@ async fn changed_after_removal(store: Store) -> PropertyResult {
     expect(&store, "kit-removed", None, LONG).await
 }
 
-async fn removed(store: Store) -> PropertyResult {
+async fn removed(store: Store) -> Checked {
     create(&store.one, "kit-gone", &session(None, "debug")?, LONG).await?;
     for (handle, there) in [(&store.other, true), (&store.one, false)] {
         let removed = remove(handle, "kit-gone").await?;
         if removed != there {
-            return Err(format!("`remove` returned {removed}, expected {there}"));
+            return wrong(format!("`remove` returned {removed}, expected {there}"));
         }
         expect(&store, "kit-gone", None, LONG).await?;
     }
     Ok(())
 }
 
-async fn apart(store: Store) -> PropertyResult {
+async fn apart(store: Store) -> Checked {
     let (ann, bob) = (session(Some("ann"), "debug")?, session(Some("bob"), "debug")?);
     create(&store.one, "kit-apart", &ann, LONG).await?;
     create(&store.one, "kit-apart-2", &bob, LONG).await?;
@@ -239,7 +200,7 @@ async fn apart(store: Store) -> PropertyResult {
     expect(&store, "kit-apart-2", Some((1, &bob)), LONG).await
 }
 
-async fn hostile_ids(store: Store) -> PropertyResult {
+async fn hostile_ids(store: Store) -> Checked {
     let ids = ["", "*", "kit-?", "{kit}", "}{", "kit\r\nDEL x", "kit:*", "kit\0", "\u{4e16}"];
     for (n, id) in ids.iter().enumerate() {
         let session = session(Some(&n.to_string()), "debug")?;
@@ -255,7 +216,7 @@ async fn hostile_ids(store: Store) -> PropertyResult {
     Ok(())
 }
 
-async fn idle(store: Store) -> PropertyResult {
+async fn idle(store: Store) -> Checked {
     let session = session(None, "debug")?;
     create(&store.one, "kit-idle", &session, SHORT).await?;
     create(&store.one, "kit-used", &session, SHORT).await?;
@@ -268,7 +229,7 @@ async fn idle(store: Store) -> PropertyResult {
     create(&store.one, "kit-idle", &session, SHORT).await
 }
 
-async fn changed_in_time(store: Store) -> PropertyResult {
+async fn changed_in_time(store: Store) -> Checked {
     let session = session(None, "debug")?;
     create(&store.one, "kit-extended", &session, SHORT).await?;
     replace(&store.one, "kit-extended", 1, &session, Replaced::Done).await?;
@@ -277,18 +238,18 @@ async fn changed_in_time(store: Store) -> PropertyResult {
 }
 
 /// Checks what both handles return for a version that a process knows.
-async fn renew(store: &Store, id: &str, version: u64, expected: &Renewed, idle: Duration) -> PropertyResult {
+async fn renew(store: &Store, id: &str, version: u64, expected: &Renewed, idle: Duration) -> Checked {
     for handle in [&store.one, &store.other] {
         let renewed = handle.renew(id, version, idle).await;
-        let renewed = renewed.map_err(|error| format!("`renew` failed: {error}"))?;
+        let renewed = renewed?;
         if renewed != *expected {
-            return Err(format!("`renew` of version {version} is {renewed:?}, expected {expected:?}"));
+            return wrong(format!("`renew` of version {version} is {renewed:?}, expected {expected:?}"));
         }
     }
     Ok(())
 }
 
-async fn renewed(store: Store) -> PropertyResult {
+async fn renewed(store: Store) -> Checked {
     let (first, second) = (session(Some("ann"), "debug")?, session(Some("ann"), "info")?);
     renew(&store, "kit-renewed", 1, &Renewed::Gone, LONG).await?;
     create(&store.one, "kit-renewed", &first, LONG).await?;
@@ -305,7 +266,7 @@ async fn renewed(store: Store) -> PropertyResult {
     renew(&store, "kit-renewed", 2, &Renewed::Gone, LONG).await
 }
 
-async fn renewed_in_time(store: Store) -> PropertyResult {
+async fn renewed_in_time(store: Store) -> Checked {
     let session = session(None, "debug")?;
     create(&store.one, "kit-renewed-in-time", &session, SHORT).await?;
     for _ in 0..4 {
@@ -316,17 +277,13 @@ async fn renewed_in_time(store: Store) -> PropertyResult {
     renew(&store, "kit-renewed-in-time", 1, &Renewed::Gone, SHORT).await
 }
 
-async fn looked_for(store: Store) -> PropertyResult {
+async fn looked_for(store: Store) -> Checked {
     let session = session(None, "debug")?;
     create(&store.one, "kit-looked", &session, SHORT).await?;
     for round in 0..6 {
-        let found = store
-            .other
-            .contains("kit-looked")
-            .await
-            .map_err(|error| format!("`contains` failed: {error}"))?;
+        let found = store.other.contains("kit-looked").await?;
         if round == 0 && !found {
-            return Err("`contains` does not find what was written just now".into());
+            return wrong("`contains` does not find what was written just now");
         }
         tokio::time::sleep(SHORT / 3).await;
     }
