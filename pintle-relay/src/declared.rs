@@ -1,7 +1,9 @@
 use std::sync::Arc;
 
-use pintle::forward::question_keys;
-use pintle_types::{RawObject, schema::ClientCapabilities};
+use pintle::{
+    forward::question_keys,
+    types::{RawObject, schema::ClientCapabilities},
+};
 
 use crate::lock::LastValue;
 

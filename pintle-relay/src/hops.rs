@@ -6,8 +6,10 @@ use std::sync::{
 };
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use pintle::server::Cx;
-use pintle_types::{RawObject, RpcError};
+use pintle::{
+    server::Cx,
+    types::{RawObject, RpcError},
+};
 
 use super::meta::with_meta;
 use crate::random;

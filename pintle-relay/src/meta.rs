@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pintle_types::{RawObject, keys};
+use pintle::types::{RawObject, keys};
 use serde::Serialize;
 use serde_json::value::to_raw_value;
 

@@ -7,15 +7,15 @@ use std::{
 
 use pintle::{
     forward::Downstream,
-    server::{Cx, ListKind},
+    proto::TaskKind,
+    server::{Cx, ListKind, Outcome},
+    types::{
+        JsonObject, RawObject,
+        method::{self, tasks_extension},
+        schema::{ServerCapabilities, TaskSupport},
+    },
 };
-use pintle_proto::{TaskKind, server::Outcome};
 use pintle_tasks::{ProvidedTasks, Tasks, requested_ttl};
-use pintle_types::{
-    JsonObject, RawObject, method,
-    method::tasks_extension,
-    schema::{ServerCapabilities, TaskSupport},
-};
 use serde_json::{json, value::to_raw_value};
 
 use super::{relay::Relay, upstream::link::RelayLink};

@@ -4,19 +4,16 @@ use std::sync::Arc;
 
 use pintle::{
     forward::question_keys,
+    proto::Peer,
     server::{
-        Cx, ListKind, Lookup, PageRequest, ProvidedEntry, Provider, ProviderChanges, ProviderInfo,
-        ProviderPage, ProviderSubscription, ReportPart, RequestError, Scope, SessionHandle, Target, Watch,
-        WatchFuture,
+        CacheHint, Cx, ListKind, Lookup, Outcome, PageRequest, ProvidedEntry, Provider, ProviderChanges,
+        ProviderInfo, ProviderPage, ProviderSubscription, ReportPart, RequestError, Scope, SessionHandle,
+        Target, Watch, WatchFuture,
     },
-};
-use pintle_proto::{
-    Peer,
-    server::{CacheHint, Outcome},
-};
-use pintle_types::{
-    ErrorCode, Notification, RawObject, RpcError, method,
-    schema::{CacheScope, ListParams, ServerCapabilities},
+    types::{
+        ErrorCode, Notification, RawObject, RpcError, method,
+        schema::{CacheScope, ListParams, ServerCapabilities},
+    },
 };
 
 use crate::{

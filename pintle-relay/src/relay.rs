@@ -8,8 +8,8 @@ use pintle::{
     Client, Connection, Result,
     client::Connector,
     server::{Cx, ListHints, Server},
+    types::{RawObject, RpcError, schema::Implementation},
 };
-use pintle_types::{RawObject, RpcError, schema::Implementation};
 
 use super::{
     calls::parked::ParkedCalls,

@@ -4,11 +4,10 @@ use std::{collections::BTreeMap, future::poll_fn, sync::Arc};
 
 use pintle::{
     Error,
-    forward::Downstream,
+    forward::{Downstream, InputRequest, InputRequired},
     server::{Cx, Outcome},
+    types::{RawObject, RpcError, keys, method, schema},
 };
-use pintle_proto::client::{InputRequest, InputRequired};
-use pintle_types::{RawObject, RpcError, keys, method, schema};
 
 use super::{
     calls::{

@@ -10,10 +10,10 @@ use std::sync::Arc;
 use pintle::{
     client::Change,
     forward::{OwnedPrincipal, Subscriber},
+    proto::TaskKind,
     server::{Cx, ProviderSubscription, SessionHandle},
+    types::{RawObject, RpcError, method, schema::ClientCapabilities},
 };
-use pintle_proto::TaskKind;
-use pintle_types::{RawObject, RpcError, method, schema::ClientCapabilities};
 use tokio::{
     runtime::Handle,
     time::{Instant, sleep, timeout_at},

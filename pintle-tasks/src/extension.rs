@@ -1,11 +1,13 @@
 use std::{sync::Arc, time::Duration};
 
-use pintle::server::{Cx, Installation, ProtocolExtension, ToolStart, method, raw_method};
-use pintle_proto::{TaskKind, server::Outcome};
-use pintle_types::{
-    JsonObject, RawObject, RpcError, method,
-    method::tasks_extension,
-    schema::{ServerTaskRequests, ServerTasksCapability, TaskMetadata, TaskSupport, Tool, ToolTasks},
+use pintle::{
+    proto::TaskKind,
+    server::{Cx, Installation, Outcome, ProtocolExtension, ToolStart, method, raw_method},
+    types::{
+        JsonObject, RawObject, RpcError,
+        method::{self, tasks_extension},
+        schema::{ServerTaskRequests, ServerTasksCapability, TaskMetadata, TaskSupport, Tool, ToolTasks},
+    },
 };
 
 use super::{

@@ -14,14 +14,14 @@ use std::{
 use pintle::{
     Error, Result,
     client::{CallStart, Unresolved},
-};
-use pintle_proto::TaskKind;
-use pintle_types::{
-    JsonObject, RawObject, RawValue, RpcError, method,
-    method::tasks_extension,
-    schema::{
-        CallToolResult, CreateTaskResult, DetailedTask, InputRequest, ProgressParams, Task, TaskParams,
-        TaskStatus,
+    proto::TaskKind,
+    types::{
+        JsonObject, RawObject, RawValue, RpcError,
+        method::{self, tasks_extension},
+        schema::{
+            CallToolResult, CreateTaskResult, DetailedTask, InputRequest, ProgressParams, Task, TaskParams,
+            TaskStatus,
+        },
     },
 };
 use tokio::{

@@ -14,11 +14,13 @@ use std::{
     time::Duration,
 };
 
-use pintle::server::{Cx, DetachedCall, DetachedEvent, Notice, Server, SessionHandle};
-use pintle_proto::{RETRY_AFTER_MS, server::Outcome};
-use pintle_types::{
-    RawObject, RpcError, method,
-    schema::{CallToolResult, ContentBlock, TaskStatus},
+use pintle::{
+    proto::RETRY_AFTER_MS,
+    server::{Cx, DetachedCall, DetachedEvent, Notice, Outcome, Server, SessionHandle},
+    types::{
+        RawObject, RpcError, method,
+        schema::{CallToolResult, ContentBlock, TaskStatus},
+    },
 };
 use tokio::time::{Sleep, sleep};
 
@@ -96,8 +98,7 @@ impl TaskHost {
     }
 
     /// Has clients notified with this function. The tasks are not those of the server itself.
-    #[cfg(feature = "client")]
-    pub(super) fn telling(mut self, tell: impl Fn(Notice) + Send + Sync + 'static) -> Self {
+    pub(super) fn notifying(mut self, tell: impl Fn(Notice) + Send + Sync + 'static) -> Self {
         self.tell = Some(ClientNotifier(Box::new(tell)));
         self
     }

@@ -6,9 +6,11 @@ use std::{
     time::Duration,
 };
 
-use pintle::server::{DetachedCall, Server};
-use pintle_proto::{RETRY_AFTER_MS, inputs::AskError};
-use pintle_types::{RawObject, RpcError, schema::TaskStatus};
+use pintle::{
+    proto::RETRY_AFTER_MS,
+    server::{AskError, DetachedCall, Server},
+    types::{RawObject, RpcError, schema::TaskStatus},
+};
 use tokio::{runtime::Handle, sync::oneshot, time::sleep};
 
 use super::{

@@ -64,7 +64,8 @@ pub use request::TaskRequests;
 pub use store::{StoredTask, TaskFuture, TaskQuota, TaskStore, Updated};
 
 /// The name of the tasks extension.
-pub const EXTENSION: &str = pintle_types::method::tasks_extension::NAME;
+pub const EXTENSION: &str = pintle::types::method::tasks_extension::NAME;
 
 /// The `resultType` of a call that became a task.
+#[cfg(any(feature = "client", feature = "server"))]
 const RESULT_TYPE: &str = "task";

@@ -2,11 +2,13 @@
 
 use std::{borrow::Cow, collections::HashSet, io, sync::Arc};
 
-use pintle::server::Cx;
-use pintle_proto::{TaskKind, inputs::AskError, server::Outcome};
-use pintle_types::{
-    ErrorCode, JsonObject, RawObject, RawValue, RpcError, plain_error,
-    schema::{InputRequest, ListParams, ListTasksResult, TaskParams, UpdateTaskParams},
+use pintle::{
+    proto::TaskKind,
+    server::{AskError, Cx, Outcome},
+    types::{
+        ErrorCode, JsonObject, RawObject, RawValue, RpcError, plain_error,
+        schema::{InputRequest, ListParams, ListTasksResult, TaskParams, UpdateTaskParams},
+    },
 };
 use serde_json::{Value, value::to_raw_value};
 use tokio::{task::JoinSet, time::sleep};

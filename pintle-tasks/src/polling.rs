@@ -3,10 +3,10 @@ use std::time::Duration;
 use pintle::{
     Error, Result,
     client::{ClientExtension, ClientInstallation, Connection, Unresolved},
-};
-use pintle_types::{
-    RawObject, RawValue, method,
-    schema::{TaskMetadata, TaskSupport},
+    types::{
+        RawObject, RawValue, method,
+        schema::{TaskMetadata, TaskSupport},
+    },
 };
 use serde_json::value::to_raw_value;
 

@@ -6,8 +6,10 @@ use std::{
     time::Duration,
 };
 
-use pintle_proto::{Revision, TaskKind, server::Body};
-use pintle_types::{RawObject, RpcError};
+use pintle::{
+    proto::{Body, Revision, TaskKind},
+    types::{RawObject, RpcError},
+};
 
 use super::{record::TaskRecord, wire};
 

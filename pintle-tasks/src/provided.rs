@@ -1,11 +1,13 @@
 use std::{sync::Arc, time::Duration};
 
-use pintle::server::{Cx, DetachedCall, Notice};
-use pintle_proto::{TaskKind, server::Outcome};
-use pintle_types::{
-    RawObject, RpcError,
-    method::{self, tasks_extension},
-    plain_error,
+use pintle::{
+    proto::TaskKind,
+    server::{Cx, DetachedCall, Notice, Outcome},
+    types::{
+        RawObject, RpcError,
+        method::{self, tasks_extension},
+        plain_error,
+    },
 };
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -31,7 +33,7 @@ pub struct ProvidedTasks(Arc<TaskHost>);
 impl ProvidedTasks {
     /// Creates tasks of which clients are notified with a function.
     pub fn new(tasks: Tasks, tell: impl Fn(Notice) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(tasks.into_host().telling(tell)))
+        Self(Arc::new(tasks.into_host().notifying(tell)))
     }
 
     /// Makes a call a task, which is kept for this time. Returns the outcome of its request.

@@ -6,11 +6,12 @@ use std::{
     ops::RangeInclusive,
 };
 
-use pintle::server::Server;
-use pintle_proto::inputs::CallRecord;
-use pintle_types::{
-    RawObject, RpcError,
-    schema::{InputRequest, TaskStatus},
+use pintle::{
+    server::{CallRecord, Server},
+    types::{
+        RawObject, RpcError,
+        schema::{InputRequest, TaskStatus},
+    },
 };
 use serde::{Deserialize, Serialize};
 

@@ -1,5 +1,8 @@
-use pintle::{Connection, client::RequestBuilder};
-use pintle_types::{method, schema::TaskParams};
+use pintle::{
+    Connection,
+    client::RequestBuilder,
+    types::{method, schema::TaskParams},
+};
 
 use crate::TaskHandle;
 

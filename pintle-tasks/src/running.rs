@@ -6,9 +6,11 @@ use std::{
     time::Duration,
 };
 
-use pintle::server::{Cx, DetachedQuestion, SessionHandle};
-use pintle_proto::{Revision, inputs::AskError, server::Body};
-use pintle_types::{RawObject, RpcError, schema::InputRequest};
+use pintle::{
+    proto::{Body, Revision},
+    server::{AskError, Cx, DetachedQuestion, SessionHandle},
+    types::{RawObject, RpcError, schema::InputRequest},
+};
 use tokio::sync::{Notify, oneshot, watch};
 
 use super::{

@@ -2,8 +2,10 @@
 
 use std::{collections::HashMap, io, sync::atomic::Ordering, time::Duration};
 
-use pintle::server::{Checkpoint, Cx};
-use pintle_types::{RpcError, schema::TaskStatus};
+use pintle::{
+    server::{Checkpoint, Cx},
+    types::{RpcError, schema::TaskStatus},
+};
 use tokio::time::sleep;
 
 use super::{

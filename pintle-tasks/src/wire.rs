@@ -5,11 +5,14 @@ use std::{
     time::{Duration, UNIX_EPOCH},
 };
 
-use pintle::{message_log::timestamp::iso8601_micros, server::Cx};
-use pintle_proto::{Part, TaskKind, server::Outcome};
-use pintle_types::{
-    RawObject, RpcError, keys, method,
-    schema::{CreateTaskResult, InputRequest, RelatedTask, Task, TaskStatus},
+use pintle::{
+    message_log::timestamp::iso8601_micros,
+    proto::{Part, TaskKind},
+    server::{Cx, Outcome},
+    types::{
+        RawObject, RpcError, keys, method,
+        schema::{CreateTaskResult, InputRequest, RelatedTask, Task, TaskStatus},
+    },
 };
 use serde::Serialize;
 use serde_json::{Value, json};

@@ -116,7 +116,6 @@ pub mod directory;
 mod error;
 #[cfg(any(feature = "client", feature = "server"))]
 mod excerpt;
-#[cfg(any(feature = "client", feature = "server"))]
 pub mod forward;
 #[cfg(all(
     doctest,
@@ -134,8 +133,7 @@ pub mod layer;
 mod lock;
 pub mod message_log;
 pub mod proto;
-#[cfg(any(feature = "client", feature = "server"))]
-pub(crate) mod question_keys;
+mod question_keys;
 #[cfg(any(feature = "child", feature = "client", feature = "server"))]
 mod runtime;
 #[cfg(feature = "validation")]

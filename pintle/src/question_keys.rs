@@ -16,6 +16,7 @@ pub fn is_wanted(extensions: Option<&JsonObject>) -> bool {
 }
 
 /// Returns the key in the params of a question.
+#[cfg(feature = "client")]
 pub(crate) fn read(params: &pintle_types::RawObject) -> Option<std::sync::Arc<str>> {
     let meta: Option<JsonObject> = params.decode_member("_meta").ok().flatten();
     meta?.get(META)?.as_str().map(Into::into)

@@ -5,5 +5,5 @@
 pub use pintle_types::{
     ErrorCode, JsonObject, Message, Meta, MetaError, MetaKeyError, MetaValue, Notification, RawObject,
     RawValue, Request, RequestId, Response, RpcError, TraceContext, TraceParent, TraceParentError, keys,
-    method, schema,
+    method, plain_error, schema,
 };

@@ -8,10 +8,10 @@ use std::{
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use pintle::{
     forward::{CallerKey, Downstream},
+    proto::ledger::Charge,
     server::Cx,
+    types::RpcError,
 };
-use pintle_proto::ledger::Charge;
-use pintle_types::RpcError;
 use tokio::{task::AbortHandle, time::sleep};
 
 use crate::{calls::upstream_call::UpstreamCall, link_state::calls::OpenQuestion, random};

@@ -9,13 +9,12 @@ use std::{
 };
 
 use pintle::{
-    forward::{Downstream, question_keys},
-    server::Cx,
-};
-use pintle_proto::{client::InputRequired, inputs::AskError};
-use pintle_types::{
-    JsonObject, RawObject, RawValue, RpcError, keys, method, plain_error,
-    schema::{CreateMessageResult, ElicitResult, InputRequest, ListRootsResult, RelatedTask},
+    forward::{Downstream, InputRequired, question_keys},
+    server::{AskError, Cx},
+    types::{
+        JsonObject, RawObject, RawValue, RpcError, keys, method, plain_error,
+        schema::{CreateMessageResult, ElicitResult, InputRequest, ListRootsResult, RelatedTask},
+    },
 };
 use serde::Serialize;
 

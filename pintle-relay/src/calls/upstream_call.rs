@@ -11,10 +11,10 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use pintle::{
     Result,
     forward::{Downstream, ForwardEvent, ForwardRequest},
+    proto::http::{MCP_NAME, Streams, name_in},
     server::{Cx, ListKind},
+    types::{RawObject, RawValue, method},
 };
-use pintle_proto::http::{MCP_NAME, Streams, name_in};
-use pintle_types::{RawObject, RawValue, method};
 use tokio::sync::mpsc;
 
 use crate::{

@@ -8,8 +8,8 @@ use std::sync::{
 use pintle::{
     forward::{ForwardQuestion, QuestionHandler, question_keys},
     server::SessionHandle,
+    types::{RawObject, RpcError, schema::InputRequest},
 };
-use pintle_types::{RawObject, RpcError, schema::InputRequest};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 use crate::{lock::lock, meta::without_meta};

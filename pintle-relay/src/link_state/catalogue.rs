@@ -6,14 +6,14 @@ use std::{
 
 use pintle::{
     client::{Change, Event},
+    proto::http::HeaderParams,
     server::{ListKind, ProvidedEntry, Target},
+    types::{
+        RawObject,
+        schema::{TaskSupport, Tool},
+    },
+    uri::{Template, TemplateIndex, Uri},
 };
-use pintle_proto::http::HeaderParams;
-use pintle_types::{
-    RawObject,
-    schema::{TaskSupport, Tool},
-};
-use pintle_uri::{Template, TemplateIndex, Uri};
 use tokio::time::Instant;
 
 /// The time for which a list is not read again: to look for an entry that it does not have, or because nobody would have heard of a
@@ -160,7 +160,7 @@ impl KnownList {
 }
 
 fn provided(kind: ListKind, entry: &RawObject) -> Option<ProvidedEntry> {
-    use pintle_types::schema::{Prompt, Resource, ResourceTemplate};
+    use pintle::types::schema::{Prompt, Resource, ResourceTemplate};
     Some(match kind {
         ListKind::Tools => entry.decode::<Tool>().ok()?.into(),
         ListKind::Prompts => entry.decode::<Prompt>().ok()?.into(),

@@ -4,7 +4,7 @@ use std::{
     time::Duration,
 };
 
-use pintle_types::schema::LoggingLevel;
+use pintle::types::schema::LoggingLevel;
 use tokio::time::Instant;
 
 use crate::lock::lock;

@@ -3,8 +3,10 @@ use std::{
     sync::{Arc, Mutex, Weak},
 };
 
-use pintle::server::{ListKind, ProviderPage};
-use pintle_types::RawObject;
+use pintle::{
+    server::{ListKind, ProviderPage},
+    types::RawObject,
+};
 
 use super::catalogue::{ChangeMark, LinkCatalogue};
 use crate::lock::lock;

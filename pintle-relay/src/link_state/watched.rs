@@ -4,7 +4,7 @@ use std::{
 };
 
 use indexmap::IndexSet;
-use pintle_types::RpcError;
+use pintle::types::RpcError;
 use tokio::sync::Notify;
 
 /// The resources that clients watch, and the subscriptions to them at the server behind.

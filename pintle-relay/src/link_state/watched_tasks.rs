@@ -3,10 +3,14 @@ use std::{
     sync::Mutex,
 };
 
-use pintle::{Connection, forward::OwnedPrincipal, server::Notice};
-use pintle_types::{
-    Notification,
-    method::{NOTIFICATIONS_TASKS_STATUS, tasks_extension::NOTIFICATIONS_TASKS},
+use pintle::{
+    Connection,
+    forward::OwnedPrincipal,
+    server::Notice,
+    types::{
+        Notification,
+        method::{NOTIFICATIONS_TASKS_STATUS, tasks_extension::NOTIFICATIONS_TASKS},
+    },
 };
 use serde_json::Value;
 use tokio::time::{Duration, timeout};
@@ -121,7 +125,7 @@ pub(crate) fn task_notice(notification: Notification) -> Option<Notice> {
 
 #[cfg(test)]
 mod tests {
-    use pintle_types::RawObject;
+    use pintle::types::RawObject;
 
     use super::*;
 

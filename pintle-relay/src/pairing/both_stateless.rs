@@ -1,5 +1,8 @@
-use pintle::{forward::RelayedRound, server::Outcome};
-use pintle_types::{RawValue, keys};
+use pintle::{
+    forward::RelayedRound,
+    server::Outcome,
+    types::{RawValue, keys},
+};
 
 use crate::{
     meta::without_meta,

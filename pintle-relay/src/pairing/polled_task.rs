@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use pintle_types::{
+use pintle::types::{
     ErrorCode, RawObject, RpcError,
     method::{self, tasks_extension},
     schema::{ClientCapabilities, DetailedTask, MissingCapabilityData, TaskStatus},

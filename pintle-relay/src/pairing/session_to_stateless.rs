@@ -1,8 +1,6 @@
 use std::time::Duration;
 
-use pintle::server::Outcome;
-use pintle_proto::client::Rounds;
-use pintle_types::RpcError;
+use pintle::{forward::Rounds, server::Outcome, types::RpcError};
 use tokio::time::sleep;
 
 use super::polled_task;

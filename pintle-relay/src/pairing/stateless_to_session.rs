@@ -1,12 +1,11 @@
 use pintle::{
     Error,
-    forward::{Downstream, question_keys},
-    server::Cx,
-};
-use pintle_proto::server::{Outcome, RelayedRound};
-use pintle_types::{
-    ErrorCode, RawObject, RpcError, keys, method,
-    schema::{ElicitAction, ElicitResult},
+    forward::{Downstream, RelayedRound, question_keys},
+    server::{Cx, Outcome},
+    types::{
+        ErrorCode, RawObject, RpcError, keys, method,
+        schema::{ElicitAction, ElicitResult},
+    },
 };
 use serde::{Deserialize, Serialize};
 use serde_json::value::to_raw_value;

@@ -8,8 +8,11 @@ use std::{
     time::Duration,
 };
 
-use pintle::{Connection, Result, forward::ForwardRequest};
-use pintle_types::{RawObject, method, schema::TaskParams};
+use pintle::{
+    Connection, Result,
+    forward::ForwardRequest,
+    types::{RawObject, method, schema::TaskParams},
+};
 use tokio::{runtime::Handle, time::timeout};
 
 use super::RESULT_TYPE;

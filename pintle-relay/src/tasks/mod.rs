@@ -14,9 +14,7 @@ pub(super) mod session;
 
 use std::time::Duration;
 
-use pintle::Connection;
-use pintle_proto::TaskKind;
-use pintle_types::method::tasks_extension;
+use pintle::{Connection, proto::TaskKind, types::method::tasks_extension};
 
 /// The `resultType` of a call that became a task, as JSON.
 pub(super) const RESULT_TYPE: &str = "\"task\"";

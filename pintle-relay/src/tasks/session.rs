@@ -12,10 +12,10 @@ use std::{
 use pintle::{
     Connection, Error, Result,
     forward::{ForwardEvent, ForwardRequest},
+    proto::TaskKind,
     server::Cx,
+    types::{ErrorCode, RawObject, RpcError, keys, method, schema::TaskSupport},
 };
-use pintle_proto::TaskKind;
-use pintle_types::{ErrorCode, RawObject, RpcError, keys, method, schema::TaskSupport};
 use serde::Deserialize;
 use serde_json::{json, value::to_raw_value};
 use tokio::time::sleep;

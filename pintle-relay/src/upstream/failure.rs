@@ -1,5 +1,7 @@
-use pintle::Error;
-use pintle_types::{ErrorCode, RpcError, schema::MissingCapabilityData};
+use pintle::{
+    Error,
+    types::{ErrorCode, RpcError, schema::MissingCapabilityData},
+};
 
 use super::pool::RETRY_AFTER_MS;
 

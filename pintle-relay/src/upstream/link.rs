@@ -11,10 +11,10 @@ use pintle::{
     client::Event,
     forward::{PushDemand, question_keys},
     server::{ListKind, SessionHandle},
-};
-use pintle_types::{
-    RpcError, method,
-    schema::{ClientCapabilities, LoggingLevel, LoggingMessageParams},
+    types::{
+        RpcError, method,
+        schema::{ClientCapabilities, LoggingLevel, LoggingMessageParams},
+    },
 };
 use serde_json::json;
 use tokio::{

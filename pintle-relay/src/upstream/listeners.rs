@@ -8,8 +8,12 @@ use std::{
     },
 };
 
-use pintle::{client::Change, forward::OwnedPrincipal, server::SessionHandle};
-use pintle_types::{Notification, method::tasks_extension::NOTIFICATIONS_TASKS};
+use pintle::{
+    client::Change,
+    forward::OwnedPrincipal,
+    server::SessionHandle,
+    types::{Notification, method::tasks_extension::NOTIFICATIONS_TASKS},
+};
 use tokio::task::AbortHandle;
 
 use super::{attached::AttachedServers, link::RelayLink};

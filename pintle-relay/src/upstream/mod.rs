@@ -23,8 +23,8 @@ use pintle::{
     client::{Change, Connector, Mode},
     forward::{OwnedPrincipal, Subscriber},
     server::{Cx, Scope, SessionHandle},
+    types::{RpcError, schema::ClientCapabilities},
 };
-use pintle_types::{RpcError, schema::ClientCapabilities};
 use tokio::{sync::watch, time::timeout};
 
 use self::{

@@ -1,7 +1,6 @@
 use std::{io, sync::Mutex, time::Duration};
 
-use pintle::{Error, Result};
-use pintle_types::RpcError;
+use pintle::{Error, Result, types::RpcError};
 use tokio::time::Instant;
 
 use super::{failure::too_long, pool::RETRY_AFTER_MS};

@@ -5,10 +5,13 @@ use std::{
     time::Duration,
 };
 
-use pintle::{forward::OwnedPrincipal, server::Scope};
-use pintle_types::{
-    RpcError,
-    schema::{ClientCapabilities, Implementation},
+use pintle::{
+    forward::OwnedPrincipal,
+    server::Scope,
+    types::{
+        RpcError,
+        schema::{ClientCapabilities, Implementation},
+    },
 };
 use tokio::{
     sync::Notify,

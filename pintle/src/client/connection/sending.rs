@@ -48,7 +48,6 @@ impl Perform for SentRequest {
                     Ok(result)
                 }
                 ResultUse::ToolsPage(slot) => Box::pin(self.tools_page(&cx, slot)).await,
-                #[cfg(feature = "server")]
                 ResultUse::Forwarded => connection.exchange_forwarded(&cx, options).await,
             }
         })

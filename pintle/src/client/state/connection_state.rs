@@ -87,7 +87,6 @@ pub(in crate::client) struct ServerFacts {
     /// Whether arguments may be mirrored in headers.
     pub(in crate::client) mirrors: bool,
     /// Whether a stateless server has sessions too.
-    #[cfg(feature = "server")]
     pub(in crate::client) has_sessions: bool,
 }
 
@@ -100,7 +99,6 @@ impl ServerFacts {
             capabilities: opened.capabilities.as_ref().and_then(|can| can.decode().ok()),
             instructions: opened.instructions,
             batches,
-            #[cfg(feature = "server")]
             has_sessions: opened.has_sessions,
         }
     }
@@ -228,7 +226,6 @@ impl ConnectionState {
     }
 
     /// Returns the current period without a gap in which messages arrive that belong to no request.
-    #[cfg(feature = "server")]
     pub(in crate::client) fn push_period(&self) -> Option<u64> {
         self.push_state.period()
     }

@@ -4,11 +4,11 @@ use std::{collections::VecDeque, future::poll_fn, net::SocketAddr, pin::Pin};
 
 use http::{HeaderMap, Request, Response, StatusCode};
 use http_body::Body as _;
+use pintle::proto::sse::{Decoder, Event};
 use pintle::server::{
     PeerAddress,
     http::{Body, Http},
 };
-use pintle_proto::sse::{Decoder, Event};
 use serde_json::{Value, json};
 use tower_service::Service as _;
 

@@ -13,7 +13,6 @@ mod notifications;
 mod once;
 pub(crate) mod outgoing;
 mod recorded;
-#[cfg(feature = "client")]
 pub(crate) mod routed;
 pub(crate) mod span;
 mod target;
