@@ -1,4 +1,7 @@
 //! The relays that a request has passed. A request that comes back to one of them is refused.
+//!
+//! A relay that is a whole server (`Relay::into_server`) forwards every method that the protocol does not define, with the extensions that the
+//! client declared. Beside other providers, the server chooses one for a method (`server/core/provider/methods.rs` of `pintle`).
 
 use std::sync::{
     OnceLock,

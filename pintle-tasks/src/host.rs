@@ -1,4 +1,8 @@
 //! The tasks of a server.
+//!
+//! [`TaskHost`] creates the record in the `TaskStore` before the call is answered, and runs the `DetachedCall` in a task of its own: a question
+//! becomes part of the record, progress its status. The answers come with `tasks/update`, or with the client's response to the question that
+//! `tasks/result` carries in a session. A store sees a `StoredTask`, whose body is sealed with the server's keys (`record.rs`).
 
 use std::{
     collections::HashMap,

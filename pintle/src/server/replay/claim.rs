@@ -1,4 +1,8 @@
 //! The claim of a call on the `requestState` that it came with.
+//!
+//! A state is used once. After everything that may refuse the call (admission, rights, filters, layers), `run_claimed` claims the state before
+//! the handler runs. The claim is completed with the serialized reply, which a repeated request gets under its own id, or, if the handler was
+//! dropped, released with the `once` values so far. Calls without a state do not use the guard.
 
 use std::{
     future::Future,
