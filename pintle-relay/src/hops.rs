@@ -49,7 +49,8 @@ impl RelayIdentity {
         if let Some(id) = self.id.get() {
             return Ok(id);
         }
-        let id = random::bytes().map_err(|_| RpcError::internal("the system has no random numbers"))?;
+        let id =
+            random::bytes().map_err(|_| RpcError::internal("the system's random number generator failed"))?;
         Ok(self.id.get_or_init(|| RelayId::new(id)))
     }
 

@@ -378,7 +378,7 @@ impl Drop for CancelOnDrop<'_> {
             let task = self.task.clone();
             drop(runtime.spawn(async move {
                 if let Ok(Err(error)) = timeout(CANCEL_TIMEOUT, task.cancel()).await {
-                    tracing::debug!(%error, "a task that nobody waits for was not cancelled");
+                    tracing::debug!(%error, "an abandoned task was not cancelled");
                 }
             }));
         }

@@ -207,8 +207,9 @@ impl TaskHost {
 
     /// Stores a new task.
     async fn create(&self, cx: &Cx, ttl: Option<Duration>) -> Result<TaskRecord, RpcError> {
-        let id = random::name::<18>()
-            .map_err(|_| RpcError::internal("the system has no random numbers: see the server's log"))?;
+        let id = random::name::<18>().map_err(|_| {
+            RpcError::internal("the system's random number generator failed: see the server's log")
+        })?;
         self.read_clock().await?;
         let tool: String = cx.params().decode_member("name").ok().flatten().unwrap_or_default();
         let mut record = TaskRecord::new(id, owner(cx), tool, self.now());

@@ -167,7 +167,7 @@ impl StateClaim {
 }
 
 const EXPIRED: &str = "`requestState` has expired: start the call again";
-const OTHER_ANSWERS: &str = "`requestState` was used with other answers already: go on with the newest state that you \
+const OTHER_ANSWERS: &str = "`requestState` was already used with other answers: continue with the newest state that you \
     were given, or start the call again";
 const USED: &str = "`requestState` was used already, and its reply is not kept any more: start the call again if it is safe to repeat";
 
