@@ -118,7 +118,7 @@ mod tests {
         });
     }
 
-    /// Polls the woken slots as `Running::poll_next` does, until none is left.
+    /// Polls the woken slots as `FutureSet::poll_next` does, until none is left.
     fn poll_woken(set: &WakeSet, slots: &[(Arc<SlotWaker>, Arc<Source>)], task: &Waker) -> usize {
         let (mut due, mut seen) = (Vec::new(), 0);
         while set.take(&mut due, task) {

@@ -1,3 +1,6 @@
+//! The other side of a request. Revision, capabilities, identity and log level travel with the request, even where a handshake stated them for
+//! the whole connection.
+
 use pintle_types::schema::{ClientCapabilities, Implementation, LoggingLevel};
 
 use crate::Revision;

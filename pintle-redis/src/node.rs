@@ -68,7 +68,8 @@ impl Drop for Node {
 impl Node {
     /// Joins the fleet.
     pub(crate) async fn start(connection: &Connection) -> io::Result<Self> {
-        let id = NodeId::random().ok_or_else(|| io::Error::other("the system has no random numbers"))?;
+        let id = NodeId::random()
+            .ok_or_else(|| io::Error::other("the system's random number generator failed"))?;
         let queue = Arc::new(MessageQueue::default());
         connection.create_inbox(id).await?;
         let reader = Reader::start(connection, id, queue.clone()).await?;

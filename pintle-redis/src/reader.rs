@@ -107,7 +107,8 @@ impl Reader {
     async fn find_positions(&self, connection: &mut BlockingConnection) -> io::Result<FoundPositions> {
         let keys = &self.connection.keys;
         let (epoch, changes, inbox) = (keys.epoch(), keys.changes(), keys.inbox(self.id));
-        let number = NodeId::random().ok_or_else(|| io::Error::other("the system has no random numbers"))?;
+        let number = NodeId::random()
+            .ok_or_else(|| io::Error::other("the system's random number generator failed"))?;
         let (message, published) = (self.queue.position(), self.queue.published());
         let mut commands = redis::pipe();
         let set = commands.cmd("SET").arg(&epoch).arg(number.to_string());

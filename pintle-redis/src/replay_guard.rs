@@ -164,8 +164,8 @@ impl Redis {
         let (mut wait, mut gone) = (WAIT.0, String::new());
         loop {
             // Random, so that no two claims of a state have the same.
-            let fence =
-                NodeId::random().ok_or_else(|| io::Error::other("the system has no random numbers"))?;
+            let fence = NodeId::random()
+                .ok_or_else(|| io::Error::other("the system's random number generator failed"))?;
             let number = u64::from_str_radix(&fence.to_string(), 16).unwrap_or_default();
             let mut claim = redis::cmd("EVAL");
             claim.arg(CLAIM).arg(1).arg(&key).arg(hex(&used.answers)).arg(number.to_string());

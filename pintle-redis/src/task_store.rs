@@ -70,7 +70,8 @@ impl RedisTaskStore {
         quota: &TaskQuota,
     ) -> io::Result<WriteOutcome> {
         // Random, so that a write that arrives twice is known.
-        let nonce = NodeId::random().ok_or_else(|| io::Error::other("the system has no random numbers"))?;
+        let nonce = NodeId::random()
+            .ok_or_else(|| io::Error::other("the system's random number generator failed"))?;
         let mut commands = redis::pipe();
         let write = self.script(&mut commands, WRITE);
         write.arg(&task.id).arg(before.map(|version| version.to_string()).unwrap_or_default());
@@ -223,8 +224,8 @@ impl TaskStore for RedisTaskStore {
         Box::pin(async move {
             let mut commands = redis::pipe();
             commands.cmd("EVAL").arg(ORPHANS).arg(2).arg(self.key("held")).arg(self.key("lease"));
-            let start =
-                NodeId::random().ok_or_else(|| io::Error::other("the system has no random numbers"))?;
+            let start = NodeId::random()
+                .ok_or_else(|| io::Error::other("the system's random number generator failed"))?;
             commands.arg(now).arg(limit).arg(start.to_string());
             let names: Vec<String> = self.one(&commands).await?;
             let held: Vec<_> = names.iter().filter_map(|name| name.split_once(':')).collect();

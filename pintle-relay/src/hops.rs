@@ -1,4 +1,7 @@
 //! The relays that a request has passed. A request that comes back to one of them is refused.
+//!
+//! A relay that is a whole server (`Relay::into_server`) forwards every method that the protocol does not define, with the extensions that the
+//! client declared. Beside other providers, the server chooses one for a method (`server/core/provider/methods.rs` of `pintle`).
 
 use std::sync::{
     OnceLock,
@@ -48,7 +51,8 @@ impl RelayIdentity {
         if let Some(id) = self.id.get() {
             return Ok(id);
         }
-        let id = random::bytes().map_err(|_| RpcError::internal("the system has no random numbers"))?;
+        let id =
+            random::bytes().map_err(|_| RpcError::internal("the system's random number generator failed"))?;
         Ok(self.id.get_or_init(|| RelayId::new(id)))
     }
 

@@ -1,6 +1,6 @@
 //! Relays: a server that another server handles the calls of.
 //!
-//! A [`Relay`] forwards calls of its clients to a server behind it, over a [`Connection`]. It translates between
+//! A [`Relay`] forwards calls of its clients to a server behind it, over a [`Connection`](pintle::Connection). It translates between
 //! the eras: a client with a session can use a server without sessions, and the reverse. Arguments and results are not validated
 //! and not changed.
 //!

@@ -1,4 +1,10 @@
 //! The tasks that a relay has itself: calls of clients of one era whose server behind is of the other.
+//!
+//! The relay detaches the future of the relayed call, as a tool with `cx.detach()` does, and `ProvidedTasks` runs it. The future goes on as it
+//! would for a client without tasks: it polls the task behind (`pairing/polled_task.rs`), or waits for its result (`tasks/session.rs`), asks
+//! its questions, and cancels it when it is dropped. A client of the extension gets its task once the server behind has created one, a client of
+//! a session at once. The relay answers `tasks/*` for these ids before it forwards anything; the server in front gives them addresses as it
+//! does with those of any provider.
 
 use std::{
     sync::{Arc, OnceLock},

@@ -4,6 +4,15 @@
 //! changes that its own connection reports, and the clients of a principal without a session of those of its connections. The first
 //! one is for the rest: sessions that have used nothing yet, and anonymous clients that share nothing. Of a relay that is for one
 //! principal, only the clients of that one are notified.
+//!
+//! [`Subscriber`](pintle::forward::Subscriber) selects inboxes by their owner. `Watch::subscribe` runs before the engine carries a subscription
+//! out, so that it is acknowledged when it is in effect behind. What a subscription without a session holds is dropped with its call. Each
+//! connection sends its subscriptions one after the other (`link_state/watched.rs`), and names all tasks that are watched over it in one
+//! request (`link_state/watched_tasks.rs`). What a restored session watches is prepared again in a task.
+//!
+//! Over HTTP, the connection of a session has a GET stream when it is wanted (`transport/push_demand.rs` of `pintle`): from when the client has
+//! one, or watches a resource, or a list is relied on that could change. A list is relied on within one period of the stream without a gap; if
+//! there is none, for a second.
 
 use std::sync::Arc;
 

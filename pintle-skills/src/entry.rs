@@ -104,7 +104,7 @@ impl SkillFile {
         if self.size != bytes.len() as u64 {
             return Some(format!("it has {} bytes, and {} were listed", bytes.len(), self.size));
         }
-        (self.digest != sha256(bytes)).then(|| "its digest is another one".to_owned())
+        (self.digest != sha256(bytes)).then(|| "its digest differs".to_owned())
     }
 }
 

@@ -90,7 +90,7 @@ impl Skills {
             if path.split('/').any(|name| matches!(name, "" | "." | "..")) {
                 return Err(SkillError::invalid(
                     path,
-                    "it is no path below the prefix; write `greet/SKILL.md`",
+                    "it is not a path below the prefix; write `greet/SKILL.md`",
                 ));
             }
             let separator = if prefix.ends_with('/') { "" } else { "/" };

@@ -57,10 +57,7 @@ impl SkillFolder {
         read.retain(|uri, _| roots.iter().any(|root| is_below(uri, root)));
         let mut folded = BTreeSet::new();
         if let Some(uri) = read.keys().find(|uri| !folded.insert(uri.to_lowercase())) {
-            return Err(SkillError::invalid(
-                uri,
-                "another file has the same name in other cases; rename one",
-            ));
+            return Err(SkillError::invalid(uri, "the names of two files differ only in case; rename one"));
         }
         for root in &roots {
             let files: Vec<_> = read

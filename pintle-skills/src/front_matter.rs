@@ -39,7 +39,7 @@ impl<'a> FrontMatter<'a> {
         }
         match value {
             Some(Value::Object(members)) => Ok(Self { members, body }),
-            _ => Err("the front matter is no mapping; write `name: …` and `description: …`".to_owned()),
+            _ => Err("the front matter is not a mapping; write `name: …` and `description: …`".to_owned()),
         }
     }
 }
@@ -74,7 +74,7 @@ fn next<'a>(parser: &mut Parser<'a, StrInput<'a>>) -> Result<Option<Event<'a>>, 
     let event = parser.next_event().transpose();
     event
         .map(|event| event.map(|(event, _)| event))
-        .map_err(|error| format!("the front matter is no YAML: {error}"))
+        .map_err(|error| format!("the front matter is not valid YAML: {error}"))
 }
 
 /// Parses a value that begins with this event.
@@ -104,7 +104,7 @@ fn parse_value<'a>(
                 let key = match next(parser)?.ok_or_else(ended)? {
                     Event::MappingEnd => return Ok(Value::Object(members)),
                     Event::Scalar(key, _, _, None) => key.into_owned(),
-                    _ => return Err("a key of the front matter is no plain text; write a name".to_owned()),
+                    _ => return Err("a key of the front matter is not plain text; write a name".to_owned()),
                 };
                 let event = next(parser)?.ok_or_else(ended)?;
                 let value = parse_value(parser, event, depth + 1)?;
@@ -127,7 +127,7 @@ fn scalar(text: &str, style: ScalarStyle) -> Result<Value, String> {
         "true" | "True" | "TRUE" => true.into(),
         "false" | "False" | "FALSE" => false.into(),
         ".inf" | ".Inf" | ".INF" | "+.inf" | "-.inf" | ".nan" | ".NaN" | ".NAN" => {
-            return Err(format!("`{text}` is no number that JSON has; quote it"));
+            return Err(format!("`{text}` is not a JSON number; quote it"));
         }
         _ => number(text).map_or_else(|| text.into(), Value::Number),
     })

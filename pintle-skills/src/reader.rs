@@ -221,7 +221,7 @@ impl SkillReader {
     /// As [`read`](Self::read), or the file is not UTF-8.
     pub async fn read_text(&self, entry: &SkillEntry, uri: &str) -> Result<String, SkillError> {
         let bytes = self.read(entry, uri).await?;
-        String::from_utf8(bytes).map_err(|_| SkillError::unverified(uri, "it is no text"))
+        String::from_utf8(bytes).map_err(|_| SkillError::unverified(uri, "it is not text"))
     }
 
     /// Lists the direct children of a directory of a skill. What it lists and the entry does not, cannot be read.

@@ -48,7 +48,7 @@ const USUAL_INTERVAL: Duration = Duration::from_secs(1);
 /// The time to cancel a task that nobody waits for.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A task that runs on a server: the one that a call has become, or [`Connection::task`](pintle::Connection::task) of its id.
+/// A task that runs on a server: the one that a call has become, or [`Connection::task`](crate::TaskRequests::task) of its id.
 ///
 /// Dropping the handle does not end the task; dropping the future of [`result`](Self::result) neither.
 ///
@@ -378,7 +378,7 @@ impl Drop for CancelOnDrop<'_> {
             let task = self.task.clone();
             drop(runtime.spawn(async move {
                 if let Ok(Err(error)) = timeout(CANCEL_TIMEOUT, task.cancel()).await {
-                    tracing::debug!(%error, "a task that nobody waits for was not cancelled");
+                    tracing::debug!(%error, "an abandoned task was not cancelled");
                 }
             }));
         }

@@ -1,4 +1,8 @@
 //! The tasks of a server.
+//!
+//! [`TaskHost`] creates the record in the `TaskStore` before the call is answered, and runs the `DetachedCall` in a task of its own: a question
+//! becomes part of the record, progress its status. The answers come with `tasks/update`, or with the client's response to the question that
+//! `tasks/result` carries in a session. A store sees a `StoredTask`, whose body is sealed with the server's keys (`record.rs`).
 
 use std::{
     collections::HashMap,
@@ -204,8 +208,9 @@ impl TaskHost {
 
     /// Stores a new task.
     async fn create(&self, cx: &Cx, ttl: Option<Duration>) -> Result<TaskRecord, RpcError> {
-        let id = random::name::<18>()
-            .map_err(|_| RpcError::internal("the system has no random numbers: see the server's log"))?;
+        let id = random::name::<18>().map_err(|_| {
+            RpcError::internal("the system's random number generator failed: see the server's log")
+        })?;
         self.read_clock().await?;
         let tool: String = cx.params().decode_member("name").ok().flatten().unwrap_or_default();
         let mut record = TaskRecord::new(id, owner(cx), tool, self.now());

@@ -1,4 +1,8 @@
 //! The care for the tasks of a store: expiry, leases, and tasks whose process has ended.
+//!
+//! A process holds its tasks by one lease. If that ends, another process takes each of them over: it runs the call of a resumable tool again
+//! from its `CallRecord` (`DetachedCall::rerun`), over the answers and `once` values in it, and ends the others. A process that comes back
+//! finds another holder when it writes, and stops.
 
 use std::{
     io,

@@ -1,4 +1,7 @@
 //! The changes of a task that this process runs: they take effect once they are stored.
+//!
+//! The loop that runs a task is the only writer of its record in its process: requests are queued for it, and an answer or a cancellation takes
+//! effect once it is stored. Other processes change the record by compare-and-swap and mark it as unread.
 
 use std::{collections::HashMap, io, sync::atomic::Ordering, time::Duration};
 

@@ -1,4 +1,6 @@
 //! A task in the shapes of its client: those of the extension, and those of the revision that has tasks of its own.
+//!
+//! One record has two projections, of which a task that runs keeps the last one until the record is changed (`printed_record.rs`).
 
 use std::{
     collections::BTreeMap,

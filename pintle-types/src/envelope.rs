@@ -1,4 +1,8 @@
 //! The reader of the JSON-RPC envelope.
+//!
+//! It is the only one, and reads in one pass, whatever the order of the members; the scan (`raw/scan.rs`) leaves their values to serde_json.
+//! Strings among the `arguments` of a long request are decoded in the same pass (`raw/decoded.rs`), and the text of a long body becomes that
+//! of the params. Only if reading fails does `malformed.rs` read the text again, for the error message.
 
 use std::{borrow::Cow, marker::PhantomData};
 

@@ -103,7 +103,7 @@ pub enum Sender {
 }
 
 /// A capability that a method depends on.
-#[expect(clippy::exhaustive_enums, reason = "whoever decides what is offered has to decide on each")]
+#[expect(clippy::exhaustive_enums, reason = "code that decides what is offered must handle each")]
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Capability {
     /// `tools` of a server.
@@ -131,7 +131,7 @@ pub enum Capability {
 }
 
 /// The kind of entry that the params of a request name.
-#[expect(clippy::exhaustive_enums, reason = "whoever protects what is named has to decide on each")]
+#[expect(clippy::exhaustive_enums, reason = "code that protects entries must handle each")]
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Target {
     /// A tool, by `name`.

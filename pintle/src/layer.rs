@@ -1,4 +1,7 @@
 //! Layers around the messages of both roles.
+//!
+//! [`Next`] is the rest of the stack. It returns a `Handling`: an outcome, or a boxed future. Without layers it is the innermost step. Spans
+//! are inside of the layers of the application.
 
 use std::{
     fmt,

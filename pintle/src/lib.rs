@@ -55,7 +55,7 @@
 //!
 //! | other task | item |
 //! |---|---|
-//! | offer what another server offers | [`relay::Relay`] |
+//! | offer what another server offers | `Relay` of the crate `pintle-relay` |
 //! | write a transport | [`transport::channels`], [`transport::Transport`], the kits of the crate `pintle-testing` |
 //! | log all messages | [`message_log::MessageLog`], `Server::message_log`, `Client::message_log` |
 //! | match and expand URI templates | [`uri`] |
@@ -101,6 +101,7 @@
 //! | `http2` | HTTP/2 for HTTP servers | no |
 //! | `http-client` | clients of servers at a URL | no |
 //! | `tls` | `https` for HTTP clients | no |
+//! | `next-revision` | a revision that does not exist, for tests of how one is added; not stable | no |
 //!
 //! A program needs `tokio` with `rt` and `macros`, and `serde` and `schemars` for its own types.
 

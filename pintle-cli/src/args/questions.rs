@@ -15,7 +15,7 @@ pub(crate) struct QuestionArgs {
     /// Decline every form and every page
     #[arg(long, conflicts_with_all = ["answers", "file"])]
     pub(crate) decline: bool,
-    /// Ask nothing, even on a terminal
+    /// Never prompt, even on a terminal
     #[arg(long)]
     pub(crate) no_input: bool,
     /// Print the URLs of pages and open none

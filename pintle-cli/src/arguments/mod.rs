@@ -75,7 +75,7 @@ fn build(parameters: &[Parameter<'_>], words: Vec<Word>) -> Result<JsonObject, S
                         }
                         _ => String::new(),
                     };
-                    format!("`{name}` is {expected}, and `{}` is not{hint}", excerpt(&text))
+                    format!("`{name}` must be {expected}, not `{}`{hint}", excerpt(&text))
                 })?;
                 match (arguments.get_mut(&name), value) {
                     // A list may be given item by item.
@@ -137,15 +137,12 @@ mod tests {
     #[test]
     fn a_mistake_is_explained() {
         for (words, message) in [
-            (&["days=many"][..], "`days` is an integer, and `many` is not"),
-            (&["when=tody"], "`when` is `today` or `tomorrow` (did you mean `today`?), and `tody` is not"),
+            (&["days=many"][..], "`days` must be an integer, not `many`"),
+            (&["when=tody"], "`when` must be `today` or `tomorrow` (did you mean `today`?), not `tody`"),
             (&["ctiy=x"], "no argument `ctiy`; did you mean `city`?"),
             (&["city=x", "city=y"], "`city` is given twice"),
-            (
-                &["tags=[draft]"],
-                "and `[draft]` is not: write `tags:=[\"a\", \"b\"]`, or `tags=` once for each item",
-            ),
-            (&["limit=x"], "`limit` is an integer or null, and `x` is not"),
+            (&["tags=[draft]"], "not `[draft]`: write `tags:=[\"a\", \"b\"]`, or `tags=` once for each item"),
+            (&["limit=x"], "`limit` must be an integer or null, not `x`"),
             (
                 &["bergen"],
                 "`bergen` is not an argument: write `name=value`, `name:=JSON`, `name@file` or a JSON object",

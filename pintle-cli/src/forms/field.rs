@@ -153,7 +153,7 @@ impl Field {
         let is_choice = choices.iter().any(|choice| choice.value == text);
         let meant = near(text, choices.iter().map(|choice| choice.value.as_str())).filter(|_| !is_choice);
         let meant = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
-        format!("`{}` is {}, and `{}` is not{meant}", self.name, self.expected(), excerpt(text))
+        format!("`{}` must be {}, not `{}`{meant}", self.name, self.expected(), excerpt(text))
     }
 
     /// Returns what the field accepts, with its article: `an integer from 1 to 14`.
@@ -398,42 +398,38 @@ mod tests {
             (
                 json!({"type": "integer", "minimum": 1, "maximum": 14}),
                 "40",
-                "`x` is an integer from 1 to 14, and `40` is not",
+                "`x` must be an integer from 1 to 14, not `40`",
             ),
-            (json!({"type": "integer"}), "1.5", "`x` is an integer, and `1.5` is not"),
-            (json!({"type": "number", "maximum": 1}), "2", "`x` is a number at most 1, and `2` is not"),
-            (json!({"type": "boolean"}), "maybe", "`x` is `yes` or `no`, and `maybe` is not"),
+            (json!({"type": "integer"}), "1.5", "`x` must be an integer, not `1.5`"),
+            (json!({"type": "number", "maximum": 1}), "2", "`x` must be a number at most 1, not `2`"),
+            (json!({"type": "boolean"}), "maybe", "`x` must be `yes` or `no`, not `maybe`"),
             (
                 json!({"type": "string", "minLength": 2}),
                 "a",
-                "`x` is a text with at least 2 characters, and `a` is not",
+                "`x` must be a text with at least 2 characters, not `a`",
             ),
             (
                 json!({"type": "string", "minLength": 2, "maxLength": 3}),
                 "abcd",
-                "`x` is a text with 2 to 3 characters, and `abcd` is not",
+                "`x` must be a text with 2 to 3 characters, not `abcd`",
             ),
             (
                 json!({"type": "string", "format": "date"}),
                 "1.2.",
-                "`x` is a date (`YYYY-MM-DD`), and `1.2.` is not",
+                "`x` must be a date (`YYYY-MM-DD`), not `1.2.`",
             ),
             (
                 json!({"type": "string", "pattern": "^a$"}),
                 "b",
-                "`x` is a text that matches the pattern, and `b` is not",
+                "`x` must be a text that matches the pattern, not `b`",
             ),
             (
                 json!({"type": "string", "enum": ["bergen"]}),
                 "begren",
-                "`x` is one of `bergen`, and `begren` is not; did you mean `bergen`?",
+                "`x` must be one of `bergen`, not `begren`; did you mean `bergen`?",
             ),
-            (
-                several.clone(),
-                "a,b",
-                r#"`x` is some of `a`, `b`, from 1 to 1 of them, and `["a","b"]` is not"#,
-            ),
-            (several, "c", "`x` is some of `a`, `b`, from 1 to 1 of them, and `c` is not"),
+            (several.clone(), "a,b", r#"`x` must be some of `a`, `b`, from 1 to 1 of them, not `["a","b"]`"#),
+            (several, "c", "`x` must be some of `a`, `b`, from 1 to 1 of them, not `c`"),
         ] {
             let error = field(schema).read(text).unwrap_err();
             assert!(error.starts_with(message), "{error}");

@@ -179,7 +179,7 @@ mod tests {
     #[tokio::test]
     async fn what_was_not_asked_for_names_what_was() {
         for (words, message) in [
-            (&["boat=x", "nights=40"][..], "`nights` is an integer at most 14, and `40` is not"),
+            (&["boat=x", "nights=40"][..], "`nights` must be an integer at most 14, not `40`"),
             (
                 &["boat=x", "nigths=4"],
                 "the server does not ask for `nigths`; did you mean `nights`? it asks for `boat`, `nights`, `flags`",
@@ -189,7 +189,7 @@ mod tests {
                 "the server did not ask for `captain`: it asked for `boat`, `nights`, `flags`",
             ),
             (&["boat=x", "boat=y"], "`boat` is given twice"),
-            (&["boat:=1"], "`boat` is a text, and `1` is not"),
+            (&["boat:=1"], "`boat` must be a text, not `1`"),
         ] {
             assert_eq!(filled(words).await, Err(message.to_owned()));
         }

@@ -120,7 +120,7 @@ impl BearerToken {
 }
 
 fn no_random_numbers() -> Failure {
-    Failure::internal(&"the system has no random numbers")
+    Failure::internal(&"the system's random number generator failed")
 }
 
 impl fmt::Debug for BearerToken {

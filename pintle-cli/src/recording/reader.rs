@@ -41,7 +41,7 @@ fn parse(text: &str) -> Result<Vec<RecordedLine>, String> {
                 return Err(format!("its format has version {version}, and this program reads {VERSION}"));
             }
             Some(_) => part += 1,
-            None if part == 0 => return Err("its first line is no header of a recording".to_owned()),
+            None if part == 0 => return Err("its first line is not the header of a recording".to_owned()),
             None => {
                 record.part = part;
                 lines.push(record);
@@ -62,7 +62,7 @@ mod tests {
     fn what_is_no_recording_is_refused_with_the_reason() {
         for (text, reason) in [
             ("", "it is empty"),
-            ("{\"number\":1}\n", "its first line is no header"),
+            ("{\"number\":1}\n", "its first line is not the header"),
             ("{\"recording\":{\"version\":2}}\n", "its format has version 2, and this program reads 1"),
             ("{\"recording\":{\"version\":1}}\nx\n{}\n", "line 2: "),
             ("GET / HTTP/1.1", "line 1: "),

@@ -198,7 +198,7 @@ impl Session {
 
     async fn subscribe(&mut self, uri: String) -> Result<(), Failure> {
         if self.subscribed.len() >= MAX_SUBSCRIPTIONS {
-            let message = format!("updates of {MAX_SUBSCRIPTIONS} resources are shown already");
+            let message = format!("updates of {MAX_SUBSCRIPTIONS} resources are already shown");
             return Err(Failure::usage(message, format!("unsubscribe {}", self.subscribed[0])));
         }
         let connection = self.connection().await?;

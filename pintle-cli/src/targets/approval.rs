@@ -151,7 +151,7 @@ impl UntrustedFile {
         }
         let shown = self.path.display();
         let message =
-            format!("the file `{shown}` is larger than {} KiB, which nobody can review", MAX_BYTES >> 10);
+            format!("the file `{shown}` is larger than {} KiB, too large to review", MAX_BYTES >> 10);
         Err(Failure::usage(message, format!("ls -l {}", quoted(&self.path.to_string_lossy()))))
     }
 }

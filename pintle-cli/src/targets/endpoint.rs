@@ -38,7 +38,7 @@ impl Endpoint {
         }
         if words.is_empty() {
             return Err(Failure::usage(
-                "which server? write a URL, a host, a name, `demo`, or `--` and a program",
+                "no server is given: write a URL, a host, a name, `demo`, or `--` and a program",
                 format!("pintle {verb} demo"),
             ));
         }
@@ -115,7 +115,7 @@ impl Endpoint {
     pub(crate) fn no_more(&self, words: &[String], verb: &str) -> Result<(), Failure> {
         match words.first() {
             Some(word) => {
-                let message = format!("`{word}` is too much: `{verb}` takes a target");
+                let message = format!("unexpected argument `{word}`: `{verb}` takes a target");
                 Err(Failure::usage(message, self.line(verb, &[])))
             }
             None => Ok(()),

@@ -32,7 +32,7 @@ use crate::{
         ("pintle call demo post text@notice.txt", "a text from a file; `-` is standard input"),
         ("pintle call demo tide --port bergen --hour 4", "arguments as options"),
         ("pintle call demo tide --help", "the arguments of a tool"),
-        ("pintle call search query=tides -- uvx mcp-server-x", "a program is at the end"),
+        ("pintle call search query=tides -- uvx mcp-server-x", "a tool of a program, which comes last"),
     ]),
     help_template = HELP,
     override_usage = "pintle call TARGET TOOL [NAME=VALUE]...",
@@ -67,12 +67,12 @@ pub(super) async fn run(args: CallArgs, output: &Output) -> Result<(), Failure> 
     }
     let (endpoint, mut words) = Endpoint::take("call", target)?;
     if words.is_empty() {
-        return Err(Failure::usage("which tool?", endpoint.line("ls", &["tools"])));
+        return Err(Failure::usage("no tool is given", endpoint.line("ls", &["tools"])));
     }
     let name = words.remove(0);
     if let Some(option) = flag_of(&name) {
         let next = endpoint.line("ls", &["tools"]);
-        return Err(Failure::usage(format!("no such option: `--{option}`; which tool?"), next));
+        return Err(Failure::usage(format!("no such option: `--{option}`, and no tool is given"), next));
     }
     let refused = |message: String| Failure::usage(message, endpoint.line("call", &[&name, "--help"]));
     // Options are arguments that only the tool's schema can tell from values.

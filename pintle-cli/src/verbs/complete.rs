@@ -30,14 +30,14 @@ pub(super) async fn run(args: CompleteArgs, output: &Output) -> Result<(), Failu
     let (endpoint, mut words) = Endpoint::take("complete", target)?;
     if words.is_empty() {
         return Err(Failure::usage(
-            "which prompt or template?",
+            "no prompt or template is given",
             endpoint.line("ls", &["prompts", "templates"]),
         ));
     }
     let of = words.remove(0);
     let refused = |message: String| Failure::usage(message, endpoint.line("complete", &[&of, "name="]));
     let mut given = arguments::of_texts(read_words(&words).await.map_err(refused)?).map_err(refused)?;
-    let Some((name, start)) = given.pop() else { return Err(refused("which argument?".to_owned())) };
+    let Some((name, start)) = given.pop() else { return Err(refused("no argument is given".to_owned())) };
     let reference = match of.contains("://") || of.contains('{') {
         true => CompletionReference::Resource(ResourceReference::new(&of)),
         false => CompletionReference::Prompt(PromptReference::new(&of)),

@@ -11,7 +11,7 @@ use crate::{
     targets::Endpoint,
 };
 
-/// Show who a server is: name, revision, capabilities, instructions
+/// Show the name, revision, capabilities and instructions of a server
 #[derive(Args, Debug)]
 #[command(
     before_help = examples(&[

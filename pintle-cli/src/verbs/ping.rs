@@ -25,7 +25,7 @@ const VERB: &str = method::PING;
     override_usage = "pintle ping TARGET",
 )]
 pub(crate) struct PingArgs {
-    /// How often to ask
+    /// The number of pings
     #[arg(long, short, value_name = "N", default_value_t = 1)]
     count: u32,
     #[command(flatten)]

@@ -26,7 +26,7 @@ use crate::{
     override_usage = "pintle prompt TARGET NAME [NAME=VALUE]...",
 )]
 pub(crate) struct PromptArgs {
-    /// Print the texts without who says them
+    /// Print the texts without their roles
     #[arg(long)]
     text: bool,
     #[command(flatten)]
@@ -40,7 +40,7 @@ pub(super) async fn run(args: PromptArgs, output: &Output) -> Result<(), Failure
     let (endpoint, mut words) = Endpoint::take("prompt", target)?;
     let list = endpoint.line("ls", &["prompts"]);
     if words.is_empty() {
-        return Err(Failure::usage("which prompt?", list));
+        return Err(Failure::usage("no prompt is given", list));
     }
     let name = words.remove(0);
     let refused = |message: String| Failure::usage(message, &list);

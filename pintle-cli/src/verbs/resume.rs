@@ -20,7 +20,7 @@ use crate::{
     targets::Endpoint,
 };
 
-/// Go on with a call that waits for input
+/// Resume a call that waits for input
 #[derive(Args, Debug)]
 #[command(
     before_help = examples(&[
@@ -49,7 +49,10 @@ pub(crate) struct ResumeArgs {
 pub(super) async fn run(args: ResumeArgs, output: &Output) -> Result<(), Failure> {
     let ResumeArgs { accept, url, questions, target: TargetArgs { mut words, connect } } = args;
     if words.is_empty() {
-        return Err(Failure::usage("which call? write the token that was printed", "pintle resume --help"));
+        return Err(Failure::usage(
+            "no token is given: write the one that was printed",
+            "pintle resume --help",
+        ));
     }
     let token = words.remove(0);
     let store = SuspendedStore::of_user().map_err(|reason| Failure::usage(reason, "pintle resume --help"))?;
@@ -84,7 +87,7 @@ pub(super) async fn run(args: ResumeArgs, output: &Output) -> Result<(), Failure
         let failure = questions.explain(&error, &endpoint, Typed { verb, words: &words });
         match (&error, endpoint.starts_server()) {
             (Error::Rpc(_), true) => failure.detail(
-                "the program was started again: it can go on with the call only if it keeps its key for states",
+                "the program was started again: it can resume the call only if it keeps its state key",
             ),
             _ => failure,
         }

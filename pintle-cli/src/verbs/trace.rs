@@ -18,7 +18,7 @@ use super::Verb;
         ("pintle trace demo -- call tide port=bergen hour=4", "the messages of a call, on standard error"),
         ("pintle trace demo --json -- ls tools", "as lines of JSON"),
         ("pintle trace demo -o ls.jsonl -- ls", "into a file, for `pintle replay ls.jsonl`"),
-        ("pintle trace -- ls -- uvx mcp-server-git", "a program is at the end"),
+        ("pintle trace -- ls -- uvx mcp-server-git", "a tool of a program, which comes last"),
     ]),
     help_template = HELP,
     override_usage = "pintle trace [TARGET] -- VERB [WORD]...",

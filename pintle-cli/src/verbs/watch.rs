@@ -74,7 +74,7 @@ pub(super) async fn run(args: WatchArgs, output: &Output) -> Result<(), Failure>
             },
             Some(log) = logs.recv() => print_log(&log, output)?,
             () = silence => {
-                let message = format!("nothing was heard within {:?}", silence_limit.unwrap_or_default());
+                let message = format!("no event was received within {:?}", silence_limit.unwrap_or_default());
                 let next = endpoint.line("watch", &words.iter().map(String::as_str).collect::<Vec<_>>());
                 return Err(Failure::new(Exit::Timeout, message, next));
             }

@@ -102,7 +102,7 @@ fn approvals_that_others_could_have_written_do_not_count() {
     machine.write("project/.mcp.json", &large.to_string());
     let refused = machine.typed(&["approve", ".mcp.json", "--yes"]);
     assert_eq!(refused.code, Some(1), "{refused:?}");
-    assert!(refused.stderr.contains("which nobody can review"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("too large to review"), "{}", refused.stderr);
     assert_eq!(machine.typed(&["ping", "local"]).code, Some(1));
 }
 

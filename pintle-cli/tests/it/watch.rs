@@ -57,7 +57,7 @@ fn silence_ends_it_with_the_line_to_type_again() {
     let printed = typed(&["watch", &demo.url, "harbour://notice", "--count", "1", "--timeout", "200ms"]);
     assert_eq!((printed.code, printed.stdout.as_str()), (Some(8), ""), "{printed:?}");
     let expected = format!(
-        "pintle: nothing was heard within 200ms\n  try: pintle watch {} harbour://notice --count 1 --timeout 60s\n",
+        "pintle: no event was received within 200ms\n  try: pintle watch {} harbour://notice --count 1 --timeout 60s\n",
         demo.url
     );
     assert!(printed.stderr.ends_with(&expected), "{}", printed.stderr);

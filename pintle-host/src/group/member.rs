@@ -119,7 +119,7 @@ impl Member {
         let mut resources = self.shared.resources();
         if resources.len() >= MAX_RESOURCES && !resources.contains(uri) {
             let name = &self.shared.name;
-            let reason = format!("`{name}` has {MAX_RESOURCES} subscriptions already: cancel one");
+            let reason = format!("`{name}` already has {MAX_RESOURCES} subscriptions: cancel one");
             return Err(Error::Misuse(reason));
         }
         resources.insert(uri.to_owned());

@@ -241,12 +241,12 @@ impl Group {
             return Err(Error::Misuse("the name of a member is empty: choose one".to_owned()));
         }
         if members.contains_key(name) {
-            let reason = format!("the group has a member named `{name}` already: choose another name");
+            let reason = format!("the group already has a member named `{name}`: choose another name");
             return Err(Error::Misuse(reason));
         }
         if members.len() >= MAX_MEMBERS {
             let reason =
-                format!("the group has {MAX_MEMBERS} members already: remove one, or make another group");
+                format!("the group already has {MAX_MEMBERS} members: remove one, or make another group");
             return Err(Error::Misuse(reason));
         }
         members.insert(name.to_owned(), Arc::new(member(name.to_owned())));

@@ -168,7 +168,7 @@ impl NameTable {
                 None => tracing::warn!(
                     member,
                     name = own,
-                    "a name cannot be told apart from another; it is not offered"
+                    "a name cannot be distinguished from another one; it is not offered"
                 ),
             }
         }

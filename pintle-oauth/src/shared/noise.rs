@@ -11,7 +11,7 @@ use ring::{
 pub(crate) fn random() -> Result<String> {
     let mut bytes = [0; 32];
     let filled = SystemRandom::new().fill(&mut bytes);
-    filled.map_err(|_| Error::Io(std::io::Error::other("the system has no random numbers")))?;
+    filled.map_err(|_| Error::Io(std::io::Error::other("the system's random number generator failed")))?;
     Ok(URL_SAFE_NO_PAD.encode(bytes))
 }
 

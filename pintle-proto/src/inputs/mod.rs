@@ -2,6 +2,14 @@
 //!
 //! In a session the question is sent and its answer awaited. In the stateless era the call ends with the question, and
 //! the client repeats it with the answer.
+//!
+//! `Inputs` hides the difference: for a key it returns an [`Ask`], which is the answer, a request to send, or the end of the round. In the
+//! stateless era the handler runs again from its start and finds its earlier questions answered, so code before a question may run twice.
+//!
+//! Answers of earlier rounds come back in `requestState`, which the client carries. It is therefore sealed and bound to the method, the
+//! parameters that matter, the principal, the service and an expiry. This crate holds the rules; the cipher is behind the [`Seal`] trait,
+//! because it needs randomness. A state that cannot be opened is an error, never a silent new question. The record in a state has a format
+//! number; unknown formats are refused.
 
 mod call_record;
 mod canonical;

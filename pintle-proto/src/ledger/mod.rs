@@ -2,6 +2,9 @@
 //!
 //! Of all, and of each kind, an owner has at most a quarter, a network half, and those without a principal together three quarters.
 //! When there is no room, whoever holds most gives way.
+//!
+//! The holder of bytes has a [`Charge`]. The first [`FREE`] bytes of each are not charged, so that a small call touches no account. A holder
+//! that can give its bytes up sets how with `Charge::on_give_way`.
 
 mod account;
 mod owner;

@@ -2,6 +2,10 @@
 //!
 //! Nothing else in the workspace contains the date of a revision. Differences between the eras are code, elsewhere;
 //! differences within an era are columns of the dialect table or part of a step, here.
+//!
+//! Only older revisions pay. A result for the newest revision is printed with its extra members, and is never searched or parsed. A payload
+//! of another revision is transformed only if it has a member that an edit names. Servers lower results in `server/finish.rs`; clients lower
+//! and raise in `client/shapes.rs`.
 
 mod dialect;
 mod edits;

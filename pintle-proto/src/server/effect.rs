@@ -1,4 +1,9 @@
 //! Requests that the engine carries out itself: prepared while they run as calls, and carried out when they end without an error.
+//!
+//! `initialize`, `ping`, `logging/setLevel`, subscriptions and their like are calls (`Call::is_own`) that run through the layers of a driver.
+//! The innermost step prepares them with `Service::prepare`, which changes nothing. When the call ends without an error, the owner of the
+//! engine carries the effect out, so a layer that fails a handshake leaves no session. A driver that has nothing to do around these
+//! requests uses `Engine::receive` and `Service::admit`, which answer them at once.
 
 use std::{
     any::Any,

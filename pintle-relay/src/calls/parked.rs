@@ -74,7 +74,8 @@ impl ParkedCalls {
                 "the questions have {bytes} bytes, and the limit is {MAX_QUESTION_BYTES}: ask for less at once"
             )));
         }
-        let id = random::bytes::<16>().map_err(|_| RpcError::internal("the system has no random numbers"))?;
+        let id = random::bytes::<16>()
+            .map_err(|_| RpcError::internal("the system's random number generator failed"))?;
         let id: Box<str> = URL_SAFE_NO_PAD.encode(id).into();
         let downstream = Downstream::of(cx);
         let caller = downstream.caller();

@@ -1,4 +1,10 @@
 //! The four pairings of a client and a server behind, each of one of two eras. Each is a type with one function, and none calls another.
+//!
+//! The client engine raises what it receives, the server engine lowers it; in between, payloads are raw. `Connection::forward` is a request
+//! without cache and without rounds: input requests of a stateless server are its result, and those of a session go to an unparsed handler of
+//! that request. The state of a stateless server is sealed into ours and only that server claims it (`RelayedRound`). A call of a stateless
+//! client to a server with sessions is parked (`calls/parked.rs`): the future of the call waits in a bounded table, charged to its caller, and
+//! our state, which we claim, holds its id.
 
 mod both_sessions;
 mod both_stateless;

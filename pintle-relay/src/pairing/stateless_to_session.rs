@@ -138,7 +138,7 @@ fn resume(request: RelayedRequest<'_>, id: &str) -> Result<ParkedCall, RpcError>
     let RelayedRequest { relay, cx } = request;
     let lost = || {
         RpcError::invalid_params(
-            "the call no longer waits for its answers, because it took too long, the server was restarted, or others needed its room: start the call again",
+            "the call no longer waits for its answers, because it took too long, the server was restarted, or its memory was needed: start the call again",
         )
     };
     let mut call = relay.inner.parked.take(id, cx.principal()).ok_or_else(lost)?;

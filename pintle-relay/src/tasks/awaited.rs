@@ -56,7 +56,7 @@ impl Drop for AwaitedTask {
             let connection = self.connection.clone();
             drop(runtime.spawn(async move {
                 if let Ok(Err(error)) = timeout(CANCEL_TIMEOUT, connection.forward(request, |_| {})).await {
-                    tracing::debug!(%error, "a task that nobody waits for was not cancelled");
+                    tracing::debug!(%error, "an abandoned task was not cancelled");
                 }
             }));
         }

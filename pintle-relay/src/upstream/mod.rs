@@ -1,4 +1,9 @@
 //! The connections of a relay, and which of them a call uses.
+//!
+//! There is one connection for all if the server behind has no sessions, otherwise one for each session of a client, or one of a pool for each
+//! principal (`pool.rs`). The first connection is closed once clients have their own, unless it is used; a subscription that depends on it again
+//! waits until its changes are forwarded. Idle and old connections are closed by a task of their own (`link_state/limits.rs`), which counts
+//! their uses.
 
 pub(crate) mod attached;
 pub(crate) mod failure;

@@ -42,7 +42,7 @@ fn tool_faults(meta: Option<&Meta>, resources: &[Resource]) -> Vec<String> {
         return faults;
     };
     let Some(fields) = fields.as_object() else {
-        return vec![format!("`_meta.{META}` is no object; use `App::tool`")];
+        return vec![format!("`_meta.{META}` is not an object; use `App::tool`")];
     };
     for name in fields.keys() {
         if OF_RESOURCE.contains(&name.as_str()) {
@@ -53,7 +53,7 @@ fn tool_faults(meta: Option<&Meta>, resources: &[Resource]) -> Vec<String> {
     }
     match fields.get(RESOURCE_URI) {
         Some(Value::String(uri)) => faults.extend(uri_fault(uri, resources)),
-        Some(_) => faults.push(format!("`_meta.{META}.{RESOURCE_URI}` is no text")),
+        Some(_) => faults.push(format!("`_meta.{META}.{RESOURCE_URI}` is not text")),
         None => {}
     }
     if let Some(flat) = flat.filter(|flat| Some(*flat) != fields.get(RESOURCE_URI)) {
@@ -69,7 +69,7 @@ fn tool_faults(meta: Option<&Meta>, resources: &[Resource]) -> Vec<String> {
 
 fn uri_fault(uri: &str, resources: &[Resource]) -> Option<String> {
     if !uri.starts_with("ui://") {
-        return Some(format!("`{uri}` is no URI of an app; it has to begin with `ui://`"));
+        return Some(format!("`{uri}` is not the URI of an app; begin it with `ui://`"));
     }
     if uri.contains(['{', '}']) {
         return Some(format!("`{uri}` is a template, and hosts expand none; name a resource"));
@@ -87,10 +87,10 @@ fn uri_fault(uri: &str, resources: &[Resource]) -> Option<String> {
 fn visibility_fault(visibility: &Value) -> Option<String> {
     let advice = "name `model`, `app` or both";
     let Some(names) = visibility.as_array() else {
-        return Some(format!("`{VISIBILITY}` is no list; {advice}"));
+        return Some(format!("`{VISIBILITY}` is not a list; {advice}"));
     };
     if names.is_empty() {
-        return Some(format!("`{VISIBILITY}` is empty, so nobody could call the tool; {advice}"));
+        return Some(format!("`{VISIBILITY}` is empty, so the tool cannot be called; {advice}"));
     }
     let known = names.iter().all(|name| matches!(name.as_str(), Some("model" | "app")));
     let unique = names.iter().enumerate().all(|(at, name)| !names[..at].contains(name));
@@ -105,7 +105,7 @@ fn resource_faults(resource: &Resource) -> Vec<String> {
     }
     let Some(fields) = fields else { return faults };
     let Some(fields) = fields.as_object() else {
-        return vec![format!("`_meta.{META}` is no object; use `App`")];
+        return vec![format!("`_meta.{META}` is not an object; use `App`")];
     };
     for name in [RESOURCE_URI, VISIBILITY].into_iter().filter(|name| fields.contains_key(*name)) {
         faults.push(format!("`_meta.{META}.{name}` belongs to a tool; use `App::tool`"));
@@ -119,7 +119,7 @@ fn resource_faults(resource: &Resource) -> Vec<String> {
     }
     let Some(policy) = fields.get("csp") else { return faults };
     let Some(policy) = policy.as_object() else {
-        faults.push(format!("`_meta.{META}.csp` is no object of lists; use `App`"));
+        faults.push(format!("`_meta.{META}.csp` is not an object of lists; use `App`"));
         return faults;
     };
     for (list, origins) in policy {
@@ -128,11 +128,11 @@ fn resource_faults(resource: &Resource) -> Vec<String> {
             continue;
         }
         let Some(origins) = origins.as_array() else {
-            faults.push(format!("`csp.{list}` is no list of origins; use `App`"));
+            faults.push(format!("`csp.{list}` is not a list of origins; use `App`"));
             continue;
         };
         for origin in origins {
-            let fault = origin.as_str().map_or(Some("it is no text"), origin_fault);
+            let fault = origin.as_str().map_or(Some("it is not text"), origin_fault);
             faults.extend(fault.map(|fault| format!("`csp.{list}` has {origin}: {fault}")));
         }
     }
@@ -142,7 +142,7 @@ fn resource_faults(resource: &Resource) -> Vec<String> {
 fn permissions_fault(permissions: &Value) -> Option<String> {
     let known = || AppPermission::ALL.map(AppPermission::as_str).join("`, `");
     let Some(permissions) = permissions.as_object() else {
-        return Some(format!("`permissions` is no object with the members `{}`; use `App`", known()));
+        return Some(format!("`permissions` is not an object with the members `{}`; use `App`", known()));
     };
     let is_known = |name: &str| AppPermission::ALL.iter().any(|permission| permission.as_str() == name);
     let unknown = permissions.keys().find(|name| !is_known(name))?;
@@ -164,7 +164,7 @@ pub(super) fn origin_fault(origin: &str) -> Option<&'static str> {
         return Some("write a host name and nothing after it, as in `https://api.example.com`");
     }
     if port.is_some_and(|port| port.parse::<u16>().is_err()) {
-        return Some("the port is no number");
+        return Some("the port is not a number");
     }
     match scheme {
         "https" | "wss" => None,

@@ -167,7 +167,7 @@ async fn what_hosts_ignore_is_an_error_at_the_start() {
         (page("text/html", json!({})), "media type"),
         (page("text/html;profile=mcp-app", json!("wide")), "`_meta.ui` is no object"),
         (page("text/html;profile=mcp-app", json!({"resourceUri": URI})), "belongs to a tool"),
-        (page("text/html;profile=mcp-app", json!({"csp": {"connectDomains": [1]}})), "it is no text"),
+        (page("text/html;profile=mcp-app", json!({"csp": {"connectDomains": [1]}})), "it is not text"),
         (
             page("text/html;profile=mcp-app", json!({"csp": {"connectDomains": "https://a.example"}})),
             "`csp.connectDomains` is no list",

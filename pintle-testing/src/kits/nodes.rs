@@ -161,7 +161,7 @@ async fn published([a, b, c]: ThreeNodes) -> Checked {
 }
 
 async fn gone([a, b, c]: ThreeNodes) -> Checked {
-    let nobody = NodeId::random().ok_or("the system has no random numbers")?;
+    let nobody = NodeId::random().ok_or("the system's random number generator failed")?;
     send_to(&a, nobody, "lost", false).await?;
     for node in [&a, &b, &c] {
         expect_nothing(node).await?;

@@ -1,3 +1,9 @@
+//! JSON objects whose members are still text.
+//!
+//! A [`RawObject`] is scanned once when it is read and copied once; from then on its members are found without another scan. A duplicate
+//! name is refused, because two readers could see two values. Its text has no line breaks, so that it can be written to a stream of lines
+//! as it is.
+
 mod builder;
 mod decoded;
 mod escape;

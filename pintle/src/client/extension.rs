@@ -124,7 +124,7 @@ impl ClientInstallation {
         let method = method.into();
         if self.client.settings.names.contains_key(&method) || method::find(&method).is_some() {
             let fault =
-                format!("the name of `{method}` in the header `Mcp-Name` is defined already; define it once");
+                format!("the name of `{method}` in the header `Mcp-Name` is already defined; define it once");
             self.client.settings.fault = Some(fault);
         } else {
             self.client.settings.names.insert(method, member.into());

@@ -1,3 +1,12 @@
+//! The removal of secrets from messages, before the function of a log sees them.
+//!
+//! A `MessageLog` is attached to a server or a client, never to a transport's code. On a byte stream, a `LoggedTransport` lies between the
+//! driver and the transport. Over HTTP the exchange is logged where its head and body are known: `HttpRequestCx::start` and `Body` in the
+//! server, `HttpClient::send` and `ResponseBody` in the client; the events of a stream are decoded again from what is sent.
+//!
+//! JSON that the [`Redactor`] cannot read is withheld. A client's response is an answer, whatever it looks like, so the direction decides,
+//! and no ids are remembered.
+
 use std::{
     borrow::Cow,
     hash::{BuildHasher, RandomState},

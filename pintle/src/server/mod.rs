@@ -1,18 +1,18 @@
-//! Building and running servers.
+//! Servers: building, running and extending them.
 //!
-//! A [`Server`] is put together of routes: [`tool`], [`prompt`], [`resource`] and [`template`] make them of async functions
-//! (the attributes of the same names write that call for you). What a function takes says where it comes from:
+//! A [`Server`] consists of routes. [`tool`], [`prompt`], [`resource`] and [`template`] create them from async functions; the attributes
+//! of the same names generate these calls. The types of the parameters select the values that a handler receives:
 //!
-//! | argument | is |
+//! | parameter | value |
 //! |---|---|
-//! | [`Args<T>`](Args) | the arguments, as a type whose schema is the tool's |
-//! | [`State<S>`](State) | something of the server's own |
-//! | [`Cx`] | the call: who makes it, progress, questions |
-//! | [`Extension<T>`](Extension) | something that came with the request |
+//! | [`Args<T>`](Args) | the arguments, decoded into a type whose schema is published as that of the tool |
+//! | [`State<S>`](State) | a value that was added with [`Server::with_state`] |
+//! | [`Cx`] | the context of the call: its caller, progress, log messages, questions to the client |
+//! | [`Extension<T>`](Extension) | a value that was attached to the request, for example by an HTTP layer |
 //! | [`Vars<T>`](Vars) | the variables of a resource template |
-//! | [`Arguments`], [`PromptArguments`] | the arguments as they came |
+//! | [`Arguments`], [`PromptArguments`] | the arguments without decoding |
 //!
-//! What it returns is [`IntoToolResult`], [`IntoPromptResult`] or [`IntoResourceResult`].
+//! The return type of a handler implements [`IntoToolResult`], [`IntoPromptResult`] or [`IntoResourceResult`].
 
 mod access;
 pub(crate) mod changes;

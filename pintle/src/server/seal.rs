@@ -121,7 +121,7 @@ impl StateKeys {
     ///
     /// # Errors
     ///
-    /// Returns an error if the system has no random numbers.
+    /// Returns an error if the system's random number generator failed.
     pub fn seal_value(&self, bound: &str, value: &[u8]) -> io::Result<Vec<u8>> {
         let key = self.key();
         let sealed = Seal::seal(self, key, value_bound(bound).as_bytes(), value).map_err(io::Error::other)?;

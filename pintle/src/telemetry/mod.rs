@@ -2,6 +2,11 @@
 //!
 //! A span has the target `pintle::request`, the level `INFO` and, in `otel.name`, the name that exporters show: the method, for
 //! tools and prompts followed by their name.
+//!
+//! A span is created by the `CallDriver` of a call, and around one exchange of a client (`client/layer/spans.rs`). `ReceivedRequests` copies the
+//! requests of a message, if a subscriber wants spans; those that are refused before they are calls get theirs in `server/core/refused.rs`.
+//! Layers see both directions of both roles: requests of calls to clients pass `Server::around_outgoing` (`server/core/cx/outgoing.rs`).
+//! `pintle-otel` is made of these alone.
 
 mod received;
 

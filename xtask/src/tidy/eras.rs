@@ -45,7 +45,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Fault> {
     faults
 }
 
-/// Whether a file is the module `name` (`session.rs`, `session/…`, `session_log.rs`) or lies in it.
+/// Whether a file is the module `name` (`session.rs`, or `session_…` and its like) or lies in it.
 fn belongs(inside: &str, name: &str) -> bool {
     inside.split('/').any(|part| {
         part.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest == ".rs" || rest.starts_with('_'))

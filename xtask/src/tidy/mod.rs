@@ -10,6 +10,7 @@ mod guide;
 mod layers;
 mod length;
 mod links;
+mod map;
 mod measures;
 mod methods;
 mod orphans;
@@ -54,6 +55,11 @@ const RULES: &[(&str, Rule)] = &[
     ("what is promised is tested", security::check),
     ("what is said to be possible is", capabilities::check),
     ("`docs/limits.md` is the table of the ledger", check_limits),
+    ("what pages and comments name is there", map::references::check),
+    ("the map is short", map::check_length),
+    ("the map of the crates is true", map::crates::check),
+    ("the map of the server is true", map::rooms::check),
+    ("each feature has its row", map::features::check),
 ];
 
 const USAGE: &str = "cargo xtask tidy [--list folders|names|cycles|back|docs|words [folder]]";

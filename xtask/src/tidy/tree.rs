@@ -116,7 +116,7 @@ impl Tree {
     }
 }
 
-/// The folder in which a file's own modules live: `a/b` for `a/b.rs`, `a` for `a/mod.rs`.
+/// The folder in which a file's own modules live: its own name without the ending, or for a root such as `mod.rs` the folder it is in.
 pub(super) fn module_folder(path: &str) -> String {
     let stem = path.trim_end_matches(".rs");
     let (folder, name) = stem.rsplit_once('/').unwrap_or(("", stem));

@@ -45,7 +45,10 @@ impl Gateway {
                 }
                 Err(failure) if reported.as_ref() == Some(&failure.message) => {}
                 Err(failure) => {
-                    self.output.note(format!("{}; the gateway goes on as before", failure.message));
+                    self.output.note(format!(
+                        "{}; the gateway continues with the previous settings",
+                        failure.message
+                    ));
                     reported = Some(failure.message);
                 }
             }
@@ -219,7 +222,7 @@ mod tests {
         let gateway = Gateway::new(&file, GatewayUsers::Local, &output).unwrap();
         let times = |text: &str| printed().matches(text).count();
         let edits = async {
-            let goes_on = "; the gateway goes on as before";
+            let goes_on = "; the gateway continues with the previous settings";
             fs::write(&path, "first = 1\n").unwrap();
             sleep(5 * INTERVAL).await;
             assert_eq!((times("first"), times(goes_on)), (1, 1), "{}", printed());

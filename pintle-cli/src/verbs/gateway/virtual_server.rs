@@ -27,7 +27,7 @@ use super::{
 };
 
 /// The error of a request that could not be written down.
-const UNAUDITED: &str = "the audit log of the gateway cannot be written, and nothing is done without it: call again later, or tell who runs the gateway";
+const UNAUDITED: &str = "the audit log of the gateway cannot be written, and calls are refused without it: try again later, or contact the operator of the gateway";
 
 /// A virtual server: a choice of what the gateway offers, at a path of its own.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]

@@ -41,7 +41,7 @@ pub(crate) struct AddArgs {
 pub(crate) fn run(args: AddArgs, output: &Output) -> Result<(), Failure> {
     let AddArgs { to, project, replace, dry_run, mut target } = args;
     if target.words.is_empty() {
-        return Err(Failure::usage("which name?", "pintle add --help"));
+        return Err(Failure::usage("no name is given", "pintle add --help"));
     }
     let name = target.words.remove(0);
     if name.is_empty() || name.chars().any(char::is_control) {
@@ -49,7 +49,8 @@ pub(crate) fn run(args: AddArgs, output: &Output) -> Result<(), Failure> {
     }
     let (endpoint, words) = Endpoint::take("add", target)?;
     if let Some(word) = words.first() {
-        let message = format!("`{word}` is too much: write the name, and the target or `--` and a program");
+        let message =
+            format!("unexpected argument `{word}`: write the name, and the target or `--` and a program");
         return Err(Failure::usage(message, "pintle add --help"));
     }
     if name == "demo" {

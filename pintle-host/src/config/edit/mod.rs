@@ -224,7 +224,7 @@ impl ConfigEdit {
     fn fault(&self, fault: EditFault) -> ConfigError {
         match fault {
             EditFault::Exists => self
-                .refused(ConfigErrorKind::AlreadyConfigured, "the file has a server with this name already"),
+                .refused(ConfigErrorKind::AlreadyConfigured, "the file already has a server with this name"),
             EditFault::Absent => {
                 self.refused(ConfigErrorKind::NotConfigured, "the file has no server with this name")
             }

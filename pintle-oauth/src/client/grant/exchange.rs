@@ -129,7 +129,7 @@ impl TokenExchange {
         let answer = answer.map_err(|error| error.into_error(&self.token_endpoint))?;
         if !answer.token_type.eq_ignore_ascii_case("bearer") {
             return Err(Error::Decode(format!(
-                "`{}` issued a token of the type `{}`, and not a bearer token",
+                "`{}` issued a token of the type `{}`, instead of a bearer token",
                 self.token_endpoint, answer.token_type
             )));
         }

@@ -1,4 +1,7 @@
 //! Answers that run as tasks, in the one revision that has them.
+//!
+//! An answer that a server of 2025-11-25 asks for as a task is in the [`TaskTable`] of its connection's driver, and the server polls it within
+//! `Cx::ask` (`server/core/cx/client_task.rs`). Nothing of it is stored.
 
 use std::{
     collections::BTreeMap,

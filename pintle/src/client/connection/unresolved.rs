@@ -1,4 +1,6 @@
 //! Results of extensions, and what makes the real ones from them.
+//!
+//! `TaskPolling` of `pintle-tasks` resolves the result type `task` this way: `Connection::perform` gives results of extensions to the code here.
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc};
 

@@ -1,3 +1,8 @@
+//! Sending without a turn of the driver's task.
+//!
+//! Between two polls, the driver of a client lies in a slot: a caller sends its request there, and writes it at once if no other call is open.
+//! If the driver is in use, or other requests are queued, the request goes through the queue.
+
 use std::{fmt, future::poll_fn, sync::Arc, task::Context};
 
 use tokio::runtime::Handle;

@@ -403,8 +403,8 @@ impl Driver {
         if let Some(line) = &self.first_noise {
             let lines = self.shared.noise.load(Ordering::Relaxed);
             seen.push(match lines {
-                1 => format!("it printed a line that is no message, `{line}`"),
-                _ => format!("it printed {lines} lines that are no messages, the first of them `{line}`"),
+                1 => format!("it printed a line that is not a message, `{line}`"),
+                _ => format!("it printed {lines} lines that are not messages, the first of them `{line}`"),
             });
         }
         if let Some(id) = &self.stray {

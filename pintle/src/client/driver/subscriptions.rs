@@ -202,7 +202,7 @@ impl Driver {
             }
             WatchChange::Resource(uri) => {
                 if self.watching.uris.len() >= limit && !self.watching.uris.contains(&uri) {
-                    let message = format!("{limit} resources are watched already: raise the limit `watched`");
+                    let message = format!("{limit} resources are already watched: raise the limit `watched`");
                     return post.end(Err(CallFailure::Refused(message)), 0);
                 }
                 let known = !self.watching.uris.insert(uri.clone());
@@ -212,7 +212,7 @@ impl Driver {
                 let known = self.watching.extensions.contains_key(&name);
                 if self.watching.extensions.len() >= limit && !known {
                     let message =
-                        format!("{limit} extensions are subscribed to already: raise the limit `watched`");
+                        format!("{limit} extensions are already subscribed to: raise the limit `watched`");
                     return post.end(Err(CallFailure::Refused(message)), 0);
                 }
                 let before = self.watching.extensions.insert(name.clone(), value);
@@ -438,7 +438,7 @@ impl Driver {
         for (target, post) in std::mem::take(&mut self.watching.waiters) {
             let refused = match &target {
                 SubscriptionTarget::Resource { uri, .. } if !uris.contains(uri) => {
-                    format!("the server does not tell of changes of `{uri}`")
+                    format!("the server does not report changes of `{uri}`")
                 }
                 SubscriptionTarget::Extension { name, .. } if granted.get(name).is_none() => {
                     format!("the server does not support subscriptions to `{name}`")

@@ -111,7 +111,9 @@ impl ClientSettings {
             return Err(Error::misuse(fault));
         }
         let print = |what: Result<RawObject, serde_json::Error>| {
-            what.map_err(|error| Error::misuse(format!("what the client says of itself is no JSON: {error}")))
+            what.map_err(|error| {
+                Error::misuse(format!("the description of the client is not valid JSON: {error}"))
+            })
         };
         let info = print(RawObject::from_serialize(&self.info))?;
         let capabilities = print(RawObject::from_serialize(&self.capabilities(&self.handlers)))?;

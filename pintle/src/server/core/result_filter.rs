@@ -361,7 +361,7 @@ impl<H: FnMut(&str) -> bool> Filter<H> {
             return true;
         }
         self.judged += 1;
-        // What is no text leads nowhere.
+        // What is not text leads nowhere.
         serde_json::from_str::<Cow<'_, str>>(uri.get()).map_or(true, |uri| (self.hides)(&uri))
     }
 

@@ -139,7 +139,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// Returns an error if the system has no random numbers.
+    /// Returns an error if the system's random number generator failed.
     pub fn seal_value(&self, bound: &str, value: &[u8]) -> io::Result<Vec<u8>> {
         self.snapshot().settings.keys.seal_value(bound, value)
     }

@@ -1,3 +1,5 @@
+//! The catalogue and the settings of a server at one time.
+
 use std::{collections::HashMap, sync::OnceLock};
 
 use pintle_proto::{

@@ -94,7 +94,7 @@ impl Condition {
     /// Returns what is wrong with it, as the condition on this path.
     pub(super) fn fault(&self, path: &str) -> Option<String> {
         if path.split('.').any(str::is_empty) {
-            return Some(format!("`{path}` is no path: write names with a dot between them"));
+            return Some(format!("`{path}` is not a path: write names with a dot between them"));
         }
         if path.split('.').count() > MAX_NAMES {
             return Some(format!("a path has at most {MAX_NAMES} names: use a shorter one than `{path}`"));

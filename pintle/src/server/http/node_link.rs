@@ -251,7 +251,9 @@ impl HttpShared {
         };
         match timeout(LEAVE, leaving).await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::debug!(%error, "the other processes are not told that this one stops"),
+            Ok(Err(error)) => {
+                tracing::debug!(%error, "the other processes could not be notified that this one stops")
+            }
             Err(_) => {
                 tracing::warn!("changes could not be published to the other processes before this one stops")
             }

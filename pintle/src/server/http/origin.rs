@@ -82,7 +82,7 @@ impl Network {
         let no = || {
             let shown: String = text.chars().take(64).collect();
             Error::misuse(format!(
-                "`{shown}` is no address of a proxy: write one such as `10.0.0.1`, or a network such as `10.0.0.0/8`"
+                "`{shown}` is not the address of a proxy: write one such as `10.0.0.1`, or a network such as `10.0.0.0/8`"
             ))
         };
         let (address, prefix) =

@@ -189,7 +189,7 @@ impl<'a> Needs<'a> {
         let mut message =
             format!("`{name}` needs more than the caller may: `{}` is required", needed.join("`, `"));
         if caller.is_none() {
-            message += ", and nobody has checked who is calling";
+            message += ", and the caller is not authenticated";
         }
         let mut response = refused(&Refusal::forbidden(message), id);
         let lacking = MissingRights { needed: &needed, accumulates: revision.is_some_and(adds_to_granted) };

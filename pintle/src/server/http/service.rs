@@ -1,3 +1,41 @@
+//! The `tower` service, and the way of a call through it.
+//!
+//! A stateless `tools/call`, file by file, with what is decided there. Paths without a crate are in `pintle/src/server`.
+//!
+//! | | file | function | decides |
+//! |--:|---|---|---|
+//! | 1 | `http/edge/acceptor.rs` | `Acceptor::run` | whether another connection is accepted; a task for it |
+//! | 2 | `http/edge/connection.rs` | `serve` | HTTP/1 or 2; time limits of the head; when a shutdown closes it |
+//! | 3 | `http/service.rs` | `Http::call` | nothing: splits the head from the body |
+//! | 4 | `http/request_cx.rs` | `request_cx`, `respond`, `route` | the server, the principal, and the route by the head alone, with `open` of `pintle-proto/src/http/open.rs` |
+//! | 5 | `http/edge/body.rs`, `content.rs` | `read_content` | size and pace of the body |
+//! | 6 | `http/post.rs` | `admit`, `destination` | the envelope; `_meta`, read once (`Service::stamped`); the era, and whether the headers repeat the body (`pintle-proto/src/http/route.rs`) |
+//! | 7 | `http/stateless/mod.rs` | `admit` | with `Service::admit_call`: params raised, method offered, answers and state opened; then the rights (`http/rights.rs`) |
+//! | 8 | `core/driver/call_driver.rs` | `CallDriver::start` | nothing: creates the `Cx`, starts the stack of the snapshot, and catches its panics |
+//! | 9 | `core/dispatch.rs` | `innermost`, `tool` | the entry by name; whether the caller sees it and may use it (`core/gate/admission.rs`); header arguments; the schema of the arguments. If the call has a `requestState`, `run_claimed` claims it |
+//! | 10 | `core/driver/layer.rs`, `core/catalogue/tool.rs` | `Next::go` | the layers of the route, then the handler |
+//! | 11 | `core/handler/mod.rs`, `extract.rs` | `Handler::call`, `from_call` | the arguments as a type; the handler's future is created |
+//! | 12 | `core/driver/run.rs` | `HandlerRun::poll` | the timeout, panics, the end of a round |
+//! | 13 | `core/handler/tool_future.rs` | `ToolFuture::poll` | polled by step 12: the handler runs; then its result as text, its schema and size |
+//! | 14 | `http/stateless/mod.rs` | `run` | second visit: JSON or an event stream, by the first event or outcome |
+//! | 15 | `pintle-proto/src/server/call.rs` | `Call::finish` | the response in the shapes of the client's revision (`finish.rs`, `print.rs`) |
+//! | 16 | `http/edge/response.rs` | `json`, `events` | status and headers; hyper writes. Second visit of step 2: the write timeout |
+//!
+//! In a session, step 6 finds the session (`http/session/lookup.rs`) and step 7 is `session/conversation.rs` with `Engine::admit`. Step 14
+//! is `session/exchange.rs`, which adds the concurrency limit, and streams through `session/channel.rs`.
+//!
+//! A call runs inside the future of its request. If it completes without an event, the response is JSON. Its first event, or a long
+//! silence, makes the response an event stream: from then on the handler runs in a task, so that its timeout does not depend on the
+//! reader, and the response body forwards its events.
+//!
+//! - A closed connection cancels stateless calls only. They are dropped with their request or stream. In a session the rest of the call
+//!   becomes a task, and its events go to the event log. Calls that wait are in a `CallRegistry`: a shutdown waits for them, and then
+//!   ends them with an error.
+//! - Rights are checked once, after the message is parsed and before any of it runs, because only then can the response be a 403 that
+//!   names the missing rights. A layer that authenticates inserts an `Authenticated` into the request; this crate knows rights by name
+//!   and nothing of tokens.
+//! - Each message is sent on one stream: those of a call on the stream of its response, changes on the newest GET stream, merged.
+
 use std::{
     any::Any,
     convert::Infallible,

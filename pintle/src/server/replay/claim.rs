@@ -1,4 +1,8 @@
 //! The claim of a call on the `requestState` that it came with.
+//!
+//! A state is used once. After everything that may refuse the call (admission, rights, filters, layers), `run_claimed` claims the state before
+//! the handler runs. The claim is completed with the serialized reply, which a repeated request gets under its own id, or, if the handler was
+//! dropped, released with the `once` values so far. Calls without a state do not use the guard.
 
 use std::{
     future::Future,
@@ -163,7 +167,7 @@ impl StateClaim {
 }
 
 const EXPIRED: &str = "`requestState` has expired: start the call again";
-const OTHER_ANSWERS: &str = "`requestState` was used with other answers already: go on with the newest state that you \
+const OTHER_ANSWERS: &str = "`requestState` was already used with other answers: continue with the newest state that you \
     were given, or start the call again";
 const USED: &str = "`requestState` was used already, and its reply is not kept any more: start the call again if it is safe to repeat";
 

@@ -1,3 +1,22 @@
+//! A connection on a byte stream. One task owns it and its engine.
+//!
+//! A `tools/call` in a session over stdio. Paths without a crate are in `pintle/src/server`.
+//!
+//! | | file | function | decides |
+//! |--:|---|---|---|
+//! | 1 | `pintle/src/transport/stream.rs` | `line` | where a message ends, and whether it is too long |
+//! | 2 | `stream/mod.rs` | `poll_input`, `receive` | whether more is read while output waits; the envelope (`stream/reading.rs`) |
+//! | 3 | `pintle-proto/src/server/mod.rs` | `Engine::admit` | the era, by `_meta` |
+//! | 4 | `pintle-proto/src/server/session.rs`, `in_flight.rs` | `admit`, `enter` | whether the session is open, the method offered, the id free; params raised |
+//! | 5 | `stream/mod.rs` | `decide`, `begin` | whether the call starts or is queued; it is polled once here |
+//! | 6 | `core/driver/call_driver.rs` and below | | as over HTTP; rights are checked in dispatch only |
+//! | 7 | `stream/mod.rs`, `pintle-proto/src/server/mod.rs` | `finish`, `Engine::finish` | the id is free again; no response if the call was cancelled or a batch waits; then `Call::finish` |
+//! | 8 | `pintle/src/transport/stream.rs` | `send`, `poll_flush` | small messages leave in one write |
+//!
+//! The task receives messages, polls each call once, and spawns only those that have to wait; the responses to one read leave in one
+//! write. Reading never stops for writing: a slow reader makes handlers wait, not the answer that one of them waits for. Above a limit of
+//! unwritten bytes no events are taken from handlers.
+
 mod answers;
 mod changes;
 mod ending;

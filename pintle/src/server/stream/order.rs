@@ -1,4 +1,8 @@
 //! The order of the messages of a connection: those that depend on a request that still runs wait for it.
+//!
+//! If a request that others depend on (`initialize`, `logging/setLevel`, subscriptions) does not end with its first poll, later messages
+//! wait. Answers, cancellations, `ping` and `server/discover` do not. A `ping` does not wait for its own layers either: if its driver does
+//! not end with its first poll, it is answered, and the driver goes on as that of a notification (`CallDriver::is_ping`).
 
 use std::{collections::VecDeque, sync::Arc, task::Context};
 

@@ -115,7 +115,7 @@ impl Child {
         let exit = self.kept.exit()?;
         let program = self.command.shown();
         Some(match self.kept.last_words() {
-            Some(words) => format!("the server `{program}` {exit}; its last words: {words}"),
+            Some(words) => format!("the server `{program}` {exit}; its last output: {words}"),
             None => format!("the server `{program}` {exit}"),
         })
     }

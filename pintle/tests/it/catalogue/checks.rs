@@ -129,7 +129,7 @@ fn arguments_without_a_description_are_found() {
     let server = server().tool(tool("keep", |Args(_): Args<Book>| async { "" }).description("Keeps a book."));
     assert_eq!(
         server.lint(),
-        ["the arguments `title`, `pages` of the tool `keep` have no description: say what to enter"]
+        ["the arguments `title`, `pages` of the tool `keep` have no description: describe what to enter"]
     );
 }
 
@@ -144,11 +144,11 @@ fn missing_descriptions_are_found() {
     assert_eq!(
         server.lint(),
         [
-            "the tool `t` has no description: say what it does, the model has nothing else",
-            "the prompt `p` has no description: say what it is for",
-            "the argument `a` of the prompt `p` has no description: say what to enter",
-            "the resource `r://1` has no description: say what it holds",
-            "the resource template `r://{x}` has no description: say what it holds",
+            "the tool `t` has no description: describe what it does, the model relies on it",
+            "the prompt `p` has no description: describe what it is for",
+            "the argument `a` of the prompt `p` has no description: describe what to enter",
+            "the resource `r://1` has no description: describe its contents",
+            "the resource template `r://{x}` has no description: describe its contents",
         ]
     );
 }

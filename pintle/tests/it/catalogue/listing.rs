@@ -172,7 +172,7 @@ fn contradictions_are_refused_and_improvements_suggested() {
     let server = Server::new("s", "0").tool(named("odd").read_only().destructive(true));
     assert_eq!(
         server.check().unwrap_err().to_string(),
-        "the tool `odd` is said to be read-only and destructive: it cannot be both"
+        "the tool `odd` is marked read-only and destructive: remove one of the hints"
     );
     let server = Server::new("s", "0")
         .tool(tool("bare", || async { "" }))
@@ -186,12 +186,12 @@ fn contradictions_are_refused_and_improvements_suggested() {
     assert_eq!(
         server.lint(),
         [
-            "the tool `bare` has no description: say what it does, the model has nothing else",
+            "the tool `bare` has no description: describe what it does, the model relies on it",
             "the tool `twice` has the tag `a` twice: once will do",
             "the tool `needy` depends on `gone`, which is not there: add it",
             "the tool `needy` depends on itself: it can never be called",
-            "the prompt `p` has no description: say what it is for",
-            "the prompt `p` has values for `x`, which is no argument of it",
+            "the prompt `p` has no description: describe what it is for",
+            "the prompt `p` has values for `x`, which is not one of its arguments",
         ]
     );
 }

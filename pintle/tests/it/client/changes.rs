@@ -152,7 +152,7 @@ async fn a_subscription_that_is_not_granted_is_reported() {
         peer.notifies("notifications/subscriptions/acknowledged", params).await;
     };
     let (refused, ()) = tokio::join!(server.subscribe("a:1"), script);
-    assert_eq!(refused.unwrap_err().to_string(), "the server does not tell of changes of `a:1`");
+    assert_eq!(refused.unwrap_err().to_string(), "the server does not report changes of `a:1`");
 
     let (server, mut peer) = open(&client(), SESSION, everything()).await;
     let script = async {

@@ -62,7 +62,7 @@ async fn a_server_that_exits_is_told_apart_from_one_that_is_silent() {
     let (error, said) = open(client(), "echo Welcome; exit 3").await;
     assert!(matches!(error, OpenError::Exited { .. }), "{said}");
     assert!(
-        said.contains("it printed a line that is no message, `Welcome`; ") && said.ends_with("3)"),
+        said.contains("it printed a line that is not a message, `Welcome`; ") && said.ends_with("3)"),
         "{said}"
     );
     let (error, said) = open(impatient(), "cat >/dev/null").await;

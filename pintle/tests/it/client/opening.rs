@@ -166,8 +166,9 @@ async fn a_noisy_server_is_called_noisy() {
     let error = client.connect(transport).await.unwrap_err().to_string();
     assert!(error.starts_with("the server did not answer `initialize`"), "{error}");
     assert!(
-        error
-            .ends_with("(it printed 2 lines that are no messages, the first of them `Listening on port 80`)"),
+        error.ends_with(
+            "(it printed 2 lines that are not messages, the first of them `Listening on port 80`)"
+        ),
         "{error}"
     );
     assert_eq!(heard.recv().await.unwrap(), "Listening on port 80");

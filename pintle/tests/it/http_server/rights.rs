@@ -203,7 +203,7 @@ async fn a_batch_of_which_one_part_is_forbidden_does_not_begin() {
     let mut answer = wire.post(batch).await;
     assert_eq!(answer.status, 403);
     let said = answer.json().await["error"]["message"].as_str().unwrap().to_owned();
-    assert!(said.ends_with("`gold`, `safe` is required, and nobody has checked who is calling"), "{said}");
+    assert!(said.ends_with("`gold`, `safe` is required, and the caller is not authenticated"), "{said}");
     assert!(told.lock().unwrap().is_empty());
     let fine = wire.post(json!([call(1, "greet")])).await;
     assert_eq!(fine.status, 200);

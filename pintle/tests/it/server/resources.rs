@@ -176,7 +176,7 @@ fn invalid_resources_are_reported_before_the_first_read() {
     let of_resource = |route| Server::new("s", "0").resource(route).check().unwrap_err().to_string();
     assert_eq!(
         of_template(template("i://{id}{?tags*}", "i", |_: Vars<Issue>| async { "" })),
-        "the handler of `i://{id}{?tags*}` takes `kind`, which is no variable of it: it has `id`, `tags`"
+        "the handler of `i://{id}{?tags*}` takes `kind`, which is not one of its variables: `id`, `tags`"
     );
     assert_eq!(
         of_template(template("i://{id}", "i", |_: Args<Issue>| async { "" })),

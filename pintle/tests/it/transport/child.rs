@@ -158,7 +158,7 @@ async fn a_server_that_dies_in_a_call_ends_the_connection_with_the_reason() {
     send(&mut child, r#"{"jsonrpc":"2.0","id":1,"method":"tools/call"}"#).await;
     assert_eq!(rest(&mut child).await, ["half an ans"]);
     assert_eq!(child.exit_status().unwrap().code(), Some(3));
-    let why = "the server `sh` exited with status 3; its last words: `first`, `disk full`";
+    let why = "the server `sh` exited with status 3; its last output: `first`, `disk full`";
     assert_eq!(child.close_reason().unwrap(), why);
     assert_eq!(*seen.lock().unwrap(), ["first", "disk full"]);
 }

@@ -7,7 +7,7 @@ use super::modules::{Inline, ModulePath, Modules, imports, path_of};
 
 /// One path in shipped code that names an item of another file.
 #[derive(Debug)]
-pub(super) struct Crossing<'a> {
+pub(in super::super) struct Crossing<'a> {
     pub(super) source: &'a Source,
     pub(super) at: usize,
     /// As it is written.
@@ -15,6 +15,18 @@ pub(super) struct Crossing<'a> {
     pub(super) from: Place<'a>,
     /// The file that defines the item.
     pub(super) to: Place<'a>,
+}
+
+impl<'a> Crossing<'a> {
+    /// The folder that imports.
+    pub(in super::super) fn importer(&self) -> &[&'a str] {
+        &self.from.folder
+    }
+
+    /// The folder that is imported.
+    pub(in super::super) fn imported(&self) -> &[&'a str] {
+        &self.to.folder
+    }
 }
 
 /// A file of a crate: its folder, and the file in it.
@@ -26,7 +38,7 @@ pub(super) struct Place<'a> {
 }
 
 /// The crossings of each published crate, with the crate's folder. A `pub use` is none: it only gives an item another name.
-pub(super) fn crossings(tree: &Tree) -> Vec<(&str, Vec<Crossing<'_>>)> {
+pub(in super::super) fn crossings(tree: &Tree) -> Vec<(&str, Vec<Crossing<'_>>)> {
     let published = tree.crates.iter().filter(|krate| krate.published);
     published.map(|krate| (krate.dir.as_str(), of_crate(tree, &krate.name))).collect()
 }

@@ -10,6 +10,7 @@ mod names;
 mod words;
 
 use super::{Fault, tree::Tree};
+pub(super) use imports::crossings;
 use limits::Limits;
 
 /// One number, with the places that it counts.

@@ -151,7 +151,7 @@ fn tree<'a>(text: &'a str, before: &[&'a str], found: &mut Vec<(ModulePath<'a>, 
     found.push((path, name));
 }
 
-/// The module of a file: `server`, `call` for `src/server/call.rs` and for `src/server/call/mod.rs`.
+/// The module of a file: `server`, `stream` for `src/server/stream/mod.rs`, and `server`, `seal` for `src/server/seal.rs`.
 pub(super) fn path_of(source: &Source) -> ModulePath<'_> {
     let folder = module_folder(&source.inside).len();
     source.inside[..folder].split('/').skip(1).collect()

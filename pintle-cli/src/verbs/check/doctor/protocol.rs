@@ -62,7 +62,7 @@ pub(super) async fn check(endpoint: &Endpoint, is_program: bool, output: &Output
             0 => report.ok("stdout", "the server prints messages only"),
             count => report.warning(
                 "stdout",
-                format!("the server prints {} to standard output, the first is `{}`: some clients end the connection", counted(count, "line that is no message", "lines that are no messages"), noise.first),
+                format!("the server prints {} to standard output, the first is `{}`: some clients end the connection", counted(count, "line that is not a message", "lines that are not messages"), noise.first),
                 "print logs to standard error",
             ),
         }

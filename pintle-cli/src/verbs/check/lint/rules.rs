@@ -148,7 +148,7 @@ impl Findings {
         if is_blank(description) {
             return self.warning(
                 "description",
-                "there is no description: say what it is for, the model has nothing else",
+                "there is no description: describe what it is for, the model relies on it",
             );
         }
         let description = description.unwrap_or_default();
@@ -165,7 +165,7 @@ impl Findings {
 
     fn hints(&mut self, tool: &Tool) {
         let Some(hints) = tool.annotations.as_ref() else {
-            return self.note("hints", "there are no hints: clients take the tool for a destructive one");
+            return self.note("hints", "there are no hints: clients assume that the tool is destructive");
         };
         if hints.read_only_hint == Some(true) && hints.destructive_hint == Some(true) {
             self.error("hints", "the tool is read-only and destructive: it cannot be both");
@@ -173,7 +173,7 @@ impl Findings {
         if hints.read_only_hint == Some(true) && hints.idempotent_hint == Some(false) {
             self.warning(
                 "hints",
-                "the tool is read-only and not idempotent: what only reads can be repeated",
+                "the tool is marked read-only and not idempotent: a tool that only reads can be repeated",
             );
         }
     }

@@ -38,7 +38,7 @@ pub(in crate::verbs) async fn run(args: DiffArgs, output: &Output) -> Result<(),
     let (era, revision, timeout) = (target.connect.era, target.connect.revision, target.connect.timeout);
     let (endpoint, mut words) = Endpoint::take("diff", target)?;
     if let [_, second, ..] = words.as_slice() {
-        let message = format!("`{second}` is too much: `diff` takes one target or two");
+        let message = format!("unexpected argument `{second}`: `diff` takes one target or two");
         return Err(Failure::usage(message, endpoint.line("diff", &[])));
     }
     if let Some(other) = words.pop() {

@@ -87,7 +87,7 @@ impl LoginPages {
     pub(in super::super) fn new(base: &str, nodes: Option<Arc<dyn Nodes>>) -> Result<Self, Failure> {
         let base = base.trim_end_matches('/').to_owned();
         let key = hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new());
-        let key = key.map_err(|_| Failure::internal(&"the system has no random numbers"))?;
+        let key = key.map_err(|_| Failure::internal(&"the system's random number generator failed"))?;
         let (open, connected) = (Mutex::default(), watch::Sender::default());
         Ok(Self { is_secure: base.starts_with("https:"), base, key, nodes, open, connected })
     }
@@ -248,7 +248,7 @@ impl LoginPages {
         let Some((nonce, login)) = found else { return used_up() };
         let sent = cookie(headers, &self.cookie_name(nonce));
         if !login.browser.as_ref().zip(sent).is_some_and(|(known, sent)| is_same(known, &sent)) {
-            let text = "This login was begun in another browser, and nothing was connected. If somebody has sent you here, do not go on.";
+            let text = "This login was started in another browser, and nothing was connected. If someone sent you this link, do not continue.";
             return message(StatusCode::FORBIDDEN, text);
         }
         let nonce = nonce.clone();
@@ -317,7 +317,8 @@ impl LoginLink {
 
     /// Waits until the user comes back, and returns the query of that.
     pub(super) async fn came_back(mut self) -> pintle::Result<String> {
-        let late = || pintle::Error::Refused("nobody has logged in within ten minutes: call again".into());
+        let late =
+            || pintle::Error::Refused("the login was not completed within ten minutes: call again".into());
         let back = self.back.take().ok_or_else(late)?;
         timeout_at(self.until, back).await.ok().and_then(Result::ok).ok_or_else(late)
     }
@@ -347,7 +348,7 @@ fn signed_text(nonce: &str, cookie: &str) -> Vec<u8> {
 pub(super) fn random() -> pintle::Result<String> {
     let mut bytes = [0; 32];
     let filled = SystemRandom::new().fill(&mut bytes);
-    filled.map_err(|_| pintle::Error::Refused("the system has no random numbers".into()))?;
+    filled.map_err(|_| pintle::Error::Refused("the system's random number generator failed".into()))?;
     Ok(URL_SAFE_NO_PAD.encode(bytes))
 }
 

@@ -75,7 +75,7 @@ pub(in crate::verbs) async fn run(args: BenchArgs, output: &Output) -> Result<()
     let before = compare.as_deref().map(read_report).transpose()?;
     let (endpoint, mut words) = Endpoint::take("bench", target)?;
     if words.is_empty() {
-        return Err(Failure::usage("which tool?", endpoint.line("ls", &["tools"])));
+        return Err(Failure::usage("no tool is given", endpoint.line("ls", &["tools"])));
     }
     let mut load = Load {
         tool: words.remove(0),
@@ -133,7 +133,7 @@ async fn measure(
     let first = first.map_err(|error| match &error {
         pintle::Error::Rpc(rpc) if rpc.code == ErrorCode::MISSING_CLIENT_CAPABILITY => {
             let message = format!(
-                "`{}` asks its user, and nobody answers in a measurement: measure another tool",
+                "`{}` requires user input, which a measurement cannot give: measure another tool",
                 load.tool
             );
             Failure::new(Exit::Server, message, endpoint.line("ls", &["tools"]))

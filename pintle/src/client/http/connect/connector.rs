@@ -103,7 +103,7 @@ impl Service<Uri> for PoolConnector {
                 && proxy.uri().scheme_str() != Some("http")
             {
                 return Err(unsupported(
-                    "the proxy is none that is spoken to by `http`; bring an HTTP client that can",
+                    "only proxies with the scheme `http` are supported; set one, or another HTTP client",
                 ));
             }
             if uri.scheme_str() != Some("https") {

@@ -59,5 +59,5 @@ impl Service<Name> for Resolver {
 
 /// An error that a retry would not change.
 pub(in crate::client::http) fn refused() -> io::Error {
-    io::Error::new(io::ErrorKind::Unsupported, "its address is none that may be connected to")
+    io::Error::new(io::ErrorKind::Unsupported, "connections to its address are not allowed")
 }

@@ -24,7 +24,7 @@ use crate::{Error, Result, message_log::Redactor};
 ///     async fn authorize(&self, _: Outgoing<'_>) -> pintle::Result<HeaderMap> {
 ///         let token = std::fs::read_to_string("/run/secrets/token")?;
 ///         let mut value = HeaderValue::from_str(&format!("Bearer {}", token.trim()))
-///             .map_err(|_| pintle::Error::Misuse("the token is no text".into()))?;
+///             .map_err(|_| pintle::Error::Misuse("the token is not text".into()))?;
 ///         value.set_sensitive(true);
 ///         Ok([(AUTHORIZATION, value)].into_iter().collect())
 ///     }

@@ -185,7 +185,7 @@ impl EventReader {
                 _ => {
                     drain(body).await;
                     Err(Some(Failed::new(format!(
-                        "`{}` answered GET with something that is no stream of events",
+                        "`{}` answered GET with something that is not an event stream",
                         ask.address
                     ))))
                 }

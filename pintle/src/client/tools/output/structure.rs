@@ -15,7 +15,7 @@ pub(super) struct Structure;
 impl OutputCheck for Structure {
     fn check(&self, schema: &JsonObject, content: &Value) -> Result<(), String> {
         if schema.get("type").and_then(Value::as_str) == Some("object") && !content.is_object() {
-            return Err("the structured content is no object".into());
+            return Err("the structured content is not an object".into());
         }
         let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
         match required

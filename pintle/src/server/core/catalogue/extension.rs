@@ -1,3 +1,8 @@
+//! Extensions of a server. Those of `pintle-tasks` and `pintle-skills` use nothing else.
+//!
+//! An installation is data until `Server::install` checks it against what is there, and then adds all of it or nothing. Checks of the final
+//! server (`needs`, `check`, `check_catalogue`) run in `Snapshot::check`.
+
 use std::{fmt, future::Future, pin::Pin, sync::Arc};
 
 use pintle_proto::{

@@ -16,7 +16,7 @@ pub(crate) fn lint(catalogue: &Catalogue) -> Vec<String> {
         let (tool, name) = (&route.tool, &route.tool.name);
         if is_blank(tool.description.as_deref()) {
             warnings.push(format!(
-                "the tool `{name}` has no description: say what it does, the model has nothing else"
+                "the tool `{name}` has no description: describe what it does, the model relies on it"
             ));
         }
         let undescribed: Vec<_> = undescribed(&tool.input_schema).map(|it| format!("`{it}`")).collect();
@@ -25,8 +25,9 @@ pub(crate) fn lint(catalogue: &Catalogue) -> Vec<String> {
                 [] => (format!("argument {first}"), "has"),
                 _ => (format!("arguments {}", undescribed.join(", ")), "have"),
             };
-            warnings
-                .push(format!("the {them} of the tool `{name}` {have} no description: say what to enter"));
+            warnings.push(format!(
+                "the {them} of the tool `{name}` {have} no description: describe what to enter"
+            ));
         }
         let traits = ToolTraits::of(tool);
         let mut seen = BTreeSet::new();
@@ -45,39 +46,41 @@ pub(crate) fn lint(catalogue: &Catalogue) -> Vec<String> {
         if hints
             .is_some_and(|hints| hints.read_only_hint == Some(true) && hints.idempotent_hint == Some(false))
         {
-            warnings.push(format!("the tool `{name}` only reads, and is idempotent whatever it says"));
+            warnings.push(format!(
+                "the tool `{name}` only reads, so `idempotent_hint = false` has no effect: remove it"
+            ));
         }
     }
     for prompt in catalogue.prompts.iter() {
         let Prompt { name, description, arguments, .. } = &prompt.prompt;
         if is_blank(description.as_deref()) {
-            warnings.push(format!("the prompt `{name}` has no description: say what it is for"));
+            warnings.push(format!("the prompt `{name}` has no description: describe what it is for"));
         }
         for argument in arguments.iter().flatten().filter(|it| is_blank(it.description.as_deref())) {
             let argument = &argument.name;
             warnings.push(format!(
-                "the argument `{argument}` of the prompt `{name}` has no description: say what to enter"
+                "the argument `{argument}` of the prompt `{name}` has no description: describe what to enter"
             ));
         }
         for argument in prompt.allowed.keys() {
             if !prompt.prompt.arguments.iter().flatten().any(|known| known.name == *argument) {
                 let name = &prompt.prompt.name;
                 warnings.push(format!(
-                    "the prompt `{name}` has values for `{argument}`, which is no argument of it"
+                    "the prompt `{name}` has values for `{argument}`, which is not one of its arguments"
                 ));
             }
         }
     }
     for Resource { uri, description, .. } in catalogue.resources.iter().map(|route| &route.resource) {
         if is_blank(description.as_deref()) {
-            warnings.push(format!("the resource `{uri}` has no description: say what it holds"));
+            warnings.push(format!("the resource `{uri}` has no description: describe its contents"));
         }
     }
     for route in catalogue.templates.iter() {
         let ResourceTemplate { uri_template, description, .. } = &route.resource_template;
         if is_blank(description.as_deref()) {
             warnings.push(format!(
-                "the resource template `{uri_template}` has no description: say what it holds"
+                "the resource template `{uri_template}` has no description: describe its contents"
             ));
         }
     }

@@ -75,7 +75,7 @@ impl TemplateRoute {
                     .filter(|(name, _)| texts.requires(name) && !known.contains(&name.as_str()));
                 faults.extend(unknown.map(|(name, _)| {
                     format!(
-                        "the handler of `{text}` takes `{name}`, which is no variable of it: it has `{}`",
+                        "the handler of `{text}` takes `{name}`, which is not one of its variables: `{}`",
                         known.join("`, `")
                     )
                 }));

@@ -415,7 +415,7 @@ impl ToolRoute {
         if hints.is_some_and(|it| it.read_only_hint == Some(true) && it.destructive_hint == Some(true)) {
             let name = &self.tool.name;
             self.options.faults.push(format!(
-                "the tool `{name}` is said to be read-only and destructive: it cannot be both"
+                "the tool `{name}` is marked read-only and destructive: remove one of the hints"
             ));
         }
         self

@@ -174,7 +174,7 @@ impl Drop for AbandonedTaskGuard<'_> {
         if let (Some(session), Ok(runtime)) = (self.cx.session(), Handle::try_current()) {
             drop(crate::runtime::spawn_on(&runtime, async move {
                 if let Ok(Err(error)) = timeout(CANCEL_TIMEOUT, session.forward_request(cancel)).await {
-                    tracing::debug!(%error, "a task of the client that nobody waits for was not cancelled");
+                    tracing::debug!(%error, "an abandoned task of the client was not cancelled");
                 }
             }));
         }

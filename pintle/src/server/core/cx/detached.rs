@@ -1,4 +1,10 @@
 //! Calls that go on after their response.
+//!
+//! A call can be detached from its request: by its handler (`Cx::detach_with`), or before it starts, by an extension that intercepts tool calls
+//! (`ToolStart::Detach`), or when its handler waits (`ToolStart::DetachOnWait`, for which nothing is created or looked up before). `HandlerRun`
+//! then hands the handler over as a `DetachedCall` and goes on with the response. The `Cx` stays the same: its sink becomes a queue of
+//! `DetachedEvent`s, and `Inputs` sends questions in either era instead of ending the round. `Cx::once` in a detached call waits for its
+//! record before and after the action (`DetachedEvent::Checkpoint`).
 
 use std::{
     fmt,

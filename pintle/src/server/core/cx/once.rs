@@ -111,7 +111,7 @@ impl Cx {
     ///
     /// # Panics
     ///
-    /// Panics if the system has no random numbers.
+    /// Panics if the system's random number generator failed.
     pub fn call_key(&self) -> String {
         self.0.call.call_key(make_key)
     }

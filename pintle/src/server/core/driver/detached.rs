@@ -22,7 +22,7 @@ const MAX_QUESTIONS: usize = 64;
 const MAX_CHECKPOINTS: usize = 64;
 
 /// An event of a [`DetachedCall`](crate::server::DetachedCall).
-#[expect(clippy::exhaustive_enums, reason = "whoever runs the call must handle each")]
+#[expect(clippy::exhaustive_enums, reason = "the driver of the call must handle each")]
 #[derive(Debug)]
 pub enum DetachedEvent {
     /// The handler asks the client a question, and waits for the answer.

@@ -285,7 +285,7 @@ pub(crate) fn permit(cx: &Cx, required: &Required, name: &str) -> Result<(), Out
     let shown: String = name.chars().take(128).collect();
     let mut message = format!("`{shown}` needs more than the caller may");
     if cx.identity() == Principal::Anonymous {
-        message += ", and nobody has checked who is calling";
+        message += ", and the caller is not authenticated";
     }
     Err(Outcome::Failed(RpcError::invalid_request(message)))
 }

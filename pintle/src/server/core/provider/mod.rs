@@ -1,4 +1,10 @@
 //! Providers: what a server offers besides its own routes.
+//!
+//! What a server does not find among its routes it looks for in its providers, in order. A URI leads to what lists it, whoever that is, before
+//! any template; `core/lookup.rs` alone decides that. A mounted server is a provider: its handlers run under the same call, with a `Cx` whose
+//! snapshot and names are those of the inner server (`core/cx/edited.rs`). An entry keeps the states of the providers that it was found in
+//! (`core/cx/found_in.rs`), and a call of it is handled in these: what gates have judged is what runs, whatever has changed meanwhile. The
+//! facts of a provider are one value, `ProviderInfo`, which wrappers edit and the server reads again when the provider reports a change.
 
 pub(crate) mod any;
 pub(crate) mod changes;

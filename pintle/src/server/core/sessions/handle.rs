@@ -63,7 +63,7 @@ impl SessionHandle {
     }
 
     /// Returns a name that no other session has, in any process: for what is stored for longer than a process lives. It does not reveal
-    /// the session id of HTTP. `None` if the session has ended, or the system has no random numbers.
+    /// the session id of HTTP. `None` if the session has ended, or the system's random number generator failed.
     pub fn unique_name(&self) -> Option<String> {
         static PROCESS: OnceLock<Option<String>> = OnceLock::new();
         let live = self.live().ok()?;

@@ -1,4 +1,7 @@
 //! The resumable event streams of a session.
+//!
+//! A stream is not a connection. It has a number and owns its work ([`Channel`]); a connection is a reader of it. Each event is logged before
+//! it is sent, so that a client can resume with the last id that it received. The newest reader replaces older ones.
 
 use std::{
     collections::VecDeque,

@@ -118,7 +118,8 @@ impl HttpRequestCx {
     /// Creates a session with a new id. It is not registered.
     pub(in crate::server::http) fn open(&self, engine: Engine) -> Result<Session, Refusal> {
         let id = SessionId::random(self.settings.session_prefix).map_err(|_| {
-            let error = RpcError::internal("no session can be opened: the system has no random numbers");
+            let error =
+                RpcError::internal("no session can be opened: the system's random number generator failed");
             Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error)
         })?;
         let engine = engine.charged_to(self.account());

@@ -60,7 +60,7 @@ pub(in crate::server::http) fn spawn(
     if permit.is_none() {
         // Not overload: the call ran, and may have had effects.
         group.fail(&RpcError::internal(
-            "too many calls run whose clients have left, so this one was ended: wait for answers before you hang up",
+            "too many calls of disconnected clients are running, so this one was ended: wait for responses before disconnecting",
         ));
     }
     let limit = shared.settings().detached_call.min(MAX_DURATION);

@@ -90,7 +90,7 @@ impl PushQueue {
             queue.len() >= CAPACITY || (!queue.is_empty() && queue.bytes() + line.len() > CAPACITY_BYTES)
         };
         while is_full(self) || self.charge(&line, session).is_err() {
-            tracing::debug!("a message was dropped: nobody reads the session's GET stream");
+            tracing::debug!("a message was dropped: the session's GET stream has no reader");
             if self.pop().is_none() {
                 return;
             }
@@ -326,7 +326,7 @@ impl Session {
         }
         let queue = &mut core.busy().push_queue;
         if queue.len() >= CAPACITY || queue.charge(&line, self).is_err() {
-            return tracing::debug!("a message was dropped: nobody reads the session's GET stream");
+            return tracing::debug!("a message was dropped: the session's GET stream has no reader");
         }
         queue.lines.push_front(line);
         drop(core);

@@ -29,7 +29,7 @@ impl QuestionIds {
         Self { secret, key, forwarded: Mutex::default() }
     }
 
-    /// Creates the ids of a new session. Returns `None` if the system has no random numbers.
+    /// Creates the ids of a new session. Returns `None` if the system's random number generator failed.
     pub(in crate::server::http) fn random() -> Option<Self> {
         random::bytes().ok().map(|bytes| Self::new(u128::from_be_bytes(bytes)))
     }

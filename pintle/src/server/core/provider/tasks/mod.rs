@@ -1,4 +1,11 @@
 //! Tasks of providers: their ids are those of the server for its clients.
+//!
+//! The id of a task is the address of its provider and the id there, sealed for the caller (`task_id.rs`); servers in servers seal it again.
+//! `taskIds` of a subscription is divided by the providers whose addresses the ids are (`watched_tasks.rs`), each of which sees its own ids and
+//! grants some; `Call::grant` has the engine acknowledge the ids of the client. Each provider has a table of its ids and those of clients, by
+//! which a notification about a task is addressed again on its way out, once for each server that it passes. So a provider can report its own
+//! tasks only. `Cx::set_provider` and `Mounted` have the numbers of the providers on the way, since a detached call does not pass them on its
+//! way out.
 
 pub(crate) mod task_id;
 pub(crate) mod watched_tasks;

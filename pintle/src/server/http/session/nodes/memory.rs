@@ -79,9 +79,10 @@ impl MemoryFleet {
     ///
     /// # Errors
     ///
-    /// Returns an error if the system has no random numbers.
+    /// Returns an error if the system's random number generator failed.
     pub fn node(&self) -> io::Result<MemoryNodes> {
-        let id = NodeId::random().ok_or_else(|| io::Error::other("the system has no random numbers"))?;
+        let id = NodeId::random()
+            .ok_or_else(|| io::Error::other("the system's random number generator failed"))?;
         let inbox = Arc::new(NodeInbox::default());
         self.network().inboxes.insert(id, inbox.clone());
         Ok(MemoryNodes(Arc::new(MemoryNode { id, inbox, fleet: self.clone() })))

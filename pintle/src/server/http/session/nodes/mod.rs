@@ -94,7 +94,7 @@ impl NodeId {
         self.0
     }
 
-    /// Creates a random id. Returns `None` if the system has no random numbers.
+    /// Creates a random id. Returns `None` if the system's random number generator failed.
     pub fn random() -> Option<Self> {
         random::bytes().ok().map(|bytes| Self(u64::from_ne_bytes(bytes)))
     }
