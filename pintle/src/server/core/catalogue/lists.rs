@@ -194,8 +194,7 @@ pub(crate) fn sees<R: CatalogueRoute>(cx: &Cx, route: &Arc<R>) -> bool {
 
 /// Returns whether the gates of the server show this entry, of a provider or of the server itself, to the caller.
 pub(crate) fn is_shown(cx: &Cx, entry: Entry<'_>, backend: Option<&str>) -> bool {
-    let gates = &cx.snapshot().gates;
-    gates.is_empty() || gates.shows(&cx.scope(), entry, backend)
+    cx.snapshot().gates.shows(&cx.scope(), entry, backend, None)
 }
 
 /// Returns a page of a list. Each entry is printed once, whoever sees it.
