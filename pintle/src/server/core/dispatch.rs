@@ -65,22 +65,13 @@ fn route(cx: &Cx) -> Handling<Outcome> {
 
 /// Finds the route of a call whose URIs are read.
 fn find_route(cx: &Cx) -> Handling<Outcome> {
-    if !cx.snapshot().providers.is_empty()
-        && let Some(list) = ListKind::of_method(cx.method())
-    {
+    if let Some(list) = ListKind::of_method(cx.method()) {
         return Handling::new(provider::list::list(cx.clone(), list));
     }
     let found = match cx.method() {
         method::TOOLS_CALL | method::PROMPTS_GET | method::RESOURCES_READ | method::COMPLETION_COMPLETE => {
             named(cx)
         }
-        method::TOOLS_LIST => return Handling::ready(lists::tools(cx)),
-        method::PROMPTS_LIST => return Handling::ready(lists::prompts(cx)),
-        method::RESOURCES_LIST if !cx.snapshot().catalogue.sources.is_empty() => {
-            Ok(Box::pin(source::list(cx.clone())) as HandlerFuture)
-        }
-        method::RESOURCES_LIST => return Handling::ready(lists::resources(cx)),
-        method::RESOURCES_TEMPLATES_LIST => return Handling::ready(lists::templates(cx)),
         _ => other_method(cx),
     };
     match found {
