@@ -49,12 +49,16 @@ pub(crate) struct RequestFacts<'a> {
 }
 
 /// Returns whether any subscriber wants spans of requests. Costs one load if there is no subscriber.
-pub(crate) fn is_enabled() -> bool {
+fn is_enabled() -> bool {
     tracing::span_enabled!(target: "pintle::request", Level::INFO)
 }
 
-/// Creates the span of a request. Called only if spans [are enabled](is_enabled).
-pub(crate) fn span(kind: SpanKind, facts: &RequestFacts<'_>) -> Span {
+/// Creates the span of a request, if a subscriber wants it.
+pub(crate) fn span<'a>(kind: SpanKind, facts: impl FnOnce() -> RequestFacts<'a>) -> Span {
+    if is_enabled() { span_of(kind, &facts()) } else { Span::none() }
+}
+
+fn span_of(kind: SpanKind, facts: &RequestFacts<'_>) -> Span {
     let method = facts.method;
     let text = |name: &str| facts.params?.decode_member::<String>(name).ok().flatten();
     let member = |name: &str| text(name).map(|text| excerpt(&text, MAX_NAME));

@@ -96,17 +96,14 @@ impl ReceivedRequests {
                     let meta: Value = params.decode_member("_meta").ok()??;
                     meta.get(keys::PROTOCOL_VERSION)?.as_str()?.parse::<Revision>().ok()
                 });
-                let span = span(
-                    SpanKind::Server,
-                    &RequestFacts {
-                        method: known,
-                        params: params.as_ref(),
-                        id: Some(&id),
-                        revision: stated.or(facts.revision).map(Revision::as_str),
-                        session: facts.session,
-                        transport: facts.transport,
-                    },
-                );
+                let span = span(SpanKind::Server, || RequestFacts {
+                    method: known,
+                    params: params.as_ref(),
+                    id: Some(&id),
+                    revision: stated.or(facts.revision).map(Revision::as_str),
+                    session: facts.session,
+                    transport: facts.transport,
+                });
                 if let Some((_, error)) = answered.errors.iter().find(|(answered, _)| *answered == id) {
                     failed(&span, error);
                 }

@@ -18,11 +18,7 @@ pub(in crate::client) fn request_span(
     method: &str,
     params: &RawObject,
 ) -> Span {
-    if telemetry::is_enabled() {
-        span(SpanKind::Client, &origin(), method, Some(params), None)
-    } else {
-        Span::none()
-    }
+    telemetry::span(SpanKind::Client, || facts(&origin(), method, Some(params), None))
 }
 
 /// Creates the span of a request of the server, if a subscriber wants it.
@@ -31,29 +27,23 @@ pub(in crate::client) fn question_span(
     method: &str,
     id: &RequestId,
 ) -> Span {
-    if telemetry::is_enabled() {
-        span(SpanKind::Server, &origin(), method, None, Some(id))
-    } else {
-        Span::none()
-    }
+    telemetry::span(SpanKind::Server, || facts(&origin(), method, None, Some(id)))
 }
 
-fn span(
-    kind: SpanKind,
+fn facts<'a>(
     origin: &CxOrigin,
-    method: &str,
-    params: Option<&RawObject>,
-    id: Option<&RequestId>,
-) -> Span {
-    let facts = RequestFacts {
+    method: &'a str,
+    params: Option<&'a RawObject>,
+    id: Option<&'a RequestId>,
+) -> RequestFacts<'a> {
+    RequestFacts {
         method,
         params,
         id: id.map(|id| id as &dyn std::fmt::Display),
         revision: origin.revision.map(Revision::as_str),
         session: None,
         transport: origin.transport,
-    };
-    telemetry::span(kind, &facts)
+    }
 }
 
 /// Runs an exchange in the span of its request, or as it is if there is no span.

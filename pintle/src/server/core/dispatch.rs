@@ -22,7 +22,7 @@ use super::{
         routed::{TextArguments, ToolCall},
     },
     driver::run::{HandlerFuture, run_claimed},
-    gate::admission::{AccessGrant, Used, admit},
+    gate::admission::{AccessRefusal, Used, admit},
     lookup::{Found, OwnEntry},
     provider::{
         self,
@@ -65,22 +65,13 @@ fn route(cx: &Cx) -> Handling<Outcome> {
 
 /// Finds the route of a call whose URIs are read.
 fn find_route(cx: &Cx) -> Handling<Outcome> {
-    if !cx.snapshot().providers.is_empty()
-        && let Some(list) = ListKind::of_method(cx.method())
-    {
+    if let Some(list) = ListKind::of_method(cx.method()) {
         return Handling::new(provider::list::list(cx.clone(), list));
     }
     let found = match cx.method() {
         method::TOOLS_CALL | method::PROMPTS_GET | method::RESOURCES_READ | method::COMPLETION_COMPLETE => {
             named(cx)
         }
-        method::TOOLS_LIST => return Handling::ready(lists::tools(cx)),
-        method::PROMPTS_LIST => return Handling::ready(lists::prompts(cx)),
-        method::RESOURCES_LIST if !cx.snapshot().catalogue.sources.is_empty() => {
-            Ok(Box::pin(source::list(cx.clone())) as HandlerFuture)
-        }
-        method::RESOURCES_LIST => return Handling::ready(lists::resources(cx)),
-        method::RESOURCES_TEMPLATES_LIST => return Handling::ready(lists::templates(cx)),
         _ => other_method(cx),
     };
     match found {
@@ -121,8 +112,7 @@ fn other_method(cx: &Cx) -> Result<HandlerFuture, Outcome> {
         }
     };
     // A task of the server itself belongs to its caller, and the call that became one was judged.
-    let is_unjudged = snapshot.gates.is_empty() || backend.is_none() && is_of_tasks(method);
-    if required.is_nothing() && is_unjudged {
+    if required.is_nothing() && backend.is_none() && is_of_tasks(method) {
         return Ok(handler(cx.clone()));
     }
     let arguments = arguments();
@@ -178,18 +168,17 @@ pub(crate) fn innermost() -> Next {
 
 /// Runs the handler of a notification, if there is one. A cancellation has taken effect before.
 async fn handle_notification(cx: Cx) -> Outcome {
-    let handler = cx.server().notification_handler(cx.method());
-    if let Some(handler) = handler.filter(|_| cx.method() != method::NOTIFICATIONS_CANCELLED) {
+    if cx.method() != method::NOTIFICATIONS_CANCELLED {
         let params = Some(cx.params().clone()).filter(|params| params.as_str() != "{}");
         let notification = Notification::new(cx.method().to_owned(), params);
-        handler(notification, cx.call().known_peer().cloned(), cx.session()).await;
+        cx.server().run_notified(notification, cx.call().known_peer().cloned(), cx.session()).await;
     }
     Outcome::Complete(RawObject::empty().into())
 }
 
-/// Returns whether a layer or a handler wants notifications of a method.
+/// Returns whether a layer, a handler or a provider wants notifications of a method. For others, nothing is started.
 pub(crate) fn wants(server: &Server, snapshot: &Snapshot, method: &str) -> bool {
-    snapshot.is_layered || server.notification_handler(method).is_some()
+    snapshot.is_layered || !snapshot.providers.is_empty() || server.notification_handler(method).is_some()
 }
 
 /// Runs the handler of a notification inside the layers of the server, within the timeout of calls.
@@ -211,9 +200,9 @@ pub(crate) async fn notify(cx: Cx) {
     }
 }
 
-/// Returns the cancellations among messages, if there are layers. The engine applies them; layers see them too.
-pub(crate) fn cancellations(snapshot: &Snapshot, frame: &Frame) -> Vec<Notification> {
-    if !snapshot.is_layered {
+/// Returns the cancellations among messages, if they are wanted. The engine applies them; layers see them too.
+pub(crate) fn cancellations(server: &Server, snapshot: &Snapshot, frame: &Frame) -> Vec<Notification> {
+    if !wants(server, snapshot, method::NOTIFICATIONS_CANCELLED) {
         return Vec::new();
     }
     let cancellation = |message: &Message| match message {
@@ -334,10 +323,6 @@ fn tool(cx: &Cx, target: &Target<'_>, route: &Arc<ToolRoute>) -> Result<HandlerF
     mirrored(cx, route)?;
     let filled = route.ready.check.check_arguments(arguments).map_err(Outcome::BadArguments)?;
     let call = ToolCall { tool: route.clone(), filled };
-    if matches!(admission, AccessGrant::Granted) {
-        cx.set_tool(call);
-        return Ok(start_tool(cx, route));
-    }
     let route = route.clone();
     Ok(admission.run(cx, move |cx| {
         cx.set_tool(call);
@@ -441,10 +426,14 @@ async fn provided(cx: Cx, target: Target<'static>, found: FoundEntry) -> Outcome
     if cx.snapshot().is_misspelled(&target, &entry) {
         return unknown_entry(&cx, &target);
     }
-    let admission = match entry.admit(&cx, &info.name, &target).await {
+    let unknown = |refused: AccessRefusal| refused.or_unknown(|| unknown_entry(&cx, &target));
+    let admission = match entry.admit(&cx, Some(&info.name), &target) {
         Ok(admission) => admission,
-        Err(refused) => return refused.or_unknown(|| unknown_entry(&cx, &target)),
+        Err(refused) => return unknown(refused),
     };
+    if let Err(refused) = entry.count_repeated(&cx, &info.name, &target).await {
+        return unknown(refused);
+    }
     let listed = match &target {
         Target::Resource(uri) => entry.listed_as(&Uri::of(uri)).filter(|listed| *listed != **uri),
         _ => None,
@@ -456,7 +445,7 @@ async fn provided(cx: Cx, target: Target<'static>, found: FoundEntry) -> Outcome
     }
     cx.set_provider(number);
     let (is_asked, claims_state) = (admission.asks(), info.claims_state);
-    let handling = admission.run_here(cx, move |cx| {
+    let handling = admission.run(cx, move |cx| {
         let find = |target: &Target<'_>| provider.find(&cx.scope(), target);
         let cx = match entry.as_judged(&cx, is_asked, find) {
             Ok(cx) => cx,

@@ -10,6 +10,7 @@ use super::{
     gate::admission::{Used, refusal},
     provider::{
         conflicts::Offered,
+        definition::Definition,
         entry::{EntryRank, ProvidedRoute as _},
         registry::{FindError, FoundEntry, ProviderLookup},
     },
@@ -204,7 +205,7 @@ impl Snapshot {
     ) -> ServerLookup {
         let own = self.own(key, target);
         let rank = own.as_ref().map(OwnEntry::rank);
-        if rank == Some(EntryRank::Exact) || self.providers.is_empty() {
+        if rank == Some(EntryRank::Exact) {
             return ServerLookup { found: own.map(Found::Own), stale: Vec::new(), failed: None };
         }
         let ProviderLookup { found, stale, failed } = self.providers.find(&scope(), target, usize::MAX, rank);
@@ -255,18 +256,18 @@ impl Snapshot {
         target: &Target<'_>,
         backend: Option<&str>,
     ) -> ProvidedEntry {
-        if self.gates.is_empty() || entry.is_hidden() || entry.owned {
+        if entry.is_hidden() || entry.owned {
             return entry;
         }
         let judged = entry.judged(|found| {
             let uri = target.judged_uri(found);
             let refused = uri.and_then(|uri| refusal(uri, self.gates.watching(scope, found, backend, uri)));
-            (self.gates.shows_uri(scope, found, backend, uri), refused)
+            (self.gates.shows(scope, found, backend, uri), refused)
         });
         match judged {
             Some((true, None)) => entry,
             Some((true, Some(reason))) => entry.unwatched(reason),
-            // Nothing is known of it that a gate could judge.
+            None if self.gates.shows_read(scope, backend, || None::<Definition>) => entry,
             Some((false, _)) | None => entry.hide(),
         }
     }

@@ -63,7 +63,7 @@ pub(crate) fn with_uri(params: &RawObject, uri: &str) -> RawObject {
 impl Snapshot {
     /// Returns whether gates, transforms or prefixes decide by URIs.
     pub(crate) fn judges_uris(&self) -> bool {
-        !self.gates.is_empty() || self.providers.judges_uris()
+        self.is_gated() || self.providers.judges_uris()
     }
 
     /// Returns whether readers may differ about a URI where something decides by URIs. It is then found byte for byte as it was listed,

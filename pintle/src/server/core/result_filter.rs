@@ -59,7 +59,7 @@ pub(crate) async fn finish(cx: &Cx, outcome: Outcome) -> Outcome {
 ///
 /// All of it is hidden.
 async fn filtered(cx: &Cx, body: Body) -> Result<(Body, bool), RpcError> {
-    let is_gated = !cx.snapshot().gates.is_empty();
+    let is_gated = cx.snapshot().is_gated();
     let (rest, is_hidden) = match body {
         // It has no links.
         Body::Text(_) => (None, false),

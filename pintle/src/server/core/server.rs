@@ -375,9 +375,6 @@ impl Server {
         let state = self.snapshot();
         let own = state.catalogue.tools.iter().map(|route| &route.tool);
         let mut tools: Vec<Tool> = own.filter(|tool| query.matches(tool)).cloned().collect();
-        if state.providers.is_empty() {
-            return tools;
-        }
         // Of two with the same name, the first is used.
         let mut names: HashSet<String> =
             state.catalogue.tools.iter().map(|it| it.tool.name.clone()).collect();
@@ -432,8 +429,7 @@ impl Server {
 
     /// Returns the handler of notifications of this name. The caller runs it, so that no lock is held meanwhile.
     pub(in crate::server) fn notification_handler(&self, method: &str) -> Option<Arc<OnNotification>> {
-        let known = self.0.notified.read().unwrap_or_else(PoisonError::into_inner).get(method).cloned();
-        self.with_providers(known)
+        self.0.notified.read().unwrap_or_else(PoisonError::into_inner).get(method).cloned()
     }
 
     /// Changes the state. Running calls keep the previous one.

@@ -22,7 +22,7 @@ use crate::server::{Cx, Entry, ListKind, Scope, Target};
 /// Removes from the result of `initialize` or `server/discover` what providers declare of which the caller sees nothing. No provider is
 /// waited for: what is not known of one yet is hidden.
 pub(crate) fn declared(cx: &Cx, outcome: Outcome) -> Outcome {
-    if !cx.snapshot().hides() || cx.snapshot().providers.is_empty() {
+    if !cx.snapshot().hides() {
         return outcome;
     }
     match outcome {
@@ -95,8 +95,7 @@ impl Snapshot {
     /// Returns whether the gates hide an entry of this name, if the provider of this number has one.
     fn hides_name(&self, scope: &Scope<'_>, target: &Target<'_>, number: usize) -> bool {
         let backend = self.providers.get(number).map(|known| &*known.info.name);
-        let named = Definition::of_name(target);
-        !self.gates.is_empty() && named.is_none_or(|named| !self.gates.shows(scope, named.entry(), backend))
+        !self.gates.shows_read(scope, backend, || Definition::of_name(target))
     }
 
     /// Returns whether an entry may require rights.
@@ -151,7 +150,7 @@ impl Snapshot {
         // Where there is no gate, only rights hide, and whoever lacks them sees no method either.
         let is_judged = !self.gates.is_empty() || matches!(sight, Sight::Unknown);
         for method in known.info.methods.iter().map(String::as_str).chain(extensions).filter(|_| is_judged) {
-            if self.gates.shows(scope, Entry::Method(method), Some(backend)) {
+            if self.gates.shows(scope, Entry::Method(method), Some(backend), None) {
                 return Sight::Something;
             }
             sight = Sight::Nothing;

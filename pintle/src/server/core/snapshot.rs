@@ -171,18 +171,14 @@ impl Snapshot {
 
     /// Returns whether a list depends on the caller.
     pub(crate) fn list_depends(&self, list: ListKind) -> bool {
-        !self.gates.is_empty()
+        self.is_gated()
             || self.catalogue.requires.hides
             || (list == ListKind::Tools && !self.catalogue.principal_tools.is_empty())
     }
 
     /// Returns an error with all faults. Those of providers, which change by themselves, are as they are now.
     pub(crate) fn check(&self) -> Result<()> {
-        let fault = match self.providers.is_empty() {
-            true => self.fault().map(Into::into),
-            false => self.current_fault(),
-        };
-        fault.map_or(Ok(()), |fault| Err(Error::misuse(fault)))
+        self.current_fault().map_or(Ok(()), |fault| Err(Error::misuse(fault)))
     }
 
     /// Updates the declared capabilities and the served revisions.

@@ -7,7 +7,7 @@ use serde_json::value::to_raw_value;
 
 use super::{
     driver::run::HandlerFuture,
-    gate::admission::{AccessGrant, AccessRefusal, Used, admit, permit as permit_rights},
+    gate::admission::{AccessGrant, AccessRefusal, admit},
     lookup::Found,
     provider::{entry::ProvidedEntry, subscribing},
     request_uri::with_uri,
@@ -102,15 +102,11 @@ fn watching_only<T: Serialize>(params: &RawObject, uris: &[T]) -> RawObject {
 /// Returns the params of a subscription with each URI as it was listed: that is what is watched, and what changes of it are told as.
 pub(crate) fn as_listed(cx: &Cx, params: RawObject) -> RawObject {
     let snapshot = cx.snapshot();
-    // The acknowledgement names what the client does, if nobody else is asked about it.
-    if cx.method() == method::SUBSCRIPTIONS_LISTEN && snapshot.providers.is_empty() && !snapshot.hides() {
-        return params;
-    }
     let targets = crate::target::targets(cx.method(), &params);
-    if targets.is_empty() || targets.len() > cx.snapshot().service.bounds().watched {
+    if targets.is_empty() || targets.len() > snapshot.service.bounds().watched {
         return params;
     }
-    let listed = targets.iter().map(|target| cx.snapshot().listed_spelling(cx, target.name()));
+    let listed = targets.iter().map(|target| snapshot.listed_spelling(cx, target.name()));
     let listed: Vec<String> = listed.collect();
     match cx.method() {
         method::SUBSCRIPTIONS_LISTEN => watching_only(&params, &listed),
@@ -153,37 +149,19 @@ fn watching_found(cx: &Cx, found: &Found, target: &Target<'_>) -> Watching {
     match found {
         Found::Own(own) => admit(cx, Access::Subscribe, &own.used().uri(target.name())).into(),
         Found::Provided(found) if cx.snapshot().is_misspelled(target, &found.entry) => Watching::Unknown,
-        Found::Provided(found) => watching_provided(cx, &found.info.name, &found.entry, target.name()),
+        Found::Provided(found) => watching_provided(cx, &found.info.name, &found.entry, target),
     }
 }
 
 /// Decides about a resource of a provider.
-fn watching_provided(cx: &Cx, backend: &str, entry: &ProvidedEntry, uri: &str) -> Watching {
-    if entry.is_hidden() {
-        entry.report(cx, Some(backend), &Target::Resource(uri.into()));
-        return Watching::Unknown;
+fn watching_provided(cx: &Cx, backend: &str, entry: &ProvidedEntry, target: &Target<'_>) -> Watching {
+    if !entry.is_hidden() && !entry.owned {
+        entry.report_behind(cx);
     }
-    if entry.owned {
-        return Watching::Granted;
-    }
-    entry.report_behind(cx);
-    let judged = entry.judged(|found| {
-        admit(
-            cx,
-            Access::Subscribe,
-            &Used { backend: Some(backend), ..Used::own(&entry.required, found).uri(uri) },
-        )
-    });
-    let watching = match judged {
-        Some(admitted) => admitted.into(),
-        // Nothing is known of it that a gate could judge.
-        None if !cx.snapshot().gates.is_empty() => Watching::Unknown,
-        None => {
-            permit_rights(cx, &entry.required, uri).map_or_else(Watching::Refused, |()| Watching::Granted)
+    match (entry.admit(cx, Some(backend), target).into(), &entry.unwatched) {
+        (Watching::Granted, Some(reason)) if !entry.owned => {
+            Watching::Refused(Outcome::Failed((**reason).clone()))
         }
-    };
-    match (watching, &entry.unwatched) {
-        (Watching::Granted, Some(reason)) => Watching::Refused(Outcome::Failed((**reason).clone())),
         (watching, _) => watching,
     }
 }
@@ -197,7 +175,7 @@ pub(crate) fn carry_out(
     outcome: Outcome,
     cx: impl FnOnce() -> Cx,
 ) -> CarriedOut {
-    let wanted = if snapshot.providers.is_empty() { None } else { call.prepared_watch() };
+    let wanted = call.prepared_watch();
     let done = engine.carry_out(&snapshot.service, call, outcome);
     if let Some(uri) = wanted
         && !engine.listener().is_some_and(|listener| listener.watches(&uri))
@@ -211,7 +189,7 @@ pub(crate) fn carry_out(
 /// Returns the future of a request in its layers, after which the subscription that a `resources/unsubscribe` names ends at its provider,
 /// if no layer has failed the request.
 pub(crate) fn ending(cx: &Cx, handling: HandlerFuture) -> HandlerFuture {
-    if cx.method() != method::RESOURCES_UNSUBSCRIBE || cx.snapshot().providers.is_empty() {
+    if cx.method() != method::RESOURCES_UNSUBSCRIBE {
         return handling;
     }
     let cx = cx.clone();

@@ -146,8 +146,8 @@ fn refused_by_hook(cx: &HttpRequestCx) -> Option<RpcError> {
 
 /// Accepts a message that has no effect. Layers see it if it is a notification.
 async fn ignored(cx: &HttpRequestCx, frame: Frame) -> Response<Body> {
-    if cx.snapshot.is_layered
-        && let Frame::One(Message::Notification(notification)) = frame
+    if let Frame::One(Message::Notification(notification)) = frame
+        && dispatch::wants(&cx.server, &cx.snapshot, &notification.method)
     {
         let call = Call::of_notification(&cx.snapshot.service, notification, None, cx.principal.as_deref());
         let sink = OwnSink::default();

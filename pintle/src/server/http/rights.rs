@@ -154,7 +154,7 @@ impl<'a> Needs<'a> {
             return;
         }
         self.needed.extend(entry.required.rights().map(str::to_owned));
-        if self.is_lacking(&entry.required, used) && !self.snapshot.gates.is_empty() {
+        if self.is_lacking(&entry.required, used) {
             entry.judged(|found| self.report(used, found, backend.as_deref()));
         }
     }

@@ -155,16 +155,26 @@ impl<P: Provider> ToolSearch<P> {
                 (found, _) => found,
             };
         }
+        let backend = self.provider.info(None).name;
+        // What failed is not known, so gates hide it.
+        let shows_unknown = || {
+            let gates = &inner.snapshot().gates;
+            gates.shows_read(&inner.scope(), Some(&backend), || None::<Definition>)
+        };
         let entry = match found {
-            Lookup::Failed(error) if inner.snapshot().gates.is_empty() => {
-                return error.outcome(cx.method(), None);
-            }
+            Lookup::Failed(error) if shows_unknown() => return error.outcome(cx.method(), None),
             found => match found.known() {
                 Some(entry) => entry,
                 None => return unknown(),
             },
         };
-        match entry.admit(&inner, &self.provider.info(None).name, &target).await {
+        let mut admitted = entry.admit(&inner, Some(&backend), &target);
+        if admitted.is_ok()
+            && let Err(refused) = entry.count_repeated(&inner, &backend, &target).await
+        {
+            admitted = Err(refused);
+        }
+        match admitted {
             Ok(grant) => {
                 let (provider, is_asked) = (self.provider.clone(), grant.asks());
                 let run = move |cx: Cx| -> HandlerFuture {

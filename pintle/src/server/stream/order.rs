@@ -214,7 +214,7 @@ impl StreamConnection {
 
     /// Queues the cancellations among messages for the layers, which see them after the engine.
     fn show_cancellations(&mut self, snapshot: &Arc<Snapshot>, frame: &Frame) {
-        for notification in dispatch::cancellations(snapshot, frame) {
+        for notification in dispatch::cancellations(&self.server, snapshot, frame) {
             let call =
                 self.engine.notification_call(&snapshot.service, notification, self.principal.as_deref());
             self.queue_notification(snapshot, call);

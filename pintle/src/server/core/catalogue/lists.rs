@@ -1,21 +1,13 @@
 use std::{borrow::Cow, sync::Arc};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use pintle_proto::{
-    TaskKind,
-    server::{Body, Outcome},
-};
 use pintle_types::{
     RpcError, method, plain_error,
     schema::{ListParams, ServerCapabilities},
 };
 
-use super::{options::CatalogueRoute, overlay::Overlay};
-use crate::server::{
-    Cx, Entry, Principal, Target,
-    ordered_map::OrderedMap,
-    printed_list::{ListPage, PrintedList},
-};
+use super::options::CatalogueRoute;
+use crate::server::{Cx, Entry, Principal, Target};
 
 /// A list that a server has.
 #[non_exhaustive]
@@ -67,7 +59,12 @@ impl ListKind {
 
     /// The first byte of its cursors that continue in a provider.
     pub(crate) fn provider_letter(self) -> u8 {
-        self.letter().to_ascii_uppercase()
+        match self {
+            Self::Tools => b'T',
+            Self::Prompts => b'P',
+            Self::Resources => b'R',
+            Self::Templates => b'M',
+        }
     }
 
     /// Returns the list that an entry is in; `None` for a method.
@@ -131,60 +128,15 @@ impl ListKind {
         }
     }
 
-    /// The first byte of its cursors.
-    fn letter(self) -> u8 {
+    /// The first bytes of its cursors that continue in what the server has itself, by the sections of that.
+    pub(crate) fn own_letters(self) -> &'static [u8] {
         match self {
-            Self::Tools => b't',
-            Self::Prompts => b'p',
-            Self::Resources => b'r',
-            Self::Templates => b'm',
+            Self::Tools => b"xyt",
+            Self::Prompts => b"p",
+            Self::Resources => b"r",
+            Self::Templates => b"m",
         }
     }
-}
-
-/// `tools/list`.
-pub(crate) fn tools(cx: &Cx) -> Outcome {
-    if let Some(overlay) = Overlay::of(cx) {
-        return overlay.list(cx);
-    }
-    let catalogue = &cx.snapshot().catalogue;
-    let printed = &catalogue.printed;
-    // How a tool may be run is a member of its definition where clients request tasks, and of nothing where the server decides.
-    let is_intercepted = !cx.snapshot().settings.extensions.interceptors.is_empty();
-    let has_execution = is_intercepted && cx.facts().tasks == TaskKind::Protocol;
-    let printed = if has_execution { &printed.task_tools } else { &printed.tools };
-    list(cx, ListKind::Tools, &catalogue.tools, printed, |route| {
-        if is_intercepted && !has_execution && route.tool.execution.is_some() {
-            let mut tool = route.tool.clone();
-            tool.execution = None;
-            return serde_json::to_string(&tool);
-        }
-        serde_json::to_string(&route.tool)
-    })
-}
-
-/// `prompts/list`.
-pub(crate) fn prompts(cx: &Cx) -> Outcome {
-    let catalogue = &cx.snapshot().catalogue;
-    list(cx, ListKind::Prompts, &catalogue.prompts, &catalogue.printed.prompts, |route| {
-        serde_json::to_string(&route.prompt)
-    })
-}
-
-/// `resources/list`.
-pub(crate) fn resources(cx: &Cx) -> Outcome {
-    let catalogue = &cx.snapshot().catalogue;
-    list(cx, ListKind::Resources, &catalogue.resources, &catalogue.printed.resources, |route| {
-        serde_json::to_string(&route.resource)
-    })
-}
-
-/// `resources/templates/list`.
-pub(crate) fn templates(cx: &Cx) -> Outcome {
-    let catalogue = &cx.snapshot().catalogue;
-    list(cx, ListKind::Templates, &catalogue.templates, &catalogue.printed.templates, |route| {
-        serde_json::to_string(&route.resource_template)
-    })
 }
 
 /// Returns whether the caller sees this route. A route that it does not see does not exist for it.
@@ -194,60 +146,7 @@ pub(crate) fn sees<R: CatalogueRoute>(cx: &Cx, route: &Arc<R>) -> bool {
 
 /// Returns whether the gates of the server show this entry, of a provider or of the server itself, to the caller.
 pub(crate) fn is_shown(cx: &Cx, entry: Entry<'_>, backend: Option<&str>) -> bool {
-    let gates = &cx.snapshot().gates;
-    gates.is_empty() || gates.shows(&cx.scope(), entry, backend)
-}
-
-/// Returns a page of a list. Each entry is printed once, whoever sees it.
-fn list<R: CatalogueRoute>(
-    cx: &Cx,
-    kind: ListKind,
-    routes: &OrderedMap<R>,
-    printed: &PrintedList,
-    print: impl Fn(&R) -> Result<String, serde_json::Error>,
-) -> Outcome {
-    let snapshot = cx.snapshot();
-    let letter = kind.letter();
-    let place = match cursor(cx, letter) {
-        Ok(place) => place,
-        Err(error) => return Outcome::Failed(error),
-    };
-    let hint = snapshot.list_hint(kind);
-    // One page, nobody filtered out: printed once for everybody.
-    let common = !snapshot.list_depends(kind) && snapshot.settings.lists.page == usize::MAX && place == 0;
-    if let Some(body) = printed.whole.get().filter(|_| common) {
-        return Outcome::Cacheable(Body::Shared(body.clone()), hint);
-    }
-    let entries = match printed.entries(routes, print) {
-        Ok(entries) => entries,
-        Err(error) => return Outcome::Failed(RpcError::internal(error.to_string())),
-    };
-    let size = snapshot.settings.lists.page;
-    let mut page = ListPage::default();
-    let mut next = None;
-    let mut last = place;
-    for (place, _) in routes.after(place).filter(|(_, route)| sees(cx, route)) {
-        if page.count == size {
-            next = Some(last);
-            break;
-        }
-        page.push(entries.get(&place).map_or("", |text| text));
-        last = place;
-    }
-    match page.finish(kind.member(), next.map(|place| printed_cursor(cx, letter, place)).as_deref()) {
-        Err(error) => Outcome::Failed(RpcError::internal(error.to_string())),
-        Ok(body) if common => {
-            Outcome::Cacheable(Body::Shared(printed.whole.get_or_init(|| Arc::new(body)).clone()), hint)
-        }
-        Ok(body) => Outcome::Cacheable(body.into(), hint),
-    }
-}
-
-/// Encodes the position at which a page ended. It contains the kind of list, so that no other list accepts it.
-pub(crate) fn printed_cursor(cx: &Cx, kind: u8, place: u64) -> String {
-    let mut bytes = vec![kind];
-    bytes.extend_from_slice(&place.to_be_bytes());
-    cx.seal_cursor(&bytes)
+    cx.snapshot().gates.shows(&cx.scope(), entry, backend, None)
 }
 
 impl Cx {
@@ -287,23 +186,4 @@ pub(crate) fn cursor_text(cx: &Cx) -> Result<Option<String>, RpcError> {
         .decode()
         .map_err(|error| RpcError::invalid_params(format!("`{}`: {}", cx.method(), plain_error(&error))))?;
     Ok(params.cursor)
-}
-
-/// Returns the position after which a page of this kind of list begins.
-pub(crate) fn cursor(cx: &Cx, kind: u8) -> Result<u64, RpcError> {
-    cursor_among(cx, &[kind]).map(|(_, place)| place)
-}
-
-/// Returns which of several lists, one after the other, a page begins in, and the position after which it does.
-pub(crate) fn cursor_among(cx: &Cx, kinds: &[u8]) -> Result<(usize, u64), RpcError> {
-    let Some(cursor) = cursor_text(cx)? else { return Ok((0, 0)) };
-    let position = cx.open_cursor(&cursor).and_then(|bytes| {
-        let (found, place) = bytes.split_first()?;
-        let at = kinds.iter().position(|kind| kind == found)?;
-        Some((at, u64::from_be_bytes(place.try_into().ok()?)))
-    });
-    position.ok_or_else(|| {
-        let shown: String = cursor.chars().take(40).collect();
-        RpcError::invalid_params(format!("`{shown}` is not a cursor of this list: start again without one"))
-    })
 }

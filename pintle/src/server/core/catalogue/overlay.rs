@@ -5,25 +5,22 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
-use pintle_proto::server::{Change, Outcome};
-use pintle_types::{RawObject, RpcError, schema::ListToolsResult};
+use pintle_proto::server::Change;
 
 use super::{
     Catalogue, ToolRoute,
     edit::{taken, without_fault},
-    lists,
     options::CatalogueRoute,
 };
 use crate::{
     Error, Result,
     server::{
-        Cx, ListKind, Scope, Server, SessionError, SessionHandle, core::sessions::LiveSession,
-        ordered_map::OrderedMap,
+        Cx, Scope, Server, SessionError, SessionHandle, core::sessions::LiveSession, ordered_map::OrderedMap,
     },
 };
 
 /// The tools of one session or one principal.
-type Tools = OrderedMap<ToolRoute>;
+pub(crate) type Tools = OrderedMap<ToolRoute>;
 
 /// The tools of principals, by their names.
 pub(crate) type PrincipalTools = Arc<HashMap<Box<str>, Arc<Tools>>>;
@@ -218,53 +215,19 @@ impl Cx {
 }
 
 impl Overlay {
-    /// Returns the overlay of a caller; `None` if it has none, as nearly always.
-    pub(crate) fn of(cx: &Cx) -> Option<Self> {
+    /// Returns the overlay of a caller.
+    pub(crate) fn of(cx: &Cx) -> Self {
         let key = cx.overlay_key();
-        let (session, principal) =
-            (key.session_tools(), key.principal_tools(&cx.snapshot().catalogue).cloned());
-        (session.is_some() || principal.is_some()).then_some(Self { session, principal })
+        let principal = key.principal_tools(&cx.snapshot().catalogue).cloned();
+        Self { session: key.session_tools(), principal }
     }
 
-    /// `tools/list`: the tools of the session, those of the principal, and those of everybody.
-    pub(crate) fn list(&self, cx: &Cx) -> Outcome {
-        let catalogue = &cx.snapshot().catalogue;
-        let sections = [
-            (b'x', self.session.as_deref()),
-            (b'y', self.principal.as_deref()),
-            (b't', Some(&catalogue.tools)),
-        ];
-        let (first, mut place) = match lists::cursor_among(cx, &sections.map(|(letter, _)| letter)) {
-            Ok(position) => position,
-            Err(error) => return Outcome::Failed(error),
-        };
-        let size = cx.snapshot().settings.lists.page;
-        let mut page = Vec::new();
-        let mut last = None;
-        let mut next = None;
-        'sections: for (section, (letter, tools)) in sections.iter().enumerate().skip(first) {
-            let hidden = |name: &str| {
-                let mut before = sections.iter().take(section).filter_map(|(_, tools)| *tools);
-                before.any(|tools| tools.get(name).is_some())
-            };
-            for (number, route) in tools.iter().flat_map(|tools| tools.after(place)) {
-                if hidden(route.key()) || !lists::sees(cx, route) {
-                    continue;
-                }
-                if page.len() == size {
-                    next = last;
-                    break 'sections;
-                }
-                page.push(route.tool.clone());
-                last = Some((*letter, number));
-            }
-            place = 0;
-        }
-        let mut result = ListToolsResult::new(page);
-        result.next_cursor = next.map(|(letter, number)| lists::printed_cursor(cx, letter, number));
-        match RawObject::from_serialize(&result) {
-            Ok(body) => Outcome::Cacheable(body.into(), cx.snapshot().list_hint(ListKind::Tools)),
-            Err(error) => Outcome::Failed(RpcError::internal(error.to_string())),
-        }
+    pub(crate) fn is_empty(&self) -> bool {
+        self.session.is_none() && self.principal.is_none()
+    }
+
+    /// Returns the tools of the session, and those of the principal.
+    pub(crate) fn tools(&self) -> [Option<&Tools>; 2] {
+        [self.session.as_deref(), self.principal.as_deref()]
     }
 }

@@ -1,14 +1,11 @@
 use std::{fmt, future::Future, pin::Pin, sync::Arc};
 
 use pintle_proto::server::Outcome;
-use pintle_types::{
-    RawObject, RpcError,
-    schema::{ListResourcesResult, ReadResourceResult, Resource},
-};
+use pintle_types::schema::{ReadResourceResult, Resource};
 
-use super::{lists, resource};
+use super::resource;
 use crate::server::{
-    Access, Cx, Entry, ListKind, RequestError,
+    Access, Cx, Entry, RequestError,
     access::required::Required,
     core::{
         driver::run::{HandlerFuture, run_claimed},
@@ -253,106 +250,8 @@ pub(crate) fn read(cx: Cx, SourceRoute { source, required }: SourceRoute) -> Han
     })
 }
 
-/// Answers `resources/list` if there are sources: first the registered resources, then those of each source.
-pub(crate) async fn list(cx: Cx) -> Outcome {
-    match page(&cx).await {
-        Ok(result) => match RawObject::from_serialize(&result) {
-            Ok(body) => Outcome::Cacheable(body.into(), cx.snapshot().list_hint(ListKind::Resources)),
-            Err(error) => Outcome::Failed(RpcError::internal(error.to_string())),
-        },
-        Err(error) => error.outcome(cx.method(), None),
-    }
-}
-
-/// The number of pages of sources that one request reads, if gates hide their resources.
-const MAX_SOURCE_PAGES: usize = 32;
-
-async fn page(cx: &Cx) -> Result<ListResourcesResult, RequestError> {
-    let state = cx.snapshot();
-    let size = state.settings.lists.page;
-    let mut page = PageBuilder { size, entries: Vec::new() };
-    let mut position = match ListPosition::read(cx).map_err(RequestError::protocol)? {
-        ListPosition::Registered(mut last) => {
-            for (number, route) in state.catalogue.resources.after(last) {
-                if !lists::sees(cx, route) {
-                    continue;
-                }
-                if page.is_full() {
-                    return Ok(page.finish(cx, Some(&ListPosition::Registered(last))));
-                }
-                page.entries.push(route.resource.clone());
-                last = number;
-            }
-            PagePosition::default()
-        }
-        ListPosition::Source(position) => position,
-    };
-    let mut pages = 0;
-    while let Some(SourceRoute { source, required }) = state.catalogue.sources.get(position.source) {
-        if !required.shows(cx.left()) {
-            position = PagePosition { source: position.source + 1, ..PagePosition::default() };
-            continue;
-        }
-        // An empty page may follow, but no source is listed only to know whether one does.
-        if page.is_full() || pages == MAX_SOURCE_PAGES {
-            return Ok(page.finish(cx, Some(&ListPosition::Source(position))));
-        }
-        let limit = size.saturating_sub(page.entries.len());
-        let request = PageRequest { cursor: position.cursor.clone(), limit };
-        let found = source.list(cx.clone(), request).await?;
-        pages += 1;
-        let first = position.continue_at(found.resources.len(), |at| {
-            found.resources.get(at).map(|resource| resource.uri.as_str()).unwrap_or_default()
-        });
-        for (behind, resource) in (first + 1..).zip(found.resources.into_iter().skip(first)) {
-            if !lists::is_shown(cx, Entry::Resource(&resource), None) {
-                continue;
-            }
-            if page.is_full() {
-                return Ok(page.finish(cx, Some(&ListPosition::Source(position))));
-            }
-            (position.behind, position.key) = (behind, resource.uri.clone());
-            page.entries.push(resource);
-        }
-        let more = found.cursor.is_some();
-        position = match found.cursor {
-            None => PagePosition { source: position.source + 1, ..PagePosition::default() },
-            cursor => PagePosition { source: position.source, cursor, ..PagePosition::default() },
-        };
-        // Without a page size, a page of the source is one of the list.
-        if more && size == usize::MAX && !page.entries.is_empty() {
-            return Ok(page.finish(cx, Some(&ListPosition::Source(position))));
-        }
-    }
-    Ok(page.finish(cx, None))
-}
-
-struct PageBuilder {
-    size: usize,
-    entries: Vec<Resource>,
-}
-
-impl PageBuilder {
-    fn is_full(&self) -> bool {
-        self.entries.len() >= self.size
-    }
-
-    fn finish(self, cx: &Cx, next: Option<&ListPosition>) -> ListResourcesResult {
-        let mut result = ListResourcesResult::new(self.entries);
-        result.next_cursor = next.map(|next| next.print(cx));
-        result
-    }
-}
-
-/// The position at which a page ended.
-enum ListPosition {
-    /// After the registered resource with this number.
-    Registered(u64),
-    Source(PagePosition),
-}
-
 /// A position in the pages of several sources or providers.
-#[derive(Default)]
+#[derive(Debug, Default, PartialEq)]
 pub(crate) struct PagePosition {
     /// The number of the source.
     pub(crate) source: usize,
@@ -368,23 +267,6 @@ pub(crate) struct PagePosition {
     pub(crate) bytes: usize,
 }
 
-impl ListPosition {
-    fn read(cx: &Cx) -> Result<Self, RpcError> {
-        let text = lists::cursor_text(cx)?;
-        match text.and_then(|text| PagePosition::read(cx, b's', &text)) {
-            Some(position) => Ok(Self::Source(position)),
-            None => lists::cursor(cx, b'r').map(Self::Registered),
-        }
-    }
-
-    fn print(&self, cx: &Cx) -> String {
-        match self {
-            Self::Registered(position) => lists::printed_cursor(cx, b'r', *position),
-            Self::Source(position) => position.print(cx, b's'),
-        }
-    }
-}
-
 impl PagePosition {
     /// Opens a cursor of the caller.
     pub(crate) fn read(cx: &Cx, kind: u8, cursor: &str) -> Option<Self> {
@@ -398,7 +280,7 @@ impl PagePosition {
 
     /// Reads the kind of cursor, the numbers of a source, of its listed entries, of its pages before and of their bytes, the length of the
     /// source's cursor plus one or 0 for none, the cursor, and the key.
-    fn decode(kind: u8, bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn decode(kind: u8, bytes: &[u8]) -> Option<Self> {
         let bytes = bytes.strip_prefix(&[kind])?;
         let number = |bytes: &[u8; 4]| usize::try_from(u32::from_be_bytes(*bytes)).ok();
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).ok();

@@ -10,22 +10,19 @@ use tracing::Span;
 use super::Cx;
 use crate::telemetry::{self, RequestFacts, SpanKind};
 
-/// Creates the span of a call.
+/// Creates the span of a call, if a subscriber wants it.
 pub(in crate::server) fn of_call(cx: &Cx) -> Span {
-    let id = cx.call().id();
-    // A name that nobody here knows is the client's, and of any length.
-    let is_known = method::find(cx.method()).is_some() || cx.snapshot().custom.contains_key(cx.method());
-    let method = if is_known { cx.method() } else { "_OTHER" };
-    let facts = RequestFacts { id: Some(id), params: Some(cx.params()), ..facts(cx, method) };
-    telemetry::span(SpanKind::Server, &facts)
+    telemetry::span(SpanKind::Server, || {
+        // A name that nobody here knows is the client's, and of any length.
+        let is_known = method::find(cx.method()).is_some() || cx.snapshot().custom.contains_key(cx.method());
+        let method = if is_known { cx.method() } else { "_OTHER" };
+        RequestFacts { id: Some(cx.call().id()), params: Some(cx.params()), ..facts(cx, method) }
+    })
 }
 
 /// Creates the span of a request to the client during a call, if a subscriber wants it.
 pub(crate) fn of_question(cx: &Cx, method: &str) -> Span {
-    match telemetry::is_enabled() {
-        true => telemetry::span(SpanKind::Client, &facts(cx, method)),
-        false => Span::none(),
-    }
+    telemetry::span(SpanKind::Client, || facts(cx, method))
 }
 
 fn facts<'a>(cx: &'a Cx, method: &'a str) -> RequestFacts<'a> {

@@ -43,7 +43,6 @@ use crate::{
             subscription,
         },
     },
-    telemetry,
 };
 
 /// A running call. Dropping it drops the handler.
@@ -221,9 +220,6 @@ impl CallDriver {
 
 /// Creates the span of a call, if a subscriber wants it.
 fn call_span(cx: &Cx) -> tracing::Span {
-    if !telemetry::is_enabled() || cx.is_notification() {
-        return tracing::Span::none();
-    }
     // Log messages in it are those of the call.
     #[cfg(feature = "logging")]
     let _here = crate::server::core::cx::current::Here::new(cx);

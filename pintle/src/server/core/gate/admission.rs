@@ -10,7 +10,6 @@ use super::{
     decision::{Access, Decision},
     request::{GateRequest, JudgedUri},
     seen_states::StateDigest,
-    unique_json,
 };
 use crate::server::{Cx, Entry, Principal, access::required::Required, core::driver::run::HandlerFuture};
 
@@ -79,45 +78,23 @@ impl<'a> Used<'a> {
             .uri(uri)
             .upstream(self.upstream)
             .with_arguments(self.arguments.map(judged))
+            .with_params((access == Access::Complete).then(|| cx.params().as_str()))
     }
 }
 
-/// The round of a call, as far as rates and the audit log look at it.
-enum Round {
-    First,
-    /// A later one, whose state is claimed by this server.
-    Own,
-    /// A later one, whose state the server behind claims.
-    Relayed(StateDigest),
-}
-
-impl Round {
-    fn of(cx: &Cx) -> Self {
-        if !cx.call().returned() {
-            return Self::First;
-        }
-        // The text, however it is written: the server behind reads no more of it.
-        let state: Option<String> = cx.call().params().decode_member("requestState").ok().flatten();
-        let state = state.filter(|_| cx.call().state_use().is_none());
-        let digest = |state: String| digest::digest(&digest::SHA256, state.as_bytes());
-        match state.map(digest).and_then(|digest| digest.as_ref().try_into().ok()) {
-            Some(digest) => Self::Relayed(digest),
-            None => Self::Own,
-        }
+/// Returns the state of a later round of a call that the server behind claims: its text, however it is written, because the server behind
+/// reads no more of it. `None` if it is the first round, or this server claims the state.
+fn relayed_state(cx: &Cx) -> Option<StateDigest> {
+    if !cx.call().returned() || cx.call().state_use().is_some() {
+        return None;
     }
+    let state: Option<String> = cx.call().params().decode_member("requestState").ok().flatten();
+    digest::digest(&digest::SHA256, state?.as_bytes()).as_ref().try_into().ok()
 }
 
-/// The admission of a request.
-pub(crate) enum AccessGrant {
-    /// A request that may run.
-    Granted,
-    /// A request that may run as it was judged.
-    Judged(JudgedGrant),
-}
-
-/// The admission of a request that gates have judged.
+/// The admission of a request, which may run as it was judged.
 #[derive(Default)]
-pub(crate) struct JudgedGrant {
+pub(crate) struct AccessGrant {
     /// The question that the user has to answer first.
     confirmation: Option<Confirmation>,
     /// The arguments in place of those that were sent: with defaults that a gate has read.
@@ -142,30 +119,7 @@ impl AccessRefusal {
 }
 
 /// Decides whether a request may use an entry. Lists ask [`Gates::shows`](super::registry::Gates::shows) instead.
-#[inline]
 pub(crate) fn admit(cx: &Cx, access: Access, used: &Used<'_>) -> Result<AccessGrant, AccessRefusal> {
-    if !cx.snapshot().gates.is_empty() {
-        return judge(cx, access, used);
-    }
-    if !used.required.shows(cx.left()) {
-        return Err(AccessRefusal::Hidden);
-    }
-    permit(cx, used.required, used.name()).map(|()| AccessGrant::Granted).map_err(AccessRefusal::Denied)
-}
-
-/// Has the gates report a request that was refused before they were asked about it.
-pub(crate) fn report(cx: &Cx, access: Access, used: &Used<'_>) {
-    let gates = &cx.snapshot().gates;
-    if !gates.is_empty() {
-        let uri = JudgedUri::of(used.entry, used.uri);
-        let request = used.request(cx, access, uri.as_ref());
-        gates.judge(&request);
-        gates.refused(&request);
-    }
-}
-
-#[inline(never)]
-fn judge(cx: &Cx, access: Access, used: &Used<'_>) -> Result<AccessGrant, AccessRefusal> {
     let uri = JudgedUri::of(used.entry, used.uri);
     let request = used.request(cx, access, uri.as_ref());
     let granted = grant(cx, used, &request);
@@ -175,14 +129,18 @@ fn judge(cx: &Cx, access: Access, used: &Used<'_>) -> Result<AccessGrant, Access
     granted
 }
 
+/// Has the gates report a request that was refused before they were asked about it.
+pub(crate) fn report(cx: &Cx, access: Access, used: &Used<'_>) {
+    let gates = &cx.snapshot().gates;
+    let uri = JudgedUri::of(used.entry, used.uri);
+    let request = used.request(cx, access, uri.as_ref());
+    gates.judge(&request);
+    gates.refused(&request);
+}
+
 fn grant(cx: &Cx, used: &Used<'_>, request: &GateRequest<'_>) -> Result<AccessGrant, AccessRefusal> {
     let (gates, access) = (&cx.snapshot().gates, request.access);
-    let mut decision = gates.judge(request);
-    if access == Access::Complete
-        && let Err(fault) = unique_json::parse_object("params", cx.params().as_str())
-    {
-        decision = decision.or_stricter(Decision::Deny(fault));
-    }
+    let decision = gates.judge(request);
     if decision == Decision::Hide || !used.required.shows(cx.left()) {
         return Err(AccessRefusal::Hidden);
     }
@@ -213,12 +171,12 @@ fn grant(cx: &Cx, used: &Used<'_>, request: &GateRequest<'_>) -> Result<AccessGr
         AccessRefusal::Denied(Outcome::Failed(error))
     })?;
     // Later rounds belong to a call that was counted.
-    if runs && !used.uncounted && matches!(Round::of(cx), Round::First) {
+    if runs && !used.uncounted && !cx.call().returned() {
         count(cx, used, request)?;
     }
     let confirmation = question.map(|question| Confirmation::new(&name(), question, &confirmed));
     let arguments = request.arguments().and_then(JudgedArguments::sent);
-    Ok(AccessGrant::Judged(JudgedGrant { confirmation, arguments }))
+    Ok(AccessGrant { confirmation, arguments })
 }
 
 fn count(cx: &Cx, used: &Used<'_>, request: &GateRequest<'_>) -> Result<(), AccessRefusal> {
@@ -232,10 +190,7 @@ fn count(cx: &Cx, used: &Used<'_>, request: &GateRequest<'_>) -> Result<(), Acce
 /// [counted again](count_again).
 pub(crate) async fn is_repeated(cx: &Cx) -> bool {
     let snapshot = cx.snapshot();
-    if snapshot.gates.is_empty() {
-        return false;
-    }
-    let Round::Relayed(state) = Round::of(cx) else { return false };
+    let Some(state) = relayed_state(cx) else { return false };
     let lifetime = Duration::from_millis(snapshot.service.bounds().state_ttl_ms);
     snapshot.gates.is_repeated(state, lifetime).await
 }
@@ -293,55 +248,37 @@ pub(crate) fn permit(cx: &Cx, required: &Required, name: &str) -> Result<(), Out
 impl AccessGrant {
     /// Returns the arguments in place of those that were sent.
     pub(crate) fn arguments(&self) -> Option<&str> {
-        match self {
-            Self::Granted => None,
-            Self::Judged(grant) => grant.arguments.as_deref().map(RawValue::get),
-        }
+        self.arguments.as_deref().map(RawValue::get)
     }
 
     /// Returns whether the user is asked first.
     pub(crate) fn asks(&self) -> bool {
-        matches!(self, Self::Judged(JudgedGrant { confirmation: Some(_), .. }))
+        self.confirmation.is_some()
     }
 
-    /// Runs a handler as this admission allows: after the confirmation, with the arguments that were judged.
+    /// Runs a handler as this admission allows: with the arguments that were judged, after the confirmation if there is one.
     pub(crate) fn run(
         self,
         cx: &Cx,
         handler: impl FnOnce(Cx) -> HandlerFuture + Send + 'static,
     ) -> HandlerFuture {
-        match self {
-            Self::Granted => handler(cx.clone()),
-            Self::Judged(grant) => {
-                let cx = cx.clone();
-                Box::pin(async move { grant.run(&cx, handler).await })
+        let Self { confirmation, arguments } = self;
+        let handler = move |cx: Cx| match &arguments {
+            Some(arguments) => {
+                let params = cx.params().with("arguments", arguments);
+                handler(cx.with_params(params))
             }
+            None => handler(cx),
+        };
+        let cx = cx.clone();
+        match confirmation {
+            None => handler(cx),
+            Some(confirmation) => Box::pin(async move {
+                match confirmation.ask(cx).await {
+                    Ok(confirmed) => handler(confirmed).await,
+                    Err(refused) => refused,
+                }
+            }),
         }
-    }
-
-    /// Runs a handler as [`run`](Self::run) does, within the future of its caller.
-    pub(crate) async fn run_here(self, cx: &Cx, handler: impl FnOnce(Cx) -> HandlerFuture) -> Outcome {
-        match self {
-            Self::Granted => handler(cx.clone()).await,
-            Self::Judged(grant) => grant.run(cx, handler).await,
-        }
-    }
-}
-
-impl JudgedGrant {
-    async fn run(self, cx: &Cx, handler: impl FnOnce(Cx) -> HandlerFuture) -> Outcome {
-        let mut judged = cx.clone();
-        if let Some(confirmation) = self.confirmation {
-            // Boxed, because few calls ask, and the future of all would be as large.
-            judged = match Box::pin(confirmation.ask(judged)).await {
-                Ok(confirmed) => confirmed,
-                Err(refused) => return refused,
-            };
-        }
-        if let Some(arguments) = &self.arguments {
-            let params = judged.params().with("arguments", arguments);
-            judged = judged.with_params(params);
-        }
-        handler(judged).await
     }
 }

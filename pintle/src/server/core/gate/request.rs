@@ -7,7 +7,8 @@ use pintle_types::schema::ToolAnnotations;
 
 use super::{
     arguments::{ArgumentType, JudgedArguments, Reading},
-    decision::Access,
+    decision::{Access, Decision},
+    unique_json,
 };
 use crate::{
     server::{Authenticated, Entry, Principal, Scope},
@@ -44,6 +45,8 @@ pub struct GateRequest<'a> {
     pub(crate) upstream: Option<&'a str>,
     /// The arguments of a call.
     arguments: Option<JudgedArguments<'a>>,
+    /// The params of a completion, which have to have one reading.
+    params: Option<&'a str>,
     /// Why an argument that a gate has read cannot be judged.
     fault: OnceCell<String>,
     /// The rule by which a gate has decided, for when it counts the request; see [`note_rule`](Self::note_rule).
@@ -66,6 +69,7 @@ impl<'a> GateRequest<'a> {
             is_replayed: false,
             upstream: None,
             arguments: None,
+            params: None,
             fault: OnceCell::new(),
             rule: Cell::new(None),
         }
@@ -126,6 +130,16 @@ impl<'a> GateRequest<'a> {
 
     pub(crate) fn with_arguments(self, arguments: Option<JudgedArguments<'a>>) -> Self {
         Self { arguments, ..self }
+    }
+
+    pub(crate) fn with_params(self, params: Option<&'a str>) -> Self {
+        Self { params, ..self }
+    }
+
+    /// Decides about the params of a completion: they are denied if they have two readings.
+    pub(crate) fn params_decision(&self) -> Decision {
+        let read = self.params.map(|params| unique_json::parse_object("params", params));
+        read.and_then(Result::err).map_or(Decision::Allow, Decision::Deny)
     }
 
     /// Returns whether the caller is local, anonymous or a named principal.

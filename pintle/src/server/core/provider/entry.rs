@@ -239,29 +239,42 @@ impl ProvidedEntry {
     }
 
     /// Decides whether a request may use the entry, which the provider `backend` has, and counts it.
-    pub(crate) async fn admit(
+    pub(crate) fn admit(
+        &self,
+        cx: &Cx,
+        backend: Option<&str>,
+        target: &Target<'_>,
+    ) -> Result<AccessGrant, AccessRefusal> {
+        if self.is_hidden() {
+            self.report(cx, backend, target);
+            return Err(AccessRefusal::Hidden);
+        }
+        let granted = || {
+            let permitted = permit(cx, &self.required, target.name());
+            permitted.map(|()| AccessGrant::default()).map_err(AccessRefusal::Denied)
+        };
+        if self.owned {
+            return granted();
+        }
+        match self.used(cx, backend, target, |access, used| admit(cx, access, used)) {
+            Some(admitted) => admitted,
+            None if cx.snapshot().gates.shows_read(&cx.scope(), backend, || None::<Definition>) => granted(),
+            None => Err(AccessRefusal::Hidden),
+        }
+    }
+
+    /// Counts an admitted call again whose state, which the server behind claims, was seen before.
+    pub(crate) async fn count_repeated(
         &self,
         cx: &Cx,
         backend: &str,
         target: &Target<'_>,
-    ) -> Result<AccessGrant, AccessRefusal> {
-        if self.is_hidden() {
-            self.report(cx, Some(backend), target);
-            return Err(AccessRefusal::Hidden);
+    ) -> Result<(), AccessRefusal> {
+        if self.owned || !is_repeated(cx).await {
+            return Ok(());
         }
-        if self.owned || cx.snapshot().gates.is_empty() {
-            let permitted = permit(cx, &self.required, target.name());
-            return permitted.map(|()| AccessGrant::Granted).map_err(AccessRefusal::Denied);
-        }
-        let admitted = self.used(cx, Some(backend), target, |access, used| admit(cx, access, used));
-        // Nothing is known of it that a gate could judge.
-        let Some(admitted) = admitted else { return Err(AccessRefusal::Hidden) };
-        let grant = admitted?;
-        if is_repeated(cx).await {
-            let again = self.used(cx, Some(backend), target, |access, used| count_again(cx, access, used));
-            again.unwrap_or(Ok(()))?;
-        }
-        Ok(grant)
+        let again = self.used(cx, Some(backend), target, |access, used| count_again(cx, access, used));
+        again.unwrap_or(Ok(()))
     }
 
     /// Returns a call of the entry as its provider handles it: in the state in which the entry was found, and judged. If the user was asked

@@ -21,7 +21,7 @@ pub(crate) fn provider_of(
     let known = || snapshot.providers.iter().filter(|known| !known.link.is_removed());
     // One that the gates hide from the caller is not there.
     let is_shown = |known: &&RegisteredProvider| {
-        snapshot.gates.shows(&cx.scope(), Entry::Method(method), Some(&known.info.name))
+        snapshot.gates.shows(&cx.scope(), Entry::Method(method), Some(&known.info.name), None)
     };
     if let Some(found) = known().filter(|known| known.has_method(method)).find(is_shown) {
         return Ok(found.clone());

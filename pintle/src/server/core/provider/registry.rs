@@ -28,7 +28,7 @@ use super::{
 use crate::{
     runtime::join_all,
     server::{
-        ConnectionEvent, Cx, ListKind, PageRequest, RequestError, Scope, Target, core::catalogue::lists,
+        ConnectionEvent, Cx, ListKind, PageRequest, RequestError, Scope, Target,
         core::unread_lists::FailedRead,
     },
 };
@@ -235,9 +235,8 @@ pub(crate) struct FindError {
 impl FindError {
     /// Returns whether the gates hide an entry of this name of this provider, so that nothing may be known of the failure either.
     pub(crate) fn is_hidden(&self, cx: &Cx, target: &Target<'_>) -> bool {
-        !cx.snapshot().gates.is_empty()
-            && Definition::of_name(target)
-                .is_none_or(|definition| !lists::is_shown(cx, definition.entry(), Some(&self.backend)))
+        let gates = &cx.snapshot().gates;
+        !gates.shows_read(&cx.scope(), Some(&self.backend), || Definition::of_name(target))
     }
 }
 

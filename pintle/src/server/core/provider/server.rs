@@ -25,13 +25,7 @@ use crate::{
         ProviderChanges, ProviderInfo, ProviderPage, ProviderSubscription, ReportPart, RequestError, Scope,
         Server, ServerKey, SessionHandle, Target, Watch, WatchFuture,
         changes::{Audience, ChangeLink},
-        core::{
-            catalogue::{custom::OnNotification, lint},
-            cx::Mounted,
-            lookup::Found,
-            provider,
-            snapshot::Snapshot,
-        },
+        core::{catalogue::lint, cx::Mounted, lookup::Found, provider, snapshot::Snapshot},
     },
 };
 
@@ -148,26 +142,20 @@ impl Server {
         }
     }
 
-    /// Returns the handler of a notification for the server, if it has one, and for its providers.
-    pub(crate) fn with_providers(&self, own: Option<Arc<OnNotification>>) -> Option<Arc<OnNotification>> {
-        let snapshot = self.snapshot();
-        if snapshot.providers.is_empty() {
-            return own;
+    /// Runs the handler of a notification, if there is one, and those of the providers.
+    pub(crate) async fn run_notified(
+        &self,
+        notification: Notification,
+        peer: Option<Arc<Peer>>,
+        session: Option<SessionHandle>,
+    ) {
+        if let Some(own) = self.notification_handler(&notification.method) {
+            own(notification.clone(), peer.clone(), session.clone()).await;
         }
-        Some(Arc::new(
-            move |notification: Notification, peer: Option<Arc<Peer>>, session: Option<SessionHandle>| {
-                let (own, snapshot) = (own.clone(), snapshot.clone());
-                Box::pin(async move {
-                    if let Some(own) = own {
-                        own(notification.clone(), peer.clone(), session.clone()).await;
-                    }
-                    for known in snapshot.providers.iter() {
-                        let watch = known.provider.watch();
-                        watch.notified(notification.clone(), peer.clone(), session.clone()).await;
-                    }
-                })
-            },
-        ))
+        for known in self.snapshot().providers.iter() {
+            let watch = known.provider.watch();
+            watch.notified(notification.clone(), peer.clone(), session.clone()).await;
+        }
     }
 
     /// Logs the names that meet since the server runs: the first is used.
@@ -191,7 +179,7 @@ impl Server {
         let hides = seen.is_hidden();
         // Other requests come to the gates themselves.
         let is_reported = hides || matches!(target, Target::Resource(_));
-        if snapshot.gates.is_empty() || seen.owned || !is_reported {
+        if seen.owned || !is_reported {
             return seen;
         }
         seen.behind(PassedGates {
@@ -426,9 +414,6 @@ impl Watch for Server {
 
     fn connection_event(&self, event: ConnectionEvent<'_>) -> Result<(), RpcError> {
         let snapshot = self.snapshot();
-        if snapshot.hooks.is_empty() && snapshot.providers.is_empty() {
-            return Ok(());
-        }
         let opened = Opened { server: self.clone(), ..event.connection().clone() };
         let event = match event {
             ConnectionEvent::Opened(_) => ConnectionEvent::Opened(&opened),
@@ -446,11 +431,7 @@ impl Watch for Server {
         peer: Option<Arc<Peer>>,
         session: Option<SessionHandle>,
     ) -> WatchFuture<'_, ()> {
-        Box::pin(async move {
-            if let Some(handler) = self.notification_handler(&notification.method) {
-                handler(notification, peer, session).await;
-            }
-        })
+        Box::pin(self.run_notified(notification, peer, session))
     }
 }
 

@@ -25,7 +25,7 @@ pub(crate) struct AcceptedSubscription {
 /// request.
 pub(crate) async fn prepare(cx: &Cx, params: RawObject) -> Result<AcceptedSubscription, Outcome> {
     let subscribes = matches!(cx.method(), method::RESOURCES_SUBSCRIBE | method::SUBSCRIPTIONS_LISTEN);
-    if cx.snapshot().providers.is_empty() || !subscribes {
+    if !subscribes {
         return Ok(AcceptedSubscription { params, held: ProviderSubscription::new() });
     }
     // A subscription to more is refused when it is carried out.

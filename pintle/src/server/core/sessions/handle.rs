@@ -219,21 +219,14 @@ impl SessionHandle {
     /// Sends a request. Returns its span.
     fn send(&self, request: SessionRequest, reply: ReplySender) -> Result<Span, SessionError> {
         let live = self.live()?;
-        let span = match telemetry::is_enabled() {
-            false => Span::none(),
-            true => {
-                let peer = live.peer();
-                let facts = RequestFacts {
-                    method: request.method(),
-                    params: None,
-                    id: None,
-                    revision: peer.as_ref().map(|peer| peer.revision.as_str()),
-                    session: None,
-                    transport: live.transport(),
-                };
-                telemetry::span(SpanKind::Client, &facts)
-            }
-        };
+        let span = telemetry::span(SpanKind::Client, || RequestFacts {
+            method: request.method(),
+            params: None,
+            id: None,
+            revision: live.peer().map(|peer| peer.revision.as_str()),
+            session: None,
+            transport: live.transport(),
+        });
         live.request(request, reply)?;
         Ok(span)
     }

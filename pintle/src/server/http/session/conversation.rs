@@ -190,7 +190,7 @@ pub(in crate::server::http) fn admit(
     if let Err(response) = session.check_rights(&snapshot, &cx.context, &frame) {
         return Ok(Admitted::Answered(*response));
     }
-    let cancelled = dispatch::cancellations(&snapshot, &frame);
+    let cancelled = dispatch::cancellations(&session.server, &snapshot, &frame);
     let messages = cx.http.0.forwardable(session, &frame);
     let inbound = session.receive(&snapshot.service, frame);
     record(cx.context.take_received(), || cx.context.connection_facts(), &inbound);

@@ -151,7 +151,7 @@ impl HttpRequestCx {
     /// Has providers watch again, in a task, what a restored session watches: they know of it in the process that had it before.
     fn watch_again(&self, session: &Arc<Session>, watched: &[String]) {
         let snapshot = session.server.snapshot();
-        if snapshot.providers.is_empty() || watched.is_empty() {
+        if watched.is_empty() {
             return;
         }
         let limit = snapshot.service.bounds().watched;

@@ -148,7 +148,7 @@ pub(in crate::server::http) async fn receive(
         other => other.flatten(),
     };
     let received = ReceivedRequests::of(&frame);
-    let cancelled = dispatch::cancellations(&snapshot, &frame);
+    let cancelled = dispatch::cancellations(&session.server, &snapshot, &frame);
     let inbound = session.receive(&snapshot.service, frame);
     record(received, || context.connection_facts(), &inbound);
     let inbound = with_cancellations(session, inbound, cancelled);
