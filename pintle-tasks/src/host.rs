@@ -96,7 +96,6 @@ impl TaskHost {
     }
 
     /// Has clients notified with this function. The tasks are not those of the server itself.
-    #[cfg(feature = "client")]
     pub(super) fn telling(mut self, tell: impl Fn(Notice) + Send + Sync + 'static) -> Self {
         self.tell = Some(ClientNotifier(Box::new(tell)));
         self
