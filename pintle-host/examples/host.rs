@@ -11,7 +11,7 @@ use std::env;
 
 use pintle::{Client, Server, server::tool};
 use pintle_host::{
-    Group, MemberState,
+    Group,
     config::ConfigFile,
     model::{ModelApi, ModelTools},
 };
@@ -28,11 +28,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let group = Group::open(&Client::new("host", "0.1.0"), &servers).await?;
     for (name, state) in group.members() {
-        match state {
-            MemberState::Open(connection) => println!("{name} speaks {}", connection.revision()),
-            MemberState::Closed { reason, .. } => println!("{name} is not there: {reason}"),
-            _ => {}
-        }
+        println!("{name} is {state}");
     }
 
     let tools = group.tools().await;

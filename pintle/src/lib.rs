@@ -78,10 +78,11 @@
 //! | `Direction` | | [`client::Direction`], the same type | [`message_log::Direction`]: that of a message |
 //! | `Target` | [`server::Target`]: the entry that a request is about | [`client::Target`], the same type | `types::method::Target`: the kind of an entry, a column of the methods |
 //! | `Principal` | [`server::Principal`]: whose call it is, on any transport | | `pintle_oauth::server::Principal`: the claims of an access token, which a handler takes as a parameter |
-//! | `Gate` | [`server::Gate`]: decides who may use an entry | | `pintle_oauth::testing::Gate`: protects a server in tests |
-//! | `Memory` | | | [`transport::Memory`]: one end of a pipe in memory; `pintle_oauth::client::Memory`: credentials that are not stored |
 //! | `Access`, `Scope` | [`server::Access`]: a use of an entry that a gate decides about, [`server::Scope`]: the caller | | |
 //! | `Field` | [`server::Field`]: of a form that a user fills in | | |
+//! | `Event` | `server::http::log::Event`: a stored event of a stream | [`client::Event`]: an event on a connection | |
+//! | `Body` | `server::http::Body`: that of a response | `client::http::Body`: that of a request | |
+//! | `Limits` | [`proto::Limits`]: of a server | `client::http::Limits`: of a transport | |
 //! | `Vars` | [`server::Vars`]: the variables of a template, as a type | | [`uri::Vars`]: as texts |
 //! | `Args`, `Arguments`, `PromptArguments` | [`server::Args`]: arguments as a type, [`server::Arguments`]: as JSON, [`server::PromptArguments`]: as texts | | |
 //!

@@ -3,7 +3,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use pintle_oauth::client::{File, StoreLock};
+use pintle_oauth::client::{FileStore, StoreLock};
 use ring::digest::{SHA256, digest};
 
 use super::{credentials, open_browser};
@@ -32,7 +32,7 @@ pub(crate) fn show_login_page(url: &str, no_browser: bool, output: &Output) {
 #[derive(Debug)]
 pub(super) struct SharedLoginPage {
     path: PathBuf,
-    file: File,
+    file: FileStore,
     lock: String,
 }
 

@@ -1,7 +1,7 @@
 use std::env;
 
 use pintle::Error;
-use pintle_oauth::client::{Consent, File, OAuth, Registered, StoredLogin};
+use pintle_oauth::client::{Consent, FileStore, OAuth, Registered, StoredLogin};
 use serde::{Deserialize, Serialize};
 
 use crate::{failure::Failure, storage};
@@ -136,13 +136,13 @@ pub(crate) fn unusable(error: &Error) -> Failure {
 }
 
 /// Returns the file of tokens.
-pub(crate) fn credentials() -> Result<File, Failure> {
-    Ok(File::at(storage::directory()?.join(CREDENTIALS)))
+pub(crate) fn credentials() -> Result<FileStore, Failure> {
+    Ok(FileStore::at(storage::directory()?.join(CREDENTIALS)))
 }
 
 /// Returns the file of the tokens that principals of a gateway have for its targets.
-pub(crate) fn principal_credentials() -> Result<File, Failure> {
-    Ok(File::at(storage::directory()?.join(PRINCIPALS)).max_issuers(MAX_PRINCIPALS))
+pub(crate) fn principal_credentials() -> Result<FileStore, Failure> {
+    Ok(FileStore::at(storage::directory()?.join(PRINCIPALS)).max_issuers(MAX_PRINCIPALS))
 }
 
 /// Returns the login whose tokens are for this server: for its URL, or for a part of it that contains the URL.
@@ -167,7 +167,7 @@ mod tests {
             let path = std::env::temp_dir().join(format!("pintle-logins-{}.json", std::process::id()));
             std::fs::write(&path, text).unwrap();
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            let logins = runtime.block_on(pintle_oauth::client::File::at(&path).logins()).unwrap();
+            let logins = runtime.block_on(pintle_oauth::client::FileStore::at(&path).logins()).unwrap();
             std::fs::remove_file(path).unwrap();
             logins
         };

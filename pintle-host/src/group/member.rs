@@ -47,6 +47,17 @@ pub enum MemberState {
     },
 }
 
+impl fmt::Display for MemberState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Opening => f.write_str("opening"),
+            Self::Open(connection) => write!(f, "open, {}", connection.revision()),
+            Self::Closed { reason, retry: Some(_), .. } => write!(f, "closed, to be opened again: {reason}"),
+            Self::Closed { reason, retry: None, .. } => write!(f, "closed: {reason}"),
+        }
+    }
+}
+
 /// A server of a group. Dropping it ends its task.
 pub(super) struct Member {
     pub(super) tools: ToolFilter,

@@ -25,7 +25,9 @@ pub use grant::{
     exchange::{ExchangedToken, TokenExchange},
 };
 pub use oauth::OAuth;
-pub use store::{Memory, Store, StoreLock, credentials::Credentials, file::File, stored_login::StoredLogin};
+pub use store::{
+    MemoryStore, Store, StoreLock, credentials::Credentials, file::FileStore, stored_login::StoredLogin,
+};
 
 pub use crate::shared::{
     reach::Reach,

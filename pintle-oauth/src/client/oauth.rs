@@ -16,7 +16,7 @@ use super::{
     grant::flow::Grant,
     grant::revocation,
     grant::settings::Settings,
-    store::{Memory, Store, stored_login::StoredLogin},
+    store::{MemoryStore, Store, stored_login::StoredLogin},
 };
 use crate::shared::{
     clock::now,
@@ -106,7 +106,7 @@ impl OAuth {
             registered: None,
             document: None,
             scopes: Scopes::default(),
-            store: Arc::new(Memory::new()),
+            store: Arc::new(MemoryStore::new()),
             web: Arc::new(Network::new()),
             dpop: false,
             reach: None,
@@ -165,7 +165,7 @@ impl OAuth {
         self
     }
 
-    /// Stores credentials there. The default is [`Memory`].
+    /// Stores credentials there. The default is [`MemoryStore`].
     pub fn store(mut self, store: impl Store) -> Self {
         self.settings.store = Arc::new(store);
         self
@@ -218,11 +218,11 @@ impl OAuth {
     /// stay in the store.
     ///
     /// ```no_run
-    /// use pintle_oauth::client::{File, Loopback, OAuth};
+    /// use pintle_oauth::client::{FileStore, Loopback, OAuth};
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> pintle::Result<()> {
-    /// let file = File::at("credentials.json");
+    /// let file = FileStore::at("credentials.json");
     /// let oauth = OAuth::login("My app", Loopback::browser()).store(file.clone());
     /// for login in file.logins().await? {
     ///     if let Err(error) = oauth.revoke(&login).await {

@@ -20,8 +20,9 @@ use super::{
     documents,
     endpoint::Endpoint,
     fault::Fault,
-    gate::Gate,
-    granting, login,
+    granting,
+    hold::Hold,
+    login,
     received::Received,
     state::State,
 };
@@ -219,12 +220,12 @@ impl AuthorizationServer {
     }
 
     /// Holds requests to this endpoint from now on.
-    pub fn hold(&self, endpoint: Endpoint) -> Gate {
-        let (gate, held) = Gate::new(endpoint);
+    pub fn hold(&self, endpoint: Endpoint) -> Hold {
+        let (hold, held) = Hold::new(endpoint);
         let mut state = self.state();
-        state.gates.retain(|held| !held.is_open());
-        state.gates.push(held);
-        gate
+        state.holds.retain(|held| !held.is_released());
+        state.holds.push(held);
+        hold
     }
 
     async fn respond(&self, request: Request<Bytes>) -> io::Result<Response<Bytes>> {
@@ -232,7 +233,7 @@ impl AuthorizationServer {
         let endpoint = Endpoint::at(&received.path, &self.shared.path);
         let held = endpoint.and_then(|endpoint| {
             let state = self.state();
-            state.gates.iter().find(|held| held.holds(endpoint)).cloned()
+            state.holds.iter().find(|held| held.holds(endpoint)).cloned()
         });
         if let Some(held) = held {
             held.pass().await;

@@ -45,7 +45,7 @@
 //! ```
 //!
 //! An [`AuthorizationServer`] implements all that clients and servers need, logs its requests, and misbehaves on demand: with
-//! a [`Fault`], a [`Gate`] or another clock. [`Hosts`] is the network in memory; [`AuthorizationServer::listen`] uses real
+//! a [`Fault`], a [`Hold`] or another clock. [`Hosts`] is the network in memory; [`AuthorizationServer::listen`] uses real
 //! sockets. A [`User`] logs in.
 //!
 //! Misuse panics, which fails the test. None of it is secure enough for anything but tests.
@@ -58,8 +58,8 @@ mod clients;
 mod documents;
 mod endpoint;
 mod fault;
-mod gate;
 mod granting;
+mod hold;
 mod hosts;
 mod login;
 mod proof;
@@ -73,6 +73,6 @@ pub use authorization_server::AuthorizationServer;
 pub use claims::Claims;
 pub use endpoint::Endpoint;
 pub use fault::Fault;
-pub use gate::Gate;
+pub use hold::Hold;
 pub use hosts::{HostBody, Hosts};
 pub use user::User;

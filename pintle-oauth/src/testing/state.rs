@@ -5,7 +5,7 @@ use std::{
 
 use serde_json::{Map, Value, json};
 
-use super::{asked::Log, clients::Clients, fault::Faults, gate::GateState, tokens::IssuedTokens};
+use super::{asked::Log, clients::Clients, fault::Faults, hold::HoldState, tokens::IssuedTokens};
 use crate::shared::jwt::SigningKey;
 
 /// The limit of each kind of entries. More are refused.
@@ -33,7 +33,7 @@ pub(super) struct State {
     pub(super) clients: Clients,
     pub(super) tokens: IssuedTokens,
     pub(super) faults: Faults,
-    pub(super) gates: Vec<Arc<GateState>>,
+    pub(super) holds: Vec<Arc<HoldState>>,
     pub(super) log: Log,
     named: u64,
 }
@@ -53,7 +53,7 @@ impl State {
             clients: Clients::default(),
             tokens: IssuedTokens::default(),
             faults: Faults::default(),
-            gates: Vec::new(),
+            holds: Vec::new(),
             log: Log::default(),
             named: 0,
         }

@@ -262,15 +262,15 @@ async fn faults_happen_in_order_and_are_mended() {
 #[tokio::test]
 async fn who_is_held_up_at_a_gate_goes_on_when_it_opens() {
     let login = AuthorizationServer::new("https://login.test");
-    let gate = login.hold(Endpoint::Keys);
+    let hold = login.hold(Endpoint::Keys);
     let asking = tokio::spawn({
         let login = login.clone();
         async move { get(&login, "/jwks").await.0 }
     });
-    gate.reached(1).await;
+    hold.reached(1).await;
     assert_eq!(get(&login, "/.well-known/openid-configuration").await.0, 200);
     assert!(!asking.is_finished());
-    gate.open();
+    hold.release();
     assert_eq!(asking.await.unwrap(), 200);
     assert_eq!(get(&login, "/jwks").await.0, 200);
 }

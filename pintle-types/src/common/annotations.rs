@@ -1,39 +1,31 @@
 use serde::{Deserialize, Serialize};
 
-use super::wire;
-use crate::JsonObject;
+use super::{object, wire};
 
-/// Hints about the audience and the importance of something.
-///
-/// ```
-/// use pintle_types::schema::{Annotations, Role};
-///
-/// let chart = Annotations::new().audience([Role::User]).priority(0.8);
-/// ```
-#[non_exhaustive]
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Annotations {
-    /// The intended audience. Absent means everybody.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub audience: Option<Vec<Role>>,
-    /// The importance, from 0 (entirely optional) to 1 (effectively required).
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "wire::optional_number")]
-    pub priority: Option<f64>,
-    /// The time of the last change, in ISO 8601.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_modified: Option<String>,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
+object! {
+    /// Hints about the audience and the importance of something.
+    ///
+    /// ```
+    /// use pintle_types::schema::{Annotations, Role};
+    ///
+    /// let chart = Annotations::new().audience([Role::User]).priority(0.8);
+    /// ```
+    #[derive(Debug, Default)]
+    Annotations {
+        /// The intended audience. Absent means everybody.
+        audience?: Vec<Role>,
+        /// The importance, from 0 (entirely optional) to 1 (effectively required).
+        #[serde(serialize_with = "wire::optional_number")]
+        priority?: f64,
+        /// The time of the last change, in ISO 8601.
+        last_modified?: String,
+        ..
+    }
+    /// Creates an empty set of hints.
+    new()
 }
 
 impl Annotations {
-    /// Creates an empty set of hints.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Sets the intended audience.
     #[must_use]
     pub fn audience(mut self, roles: impl IntoIterator<Item = Role>) -> Self {

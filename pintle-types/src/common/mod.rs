@@ -4,6 +4,7 @@ mod annotations;
 mod capability;
 mod implementation;
 mod level;
+mod object;
 mod one_or_many;
 mod progress_token;
 mod related_task;
@@ -17,6 +18,7 @@ pub use capability::{
 };
 pub use implementation::{Icon, IconTheme, Implementation};
 pub use level::{LoggingLevel, UnknownLevel};
+pub(crate) use object::object;
 pub use one_or_many::OneOrMany;
 pub use progress_token::ProgressToken;
 pub use related_task::RelatedTask;

@@ -1,24 +1,16 @@
-use serde::{Deserialize, Serialize};
+use crate::RequestId;
+use crate::common::object;
 
-use crate::{JsonObject, Meta, RequestId};
-
-/// The params of `notifications/cancelled`.
-#[non_exhaustive]
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct CancelledParams {
-    /// The id of the request. Absent for a task, which is cancelled in another way.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub request_id: Option<RequestId>,
-    /// The reason, for logs and people.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-    /// Metadata.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Meta>,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
+object! {
+    /// The params of `notifications/cancelled`.
+    #[derive(Debug, Default)]
+    CancelledParams {
+        /// The id of the request. Absent for a task, which is cancelled in another way.
+        request_id?: RequestId,
+        /// The reason, for logs and people.
+        reason?: String,
+        ..meta
+    }
 }
 
 impl CancelledParams {

@@ -3,34 +3,27 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::base::ResultType;
-use crate::common::wire::{self, Tagged};
-use crate::{JsonObject, Meta};
+use crate::JsonObject;
+use crate::common::{
+    object,
+    wire::{self, Tagged},
+};
 
-/// The params of `completion/complete`.
-#[non_exhaustive]
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-pub struct CompleteParams {
-    /// The prompt or resource template of the argument.
-    #[serde(rename = "ref")]
-    pub reference: CompletionReference,
-    /// The argument and its current value.
-    pub argument: CompletionArgument,
-    /// Values of other arguments.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub context: Option<CompletionContext>,
-    /// Metadata.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Meta>,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
-}
-
-impl CompleteParams {
-    /// Creates params without context.
-    pub fn new(reference: CompletionReference, argument: CompletionArgument) -> Self {
-        Self { reference, argument, context: None, meta: None, extra: JsonObject::new() }
+object! {
+    /// The params of `completion/complete`.
+    #[derive(Debug)]
+    CompleteParams {
+        /// The prompt or resource template of the argument.
+        #[serde(rename = "ref")]
+        reference: CompletionReference,
+        /// The argument and its current value.
+        argument: CompletionArgument,
+        /// Values of other arguments.
+        context?: CompletionContext,
+        ..meta
     }
+    /// Creates params without context.
+    new(reference: CompletionReference, argument: CompletionArgument)
 }
 
 /// The owner of an argument, distinguished by its `type`.
@@ -66,132 +59,87 @@ impl<'de> Deserialize<'de> for CompletionReference {
     }
 }
 
-/// A reference to a prompt by its name.
-#[non_exhaustive]
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-pub struct PromptReference {
-    /// The name of the prompt.
-    pub name: String,
-    /// The name to display.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub title: Option<String>,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
-}
-
-impl PromptReference {
+object! {
+    /// A reference to a prompt by its name.
+    #[derive(Debug, Default)]
+    PromptReference {
+        /// The name of the prompt.
+        name: String,
+        /// The name to display.
+        title?: String,
+        ..
+    }
     /// Creates a reference to the prompt `name`.
-    pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), ..Self::default() }
+    new(name: impl Into<String>)
+}
+
+object! {
+    /// A reference to a resource template by its pattern, or to a resource by its URI.
+    #[derive(Debug, Default)]
+    ResourceReference {
+        /// The URI or pattern.
+        uri: String,
+        ..
     }
-}
-
-/// A reference to a resource template by its pattern, or to a resource by its URI.
-#[non_exhaustive]
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-pub struct ResourceReference {
-    /// The URI or pattern.
-    pub uri: String,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
-}
-
-impl ResourceReference {
     /// Creates a reference to the resource or template `uri`.
-    pub fn new(uri: impl Into<String>) -> Self {
-        Self { uri: uri.into(), ..Self::default() }
+    new(uri: impl Into<String>)
+}
+
+object! {
+    /// An argument and its current value.
+    #[derive(Debug, Default)]
+    CompletionArgument {
+        /// The name of the argument.
+        name: String,
+        /// The current value.
+        value: String,
+        ..
     }
-}
-
-/// An argument and its current value.
-#[non_exhaustive]
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-pub struct CompletionArgument {
-    /// The name of the argument.
-    pub name: String,
-    /// The current value.
-    pub value: String,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
-}
-
-impl CompletionArgument {
     /// Creates an argument `name` whose value starts with `value`.
-    pub fn new(name: impl Into<String>, value: impl Into<String>) -> Self {
-        Self { name: name.into(), value: value.into(), ..Self::default() }
+    new(name: impl Into<String>, value: impl Into<String>)
+}
+
+object! {
+    /// Values that are known in addition to the argument.
+    #[derive(Debug, Default)]
+    CompletionContext {
+        /// Values of arguments that are already resolved.
+        arguments?: BTreeMap<String, String>,
+        ..
     }
-}
-
-/// Values that are known in addition to the argument.
-#[non_exhaustive]
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-pub struct CompletionContext {
-    /// Values of arguments that are already resolved.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub arguments: Option<BTreeMap<String, String>>,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
-}
-
-impl CompletionContext {
     /// Creates a context without arguments.
-    pub fn new() -> Self {
-        Self::default()
+    new()
+}
+
+object! {
+    /// The result of `completion/complete`.
+    #[derive(Debug, Default)]
+    CompleteResult {
+        /// The proposals.
+        completion: Completion,
+        /// The type of the result. Absent means [`ResultType::Complete`].
+        result_type?: ResultType,
+        ..meta
     }
+    /// The proposals.
+    new(completion: Completion)
 }
 
-/// The result of `completion/complete`.
-#[non_exhaustive]
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct CompleteResult {
-    /// The proposals.
-    pub completion: Completion,
-    /// The type of the result. Absent means [`ResultType::Complete`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub result_type: Option<ResultType>,
-    /// Metadata.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Meta>,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
-}
-
-impl CompleteResult {
-    /// The proposals.
-    pub fn new(completion: Completion) -> Self {
-        Self { completion, ..Self::default() }
+object! {
+    /// Completion values, in order of relevance.
+    #[derive(Debug, Default)]
+    Completion {
+        /// At most 100.
+        values: Vec<String>,
+        /// The total number of values, including those in `values`.
+        #[serde(default, deserialize_with = "wire::optional_integer")]
+        total?: i64,
+        /// Whether there are more than `values`.
+        has_more?: bool,
+        ..
     }
-}
-
-/// Completion values, in order of relevance.
-#[non_exhaustive]
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Completion {
-    /// At most 100.
-    pub values: Vec<String>,
-    /// The total number of values, including those in `values`.
-    #[serde(default, deserialize_with = "wire::optional_integer", skip_serializing_if = "Option::is_none")]
-    pub total: Option<i64>,
-    /// Whether there are more than `values`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub has_more: Option<bool>,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
-}
-
-impl Completion {
     /// Creates a completion without a total.
-    pub fn new(values: Vec<String>) -> Self {
-        Self { values, ..Self::default() }
-    }
+    new(values: Vec<String>)
 }
 
 #[cfg(test)]

@@ -1,54 +1,33 @@
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::common::LoggingLevel;
-use crate::{JsonObject, Meta};
+use crate::common::{LoggingLevel, object};
 
-/// The params of `logging/setLevel`: the lowest level that the client wants.
-#[non_exhaustive]
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-pub struct SetLevelParams {
-    /// The lowest level.
-    pub level: LoggingLevel,
-    /// Metadata.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Meta>,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
-}
-
-impl SetLevelParams {
+object! {
+    /// The params of `logging/setLevel`: the lowest level that the client wants.
+    #[derive(Debug)]
+    SetLevelParams {
+        /// The lowest level.
+        level: LoggingLevel,
+        ..meta
+    }
     /// Creates params for `level` and above.
-    pub fn new(level: LoggingLevel) -> Self {
-        Self { level, meta: None, extra: JsonObject::new() }
+    new(level: LoggingLevel)
+}
+
+object! {
+    /// A log message.
+    #[derive(Debug)]
+    LoggingMessageParams {
+        /// The severity.
+        level: LoggingLevel,
+        /// The name of the logger.
+        logger?: String,
+        /// The data to log: text or any other JSON.
+        data: Value,
+        ..meta
     }
-}
-
-/// A log message.
-#[non_exhaustive]
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-pub struct LoggingMessageParams {
-    /// The severity.
-    pub level: LoggingLevel,
-    /// The name of the logger.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub logger: Option<String>,
-    /// The data to log: text or any other JSON.
-    pub data: Value,
-    /// Metadata.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Meta>,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
-}
-
-impl LoggingMessageParams {
     /// Creates a message without a logger name.
-    pub fn new(level: LoggingLevel, data: Value) -> Self {
-        Self { level, logger: None, data, meta: None, extra: JsonObject::new() }
-    }
+    new(level: LoggingLevel, data: Value)
 }
 
 #[cfg(test)]

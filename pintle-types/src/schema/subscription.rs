@@ -1,36 +1,26 @@
-use serde::{Deserialize, Serialize};
-
 use super::base::ResultType;
+use crate::common::object;
 use crate::{JsonObject, Meta, RequestId};
 
-/// A set of notifications that a client subscribes to. Extensions add members.
-#[non_exhaustive]
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct SubscriptionFilter {
-    /// Whether changes of the list of tools are included.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tools_list_changed: Option<bool>,
-    /// Whether changes of the list of prompts are included.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub prompts_list_changed: Option<bool>,
-    /// Whether changes of the list of resources are included.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub resources_list_changed: Option<bool>,
-    /// The URIs of resources whose updates are included.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub resource_subscriptions: Option<Vec<String>>,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
+object! {
+    /// A set of notifications that a client subscribes to. Extensions add members.
+    #[derive(Debug, Default)]
+    SubscriptionFilter {
+        /// Whether changes of the list of tools are included.
+        tools_list_changed?: bool,
+        /// Whether changes of the list of prompts are included.
+        prompts_list_changed?: bool,
+        /// Whether changes of the list of resources are included.
+        resources_list_changed?: bool,
+        /// The URIs of resources whose updates are included.
+        resource_subscriptions?: Vec<String>,
+        ..
+    }
+    /// Creates a value without members.
+    new()
 }
 
 impl SubscriptionFilter {
-    /// Creates a value without members.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Whether the protocol defines this member, so that an extension cannot have it.
     ///
     /// ```
@@ -45,62 +35,38 @@ impl SubscriptionFilter {
     }
 }
 
-/// The params of `subscriptions/listen`.
-#[non_exhaustive]
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-pub struct SubscriptionsListenParams {
-    /// The requested notifications.
-    pub notifications: SubscriptionFilter,
-    /// Metadata.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Meta>,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
-}
-
-impl SubscriptionsListenParams {
+object! {
+    /// The params of `subscriptions/listen`.
+    #[derive(Debug, Default)]
+    SubscriptionsListenParams {
+        /// The requested notifications.
+        notifications: SubscriptionFilter,
+        ..meta
+    }
     /// Creates params with a filter.
-    pub fn new(notifications: SubscriptionFilter) -> Self {
-        Self { notifications, ..Self::default() }
+    new(notifications: SubscriptionFilter)
+}
+
+object! {
+    /// The params of `notifications/subscriptions/acknowledged`, the first message of a subscription.
+    #[derive(Debug, Default)]
+    SubscriptionsAcknowledgedParams {
+        /// The granted notifications.
+        notifications: SubscriptionFilter,
+        ..meta
     }
-}
-
-/// The params of `notifications/subscriptions/acknowledged`, the first message of a subscription.
-#[non_exhaustive]
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-pub struct SubscriptionsAcknowledgedParams {
-    /// The granted notifications.
-    pub notifications: SubscriptionFilter,
-    /// Metadata.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Meta>,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
-}
-
-impl SubscriptionsAcknowledgedParams {
     /// Creates params with the granted filter.
-    pub fn new(notifications: SubscriptionFilter) -> Self {
-        Self { notifications, ..Self::default() }
-    }
+    new(notifications: SubscriptionFilter)
 }
 
-/// The result of `subscriptions/listen`: the server has ended the subscription that `_meta` names.
-#[non_exhaustive]
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct SubscriptionsListenResult {
-    /// The type of the result. Absent means [`ResultType::Complete`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub result_type: Option<ResultType>,
-    /// Metadata.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Meta>,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
+object! {
+    /// The result of `subscriptions/listen`: the server has ended the subscription that `_meta` names.
+    #[derive(Debug, Default)]
+    SubscriptionsListenResult {
+        /// The type of the result. Absent means [`ResultType::Complete`].
+        result_type?: ResultType,
+        ..meta
+    }
 }
 
 impl SubscriptionsListenResult {

@@ -28,12 +28,12 @@ const LOOK: Duration = Duration::from_millis(50);
 /// appended to its name. A lock of a process that died is free at once on Unix, and after two minutes elsewhere.
 ///
 /// ```no_run
-/// use pintle_oauth::client::{File, Loopback, OAuth};
+/// use pintle_oauth::client::{FileStore, Loopback, OAuth};
 ///
-/// let oauth = OAuth::login("My app", Loopback::browser()).store(File::at("tokens.json"));
+/// let oauth = OAuth::login("My app", Loopback::browser()).store(FileStore::at("tokens.json"));
 /// ```
 #[derive(Clone, Debug)]
-pub struct File(Arc<Kept>);
+pub struct FileStore(Arc<Kept>);
 
 #[derive(Debug)]
 struct Kept {
@@ -46,7 +46,7 @@ struct Kept {
 
 type All = BTreeMap<String, Credentials>;
 
-impl File {
+impl FileStore {
     /// Stores credentials at this path. The file is created when needed; its directory has to exist.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self(Arc::new(Kept { path: path.into(), max_issuers: usize::MAX, turn: Mutex::new(()) }))
@@ -56,9 +56,9 @@ impl File {
     /// that were not saved for the longest time: tokens that are used are refreshed, and saved again. Default: no limit.
     ///
     /// ```
-    /// use pintle_oauth::client::File;
+    /// use pintle_oauth::client::FileStore;
     ///
-    /// let file = File::at("tokens.json").max_issuers(1_000);
+    /// let file = FileStore::at("tokens.json").max_issuers(1_000);
     /// ```
     #[must_use]
     pub fn max_issuers(self, limit: usize) -> Self {
@@ -75,9 +75,9 @@ impl File {
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> pintle::Result<()> {
-    /// use pintle_oauth::client::File;
+    /// use pintle_oauth::client::FileStore;
     ///
-    /// for login in File::at("no-such-tokens.json").logins().await? {
+    /// for login in FileStore::at("no-such-tokens.json").logins().await? {
     ///     println!("{} at {}", login.resource, login.issuer);
     /// }
     /// # Ok(()) }
@@ -115,11 +115,11 @@ impl File {
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> pintle::Result<()> {
-    /// use pintle_oauth::client::File;
+    /// use pintle_oauth::client::FileStore;
     ///
     /// # let folder = std::env::temp_dir().join(format!("pintle-try-lock-{}", std::process::id()));
     /// # std::fs::create_dir_all(&folder)?;
-    /// let file = File::at(folder.join("tokens.json"));
+    /// let file = FileStore::at(folder.join("tokens.json"));
     /// let lock = file.try_lock("login").await?;
     /// assert!(lock.is_some() && file.try_lock("login").await?.is_none());
     /// # drop(lock);
@@ -155,7 +155,7 @@ impl File {
     }
 }
 
-impl Store for File {
+impl Store for FileStore {
     async fn load(&self, issuer: &str) -> Result<Option<Credentials>> {
         let issuer = issuer.to_owned();
         self.apart(move |path| Ok(read(path)?.remove(&issuer))).await
@@ -297,7 +297,7 @@ mod tests {
     #[tokio::test]
     async fn logins_are_listed_and_forgotten_one_by_one() {
         let folder = Folder::new();
-        let file = File::at(folder.0.join("tokens.json"));
+        let file = FileStore::at(folder.0.join("tokens.json"));
         assert_eq!(file.logins().await.unwrap(), []);
         let text = r#"{"tokens":{"https://a":{"access":"t0ken","refresh":"refr3sh","stale_at":60,"requested":["x"],"client_id":"c"},
             "https://b":{"access":"t0ken","stale_at":18446744073709551615}}}"#;
@@ -317,12 +317,12 @@ mod tests {
     async fn a_file_is_for_its_owner_and_holds_every_issuer_apart() {
         let folder = Folder::new();
         let path = folder.0.join("tokens.json");
-        let file = File::at(&path);
+        let file = FileStore::at(&path);
         assert!(file.load("https://a").await.unwrap().is_none());
         file.save("https://a", &credentials("one")).await.unwrap();
         file.save("https://b", &credentials("two")).await.unwrap();
         file.save("https://a", &credentials("three")).await.unwrap();
-        let again = File::at(&path);
+        let again = FileStore::at(&path);
         assert_eq!(
             again.load("https://a").await.unwrap().unwrap().tokens["https://h"].access.reveal(),
             "three"
@@ -340,7 +340,7 @@ mod tests {
     async fn a_file_with_a_limit_forgets_what_has_no_tokens_and_then_what_was_saved_first() {
         let folder = Folder::new();
         let path = folder.0.join("tokens.json");
-        let file = File::at(&path).max_issuers(3);
+        let file = FileStore::at(&path).max_issuers(3);
         let saved = |name: &str, seconds: u64| {
             let mut kept = credentials(name);
             kept.saved_at = seconds;
@@ -366,8 +366,8 @@ mod tests {
         // A folder cannot be opened as a lock file.
         fs::create_dir(folder.0.join("tokens.json.lock")).unwrap();
         assert!(FileLock::try_take(&folder.0.join("tokens.json.lock")).is_err());
-        File::at(&path).save("https://a", &credentials("one")).await.unwrap();
-        let kept = File::at(&path).load("https://a").await.unwrap().unwrap();
+        FileStore::at(&path).save("https://a", &credentials("one")).await.unwrap();
+        let kept = FileStore::at(&path).load("https://a").await.unwrap().unwrap();
         assert_eq!(kept.tokens["https://h"].access.reveal(), "one");
     }
 
@@ -376,7 +376,7 @@ mod tests {
         let folder = Folder::new();
         let path = folder.0.join("tokens.json");
         fs::write(&path, "s3cret").unwrap();
-        let file = File::at(&path);
+        let file = FileStore::at(&path);
         let error = file.load("https://a").await.unwrap_err().to_string();
         assert!(error.contains("delete it and log in again") && !error.contains("s3cret"), "{error}");
         assert!(file.save("https://a", &credentials("one")).await.is_err());
@@ -387,7 +387,7 @@ mod tests {
     async fn a_file_that_cannot_be_read_is_not_an_empty_one() {
         let folder = Folder::new();
         // A folder cannot be read as a file.
-        assert!(File::at(&folder.0).load("https://a").await.is_err());
+        assert!(FileStore::at(&folder.0).load("https://a").await.is_err());
     }
 
     #[test]

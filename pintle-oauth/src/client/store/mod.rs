@@ -19,7 +19,7 @@ use credentials::Credentials;
 
 /// Stores credentials by authorization server. A store belongs to one user.
 ///
-/// [`Memory`] is the default; a [`File`](file::File) outlives the process. Credentials can be serialized with serde, for
+/// [`MemoryStore`] is the default; a [`FileStore`](file::FileStore) outlives the process. Credentials can be serialized with serde, for
 /// example into a keychain.
 ///
 /// ```
@@ -91,20 +91,20 @@ impl fmt::Debug for StoreLock {
 
 /// Stores credentials in memory.
 #[derive(Debug, Default)]
-pub struct Memory {
+pub struct MemoryStore {
     all: Mutex<HashMap<String, Credentials>>,
     /// By issuer.
     locks: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
 }
 
-impl Memory {
+impl MemoryStore {
     /// Creates an empty store.
     pub fn new() -> Self {
         Self::default()
     }
 }
 
-impl Store for Memory {
+impl Store for MemoryStore {
     async fn load(&self, issuer: &str) -> Result<Option<Credentials>> {
         Ok(self.all.lock().unwrap_or_else(PoisonError::into_inner).get(issuer).cloned())
     }

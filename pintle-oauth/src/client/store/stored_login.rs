@@ -2,7 +2,7 @@ use std::time::{Duration, SystemTime};
 
 use super::credentials::{Credentials, Tokens};
 
-/// A login whose tokens a [`File`](super::file::File) stores. It contains no secrets.
+/// A login whose tokens a [`FileStore`](super::file::FileStore) stores. It contains no secrets.
 #[non_exhaustive]
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct StoredLogin {

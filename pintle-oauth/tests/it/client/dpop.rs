@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use pintle_oauth::{
-    client::Memory,
+    client::MemoryStore,
     testing::{Endpoint, Fault},
 };
 use serde_json::json;
@@ -52,7 +52,7 @@ async fn the_next_run_uses_a_bound_token_with_the_key_that_is_stored_with_it() {
     let world = World::new();
     world.login.bind_tokens("n0nce");
     world.change(|state| state.nonce = Some("n0nce".into()));
-    let store = Arc::new(Memory::new());
+    let store = Arc::new(MemoryStore::new());
     world.connect(&world.login().dpop().store(store.clone())).await.unwrap();
     world.log();
     let server = world.connect(&world.login().dpop().store(store)).await.unwrap();

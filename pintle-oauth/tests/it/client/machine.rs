@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use pintle_oauth::{
-    client::{Assertion, IdentityProvider, Memory, OAuth, Registered},
+    client::{Assertion, IdentityProvider, MemoryStore, OAuth, Registered},
     testing::{AuthorizationServer, Endpoint, Fault},
 };
 use ring::{rand::SystemRandom, signature::EcdsaKeyPair};
@@ -95,7 +95,7 @@ async fn a_workload_shows_what_its_platform_says_about_it() {
 async fn the_next_run_of_a_workload_uses_the_stored_token() {
     let world = World::new();
     world.login.trust("platform.jwt");
-    let store = Arc::new(Memory::new());
+    let store = Arc::new(MemoryStore::new());
     let oauth = || {
         OAuth::workload("https://as.test", Assertion::fixed("platform.jwt"))
             .web(world.hosts.clone())

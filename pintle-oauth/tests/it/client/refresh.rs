@@ -93,11 +93,11 @@ async fn a_call_that_is_given_up_does_not_lose_the_refresh_that_it_waited_for() 
     world.login.fault(Fault::answer(Endpoint::Token, "expires_in", 0));
     let server = world.connect(&world.login()).await.unwrap();
     world.login.clear_faults();
-    let gate = world.login.hold(Endpoint::Token);
+    let hold = world.login.hold(Endpoint::Token);
     world.log();
     let given_up = tokio::time::timeout(Duration::from_secs(1), server.call_tool("t", ())).await;
     assert!(given_up.is_err());
-    gate.open();
+    hold.release();
     server.call_tool("t", ()).await.unwrap();
     let log = world.log();
     assert_eq!(refreshes(&log), 1, "{log:#?}");

@@ -1,14 +1,14 @@
 //! Logins that are revoked at the authorization server.
 
 use pintle_oauth::{
-    client::{File, OAuth, Registered, StoredLogin},
+    client::{FileStore, OAuth, Registered, StoredLogin},
     testing::{Endpoint, Fault},
 };
 
 use crate::support::{token_file::TokenFolder, world::World};
 
 /// Logs in and returns the login that was stored.
-async fn logged_in(world: &World, oauth: &OAuth, file: &File) -> StoredLogin {
+async fn logged_in(world: &World, oauth: &OAuth, file: &FileStore) -> StoredLogin {
     world.connect(oauth).await.unwrap().close().await;
     world.login.log();
     file.logins().await.unwrap().remove(0)

@@ -1,7 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
 use pintle_oauth::{
-    client::{Memory, OAuth, Registered},
+    client::{MemoryStore, OAuth, Registered},
     testing::{Endpoint, Fault},
 };
 use serde_json::Value;
@@ -14,7 +14,7 @@ use crate::support::{
 #[tokio::test]
 async fn the_next_run_needs_no_login() {
     let world = World::new();
-    let store = Arc::new(Memory::new());
+    let store = Arc::new(MemoryStore::new());
     world.connect(&world.login().store(store.clone())).await.unwrap();
     world.log();
     world.connect(&world.login().store(store.clone())).await.unwrap();
@@ -32,7 +32,7 @@ async fn the_next_run_needs_no_login() {
 #[tokio::test]
 async fn the_next_run_refreshes_what_has_expired_meanwhile() {
     let world = World::new();
-    let store = Arc::new(Memory::new());
+    let store = Arc::new(MemoryStore::new());
     world.login.fault(Fault::answer(Endpoint::Token, "expires_in", 0));
     world.connect(&world.login().store(store.clone())).await.unwrap();
     world.login.clear_faults();
@@ -48,7 +48,7 @@ async fn the_next_run_refreshes_what_has_expired_meanwhile() {
 #[tokio::test]
 async fn the_next_run_refreshes_what_was_revoked_meanwhile() {
     let world = World::new();
-    let store = Arc::new(Memory::new());
+    let store = Arc::new(MemoryStore::new());
     world.connect(&world.login().store(store.clone())).await.unwrap();
     world.login.revoke_access();
     world.log();
@@ -61,7 +61,7 @@ async fn the_next_run_refreshes_what_was_revoked_meanwhile() {
 #[tokio::test]
 async fn who_shares_a_store_shares_what_others_renewed() {
     let world = World::new();
-    let store = Arc::new(Memory::new());
+    let store = Arc::new(MemoryStore::new());
     let one = world.connect(&world.login().store(store.clone())).await.unwrap();
     let other = world.connect(&world.login().store(store)).await.unwrap();
     world.login.revoke_access();
@@ -81,11 +81,11 @@ async fn processes_that_share_a_file_refresh_once() {
     world.login.revoke_access();
     world.log();
     // Both have been refused before either has new ones.
-    let gate = world.login.hold(Endpoint::Token);
+    let hold = world.login.hold(Endpoint::Token);
     let calls =
         [one, other].map(|server| tokio::spawn(async move { server.call_tool("t", ()).await.map(drop) }));
     tokio::time::sleep(Duration::from_secs(5)).await;
-    gate.open();
+    hold.release();
     for call in calls {
         call.await.unwrap().unwrap();
     }
@@ -118,7 +118,7 @@ async fn what_others_renewed_long_ago_is_renewed_with_what_they_got() {
 #[tokio::test]
 async fn what_others_renewed_is_refreshed_too_if_it_was_revoked_meanwhile() {
     let world = World::new();
-    let store = Arc::new(Memory::new());
+    let store = Arc::new(MemoryStore::new());
     let one = world.connect(&world.login().store(store.clone())).await.unwrap();
     let other = world.connect(&world.login().store(store)).await.unwrap();
     world.login.revoke_access();
@@ -134,7 +134,7 @@ async fn what_others_renewed_is_refreshed_too_if_it_was_revoked_meanwhile() {
 #[tokio::test]
 async fn a_client_is_registered_once() {
     let world = World::new();
-    let store = Arc::new(Memory::new());
+    let store = Arc::new(MemoryStore::new());
     world.connect(&world.login().store(store.clone())).await.unwrap();
     world.login.revoke_access();
     world.login.revoke_refresh();
@@ -148,13 +148,13 @@ async fn a_client_is_registered_once() {
 #[tokio::test]
 async fn of_two_simultaneous_registrations_both_use_the_one_that_is_stored_first() {
     let world = World::new();
-    let store = Arc::new(Memory::new());
+    let store = Arc::new(MemoryStore::new());
     let settings = [(); 2].map(|()| world.login().store(store.clone()));
     // Neither is registered before both have found that they are not.
-    let gate = world.login.hold(Endpoint::Register);
+    let hold = world.login.hold(Endpoint::Register);
     let open = async {
-        gate.reached(2).await;
-        gate.open();
+        hold.reached(2).await;
+        hold.release();
     };
     let (one, other, ()) = tokio::join!(world.connect(&settings[0]), world.connect(&settings[1]), open);
     one.unwrap();
@@ -172,7 +172,7 @@ async fn of_two_simultaneous_registrations_both_use_the_one_that_is_stored_first
 #[tokio::test]
 async fn another_client_does_not_use_what_this_one_was_given() {
     let world = World::new();
-    let store = Arc::new(Memory::new());
+    let store = Arc::new(MemoryStore::new());
     world.connect(&world.login().store(store.clone())).await.unwrap();
     world.log();
     world.login.add_client_with_secret("bot", "s3cret");
@@ -188,7 +188,7 @@ async fn another_client_does_not_use_what_this_one_was_given() {
 #[tokio::test]
 async fn a_client_that_the_authorization_server_has_forgotten_is_registered_anew() {
     let world = World::new();
-    let store = Arc::new(Memory::new());
+    let store = Arc::new(MemoryStore::new());
     world.connect(&world.login().store(store.clone())).await.unwrap();
     world.login.revoke_access();
     world.login.forget_clients();
@@ -207,7 +207,7 @@ async fn a_client_that_the_authorization_server_has_forgotten_is_registered_anew
 #[tokio::test]
 async fn a_login_that_nobody_came_back_from_is_not_tried_again_with_the_same_old_client() {
     let world = World::new();
-    let store = Arc::new(Memory::new());
+    let store = Arc::new(MemoryStore::new());
     world.connect(&world.login().store(store.clone())).await.unwrap();
     world.login.revoke_access();
     world.login.forget_clients();
@@ -226,7 +226,7 @@ async fn a_login_that_nobody_came_back_from_is_not_tried_again_with_the_same_old
 async fn a_stored_token_without_a_refresh_token_is_used_until_it_is_stale() {
     for (lifetime, logins) in [(3600, 0), (0, 1)] {
         let world = World::new();
-        let store = Arc::new(Memory::new());
+        let store = Arc::new(MemoryStore::new());
         world.login.fault(Fault::answer(Endpoint::Token, "refresh_token", Value::Null));
         world.login.fault(Fault::answer(Endpoint::Token, "expires_in", lifetime));
         world.connect(&world.login().store(store.clone())).await.unwrap();
@@ -240,7 +240,7 @@ async fn a_stored_token_without_a_refresh_token_is_used_until_it_is_stale() {
 #[tokio::test]
 async fn tokens_for_one_server_are_not_used_for_another_with_the_same_issuer() {
     let world = World::new();
-    let store = Arc::new(Memory::new());
+    let store = Arc::new(MemoryStore::new());
     let other = "https://other.test/mcp";
     let resource = world.change(|state| state.resource.clone());
     let logins = async |url: &str| {

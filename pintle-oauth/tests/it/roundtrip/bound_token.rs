@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use pintle_oauth::{
-    client::Memory,
+    client::MemoryStore,
     server::{Introspection, Jwt, Registered},
 };
 
@@ -75,7 +75,7 @@ fn token_requests(notes: &Notes) -> Vec<String> {
 #[tokio::test]
 async fn tokens_of_another_process_are_used_with_the_key_that_they_are_bound_to() {
     let notes = revocable();
-    let store = Arc::new(Memory::new());
+    let store = Arc::new(MemoryStore::new());
     let connect =
         async || notes.connect_as(&notes.oauth().dpop().store(store.clone()), STATELESS).await.unwrap();
     let (one, other) = (connect().await, connect().await);
@@ -91,7 +91,7 @@ async fn tokens_of_another_process_are_used_with_the_key_that_they_are_bound_to(
 #[tokio::test]
 async fn stale_tokens_of_another_process_are_refreshed_with_the_key_that_they_are_bound_to() {
     let notes = revocable();
-    let store = Arc::new(Memory::new());
+    let store = Arc::new(MemoryStore::new());
     let connect =
         async || notes.connect_as(&notes.oauth().dpop().store(store.clone()), STATELESS).await.unwrap();
     let (one, other) = (connect().await, connect().await);
@@ -110,7 +110,7 @@ async fn stale_tokens_of_another_process_are_refreshed_with_the_key_that_they_ar
 #[tokio::test]
 async fn a_key_that_is_still_in_use_keeps_its_nonces() {
     let notes = revocable();
-    let store = Arc::new(Memory::new());
+    let store = Arc::new(MemoryStore::new());
     let connect =
         async || notes.connect_as(&notes.oauth().dpop().store(store.clone()), STATELESS).await.unwrap();
     let (one, other) = (connect().await, connect().await);

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use pintle::Connection;
 use pintle_oauth::{
-    client::Memory,
+    client::MemoryStore,
     testing::{Endpoint, Fault},
 };
 
@@ -38,10 +38,10 @@ async fn ten_calls_at_once_with_an_expired_token_are_one_refresh() {
         notes.login.clear_faults();
         notes.asked();
         // All ten have come by the time that the first of them gets anywhere.
-        let gate = notes.login.hold(Endpoint::Token);
+        let hold = notes.login.hold(Endpoint::Token);
         let calls = tokio::spawn(async move { ten_calls(&server).await });
-        gate.reached(1).await;
-        gate.open();
+        hold.reached(1).await;
+        hold.release();
         assert_eq!(calls.await.unwrap(), ["read for alice"; 10]);
         assert_eq!(notes.asked(), [REFRESH], "{era}");
         assert_eq!(notes.ran().len(), 10);
@@ -67,7 +67,7 @@ async fn ten_calls_whose_token_the_server_refuses_are_one_refresh() {
 #[tokio::test]
 async fn a_token_that_was_good_in_the_last_run_is_replaced_in_this_one() {
     let notes = Notes::new();
-    let store = Arc::new(Memory::new());
+    let store = Arc::new(MemoryStore::new());
     // To everyone else, what is given out now has expired an hour ago.
     notes.login.set_back(HOURS);
     let oauth = || notes.oauth().store(store.clone());

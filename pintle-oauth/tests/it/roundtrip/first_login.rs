@@ -129,14 +129,14 @@ async fn an_authorization_server_that_is_broken_everywhere_is_not_taken_for_one_
 async fn a_user_may_take_their_time() {
     for era in ERAS {
         let notes = Arc::new(Notes::new());
-        let gate = notes.login.hold(Endpoint::Authorize);
+        let hold = notes.login.hold(Endpoint::Authorize);
         let connecting = tokio::spawn({
             let notes = notes.clone();
             async move { notes.connect(era).await.map(drop) }
         });
-        gate.reached(1).await;
+        hold.reached(1).await;
         tokio::time::advance(Duration::from_secs(3600)).await;
-        gate.open();
+        hold.release();
         connecting.await.unwrap().unwrap();
     }
 }

@@ -3,7 +3,7 @@ use std::{
     sync::atomic::{AtomicU32, Ordering},
 };
 
-use pintle_oauth::client::File;
+use pintle_oauth::client::FileStore;
 
 /// A file of credentials in a folder of its own, which is removed at the end.
 pub(crate) struct TokenFolder(PathBuf);
@@ -18,8 +18,8 @@ impl TokenFolder {
     }
 
     /// The file, as another process would open it.
-    pub(crate) fn file(&self) -> File {
-        File::at(self.0.join("tokens.json"))
+    pub(crate) fn file(&self) -> FileStore {
+        FileStore::at(self.0.join("tokens.json"))
     }
 
     /// The number of files in the folder.

@@ -1,51 +1,28 @@
 //! Params and results without members of their own, and the words that results share.
 
-use serde::{Deserialize, Serialize};
+use crate::common::{object, wire::words};
 
-use crate::common::wire::words;
-use crate::{JsonObject, Meta};
-
-/// Params without members of their own: those of `ping`, `server/discover`, `roots/list` and the list-changed
-/// notifications.
-#[non_exhaustive]
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-pub struct EmptyParams {
-    /// Metadata.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Meta>,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
-}
-
-impl EmptyParams {
+object! {
+    /// Params without members of their own: those of `ping`, `server/discover`, `roots/list` and the list-changed
+    /// notifications.
+    #[derive(Debug, Default)]
+    EmptyParams {
+        ..meta
+    }
     /// Creates params without metadata: `{}`.
-    pub fn new() -> Self {
-        Self::default()
+    new()
+}
+
+object! {
+    /// A result without members of its own.
+    #[derive(Debug, Default)]
+    EmptyResult {
+        /// The type of the result. Absent means [`ResultType::Complete`].
+        result_type?: ResultType,
+        ..meta
     }
-}
-
-/// A result without members of its own.
-#[non_exhaustive]
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct EmptyResult {
-    /// The type of the result. Absent means [`ResultType::Complete`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub result_type: Option<ResultType>,
-    /// Metadata.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Meta>,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
-}
-
-impl EmptyResult {
     /// Creates a result without metadata: `{}`.
-    pub fn new() -> Self {
-        Self::default()
-    }
+    new()
 }
 
 words! {

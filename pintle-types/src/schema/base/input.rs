@@ -7,7 +7,8 @@ use serde_json::{
 };
 
 use super::{ResultType, redacted::redacted_debug};
-use crate::{JsonObject, Meta};
+use crate::JsonObject;
+use crate::common::object;
 
 /// The input requests of one round, by key.
 pub type InputRequests = BTreeMap<String, InputRequest>;
@@ -56,25 +57,17 @@ impl PartialEq for InputRequest {
     }
 }
 
-/// A result that asks for input: the client sends the request again, with the responses.
-#[non_exhaustive]
-#[derive(Clone, Deserialize, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct InputRequiredResult {
-    /// The type of the result, always [`ResultType::InputRequired`].
-    pub result_type: ResultType,
-    /// The input requests, by key.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub input_requests: Option<InputRequests>,
-    /// The state that the client sends back unchanged.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub request_state: Option<String>,
-    /// Metadata.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Meta>,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
+object! {
+    /// A result that asks for input: the client sends the request again, with the responses.
+    InputRequiredResult {
+        /// The type of the result, always [`ResultType::InputRequired`].
+        result_type: ResultType,
+        /// The input requests, by key.
+        input_requests?: InputRequests,
+        /// The state that the client sends back unchanged.
+        request_state?: String,
+        ..meta
+    }
 }
 
 redacted_debug!(InputRequiredResult { result_type, input_requests, meta, extra; request_state });

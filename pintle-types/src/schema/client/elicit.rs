@@ -2,7 +2,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::ElicitSchema;
-use crate::common::wire::words;
+use crate::common::{object, wire::words};
 use crate::schema::tasks::TaskMetadata;
 use crate::{JsonObject, Meta};
 
@@ -28,27 +28,20 @@ pub enum ElicitParams {
     Url(ElicitUrlParams),
 }
 
-/// A form for the user to fill in.
-#[non_exhaustive]
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ElicitFormParams {
-    /// The mode. Absent means [`ElicitMode::Form`], the only one that older peers have.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub mode: Option<ElicitMode>,
-    /// The message for the user: what is asked, and why.
-    pub message: String,
-    /// The fields.
-    pub requested_schema: ElicitSchema,
-    /// Requests a task instead of an answer. One session-era revision only.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub task: Option<TaskMetadata>,
-    /// Metadata.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Meta>,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
+object! {
+    /// A form for the user to fill in.
+    #[derive(Debug)]
+    ElicitFormParams {
+        /// The mode. Absent means [`ElicitMode::Form`], the only one that older peers have.
+        mode?: ElicitMode,
+        /// The message for the user: what is asked, and why.
+        message: String,
+        /// The fields.
+        requested_schema: ElicitSchema,
+        /// Requests a task instead of an answer. One session-era revision only.
+        task?: TaskMetadata,
+        ..meta
+    }
 }
 
 impl ElicitFormParams {
@@ -65,29 +58,22 @@ impl ElicitFormParams {
     }
 }
 
-/// A URL for the user to open.
-#[non_exhaustive]
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ElicitUrlParams {
-    /// The mode, always [`ElicitMode::Url`].
-    pub mode: ElicitMode,
-    /// The message for the user: why the URL is to be opened.
-    pub message: String,
-    /// The URL.
-    pub url: String,
-    /// The id that the notification of completion repeats. One session-era revision only.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub elicitation_id: Option<String>,
-    /// Requests a task instead of an answer. One session-era revision only.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub task: Option<TaskMetadata>,
-    /// Metadata.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Meta>,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
+object! {
+    /// A URL for the user to open.
+    #[derive(Debug)]
+    ElicitUrlParams {
+        /// The mode, always [`ElicitMode::Url`].
+        mode: ElicitMode,
+        /// The message for the user: why the URL is to be opened.
+        message: String,
+        /// The URL.
+        url: String,
+        /// The id that the notification of completion repeats. One session-era revision only.
+        elicitation_id?: String,
+        /// Requests a task instead of an answer. One session-era revision only.
+        task?: TaskMetadata,
+        ..meta
+    }
 }
 
 impl ElicitUrlParams {
@@ -115,28 +101,18 @@ words! {
     }
 }
 
-/// The action of the user.
-#[non_exhaustive]
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-pub struct ElicitResult {
+object! {
     /// The action of the user.
-    pub action: ElicitAction,
-    /// The values of an accepted form: strings, numbers, booleans and lists of strings.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub content: Option<JsonObject>,
-    /// Metadata.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Meta>,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
-}
-
-impl ElicitResult {
-    /// Creates a result without content.
-    pub fn new(action: ElicitAction) -> Self {
-        Self { action, content: None, meta: None, extra: JsonObject::new() }
+    #[derive(Debug)]
+    ElicitResult {
+        /// The action of the user.
+        action: ElicitAction,
+        /// The values of an accepted form: strings, numbers, booleans and lists of strings.
+        content?: JsonObject,
+        ..meta
     }
+    /// Creates a result without content.
+    new(action: ElicitAction)
 }
 
 /// The result of `elicitation/create`.
@@ -152,26 +128,16 @@ pub enum ElicitAction {
     Cancel,
 }
 
-/// The params of `notifications/elicitation/complete`.
-#[non_exhaustive]
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ElicitationCompleteParams {
-    /// The `elicitationId`.
-    pub elicitation_id: String,
-    /// Metadata.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Meta>,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
-}
-
-impl ElicitationCompleteParams {
-    /// Creates params for the elicitation that has ended.
-    pub fn new(elicitation_id: impl Into<String>) -> Self {
-        Self { elicitation_id: elicitation_id.into(), ..Self::default() }
+object! {
+    /// The params of `notifications/elicitation/complete`.
+    #[derive(Debug, Default)]
+    ElicitationCompleteParams {
+        /// The `elicitationId`.
+        elicitation_id: String,
+        ..meta
     }
+    /// Creates params for the elicitation that has ended.
+    new(elicitation_id: impl Into<String>)
 }
 
 /// The members of both modes: `mode` need not come first, and buffering would lose the order of the fields.

@@ -2,7 +2,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Number, Value};
 
 use crate::JsonObject;
-use crate::common::wire::{self, Tagged, words};
+use crate::common::{
+    object,
+    wire::{self, Tagged, words},
+};
 
 /// The schema of one field of a form.
 ///
@@ -72,246 +75,165 @@ impl<'de> Deserialize<'de> for PrimitiveSchema {
     }
 }
 
-/// A text field.
-#[non_exhaustive]
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct StringSchema {
-    /// The name to display.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub title: Option<String>,
-    /// The description.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
-    /// The minimum length in characters.
-    #[serde(default, deserialize_with = "wire::optional_integer", skip_serializing_if = "Option::is_none")]
-    pub min_length: Option<i64>,
-    /// The maximum length in characters.
-    #[serde(default, deserialize_with = "wire::optional_integer", skip_serializing_if = "Option::is_none")]
-    pub max_length: Option<i64>,
-    /// The format of the text.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub format: Option<StringFormat>,
-    /// The default value.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub default: Option<String>,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
-}
-
-impl StringSchema {
+object! {
+    /// A text field.
+    #[derive(Debug, Default)]
+    StringSchema {
+        /// The name to display.
+        title?: String,
+        /// The description.
+        description?: String,
+        /// The minimum length in characters.
+        #[serde(default, deserialize_with = "wire::optional_integer")]
+        min_length?: i64,
+        /// The maximum length in characters.
+        #[serde(default, deserialize_with = "wire::optional_integer")]
+        max_length?: i64,
+        /// The format of the text.
+        format?: StringFormat,
+        /// The default value.
+        default?: String,
+        ..
+    }
     /// Creates a field for any text.
-    pub fn new() -> Self {
-        Self::default()
+    new()
+}
+
+object! {
+    /// A number field.
+    #[derive(Debug, Default)]
+    NumberSchema {
+        /// The name to display.
+        title?: String,
+        /// The description.
+        description?: String,
+        /// The minimum.
+        minimum?: Number,
+        /// The maximum.
+        maximum?: Number,
+        /// The default value.
+        default?: Number,
+        ..
     }
-}
-
-/// A number field.
-#[non_exhaustive]
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-pub struct NumberSchema {
-    /// The name to display.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub title: Option<String>,
-    /// The description.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
-    /// The minimum.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub minimum: Option<Number>,
-    /// The maximum.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub maximum: Option<Number>,
-    /// The default value.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub default: Option<Number>,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
-}
-
-impl NumberSchema {
     /// Creates a field for any number.
-    pub fn new() -> Self {
-        Self::default()
+    new()
+}
+
+object! {
+    /// A boolean field.
+    #[derive(Debug, Default)]
+    BooleanSchema {
+        /// The name to display.
+        title?: String,
+        /// The description.
+        description?: String,
+        /// The default value.
+        default?: bool,
+        ..
     }
-}
-
-/// A boolean field.
-#[non_exhaustive]
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-pub struct BooleanSchema {
-    /// The name to display.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub title: Option<String>,
-    /// The description.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
-    /// The default value.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub default: Option<bool>,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
-}
-
-impl BooleanSchema {
     /// A boolean.
-    pub fn new() -> Self {
-        Self::default()
+    new()
+}
+
+object! {
+    /// A choice of one, shown by value; with `enumNames`, the older way to show titles.
+    #[derive(Debug, Default)]
+    EnumSchema {
+        /// The name to display.
+        title?: String,
+        /// The description.
+        description?: String,
+        /// The values to choose from.
+        #[serde(rename = "enum")]
+        values: Vec<String>,
+        /// Titles of the values, in the same order. Superseded by [`TitledEnumSchema`].
+        enum_names?: Vec<String>,
+        /// The default choice.
+        default?: String,
+        ..
     }
-}
-
-/// A choice of one, shown by value; with `enumNames`, the older way to show titles.
-#[non_exhaustive]
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct EnumSchema {
-    /// The name to display.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub title: Option<String>,
-    /// The description.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
-    /// The values to choose from.
-    #[serde(rename = "enum")]
-    pub values: Vec<String>,
-    /// Titles of the values, in the same order. Superseded by [`TitledEnumSchema`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub enum_names: Option<Vec<String>>,
-    /// The default choice.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub default: Option<String>,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
-}
-
-impl EnumSchema {
     /// Creates a choice of one of `values`.
-    pub fn new(values: Vec<String>) -> Self {
-        Self { values, ..Self::default() }
+    new(values: Vec<String>)
+}
+
+object! {
+    /// A choice of one, shown by title.
+    #[derive(Debug, Default)]
+    TitledEnumSchema {
+        /// The name to display.
+        title?: String,
+        /// The description.
+        description?: String,
+        /// The values to choose from.
+        one_of: Vec<EnumOption>,
+        /// The default choice.
+        default?: String,
+        ..
     }
-}
-
-/// A choice of one, shown by title.
-#[non_exhaustive]
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct TitledEnumSchema {
-    /// The name to display.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub title: Option<String>,
-    /// The description.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
-    /// The values to choose from.
-    pub one_of: Vec<EnumOption>,
-    /// The default choice.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub default: Option<String>,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
-}
-
-impl TitledEnumSchema {
     /// Creates a choice of one of `one_of`.
-    pub fn new(one_of: Vec<EnumOption>) -> Self {
-        Self { one_of, ..Self::default() }
+    new(one_of: Vec<EnumOption>)
+}
+
+object! {
+    /// A choice of several, shown by value.
+    #[derive(Debug)]
+    MultiEnumSchema {
+        /// The name to display.
+        title?: String,
+        /// The description.
+        description?: String,
+        /// The smallest number of choices.
+        #[serde(default, deserialize_with = "wire::optional_integer")]
+        min_items?: i64,
+        /// The largest number of choices.
+        #[serde(default, deserialize_with = "wire::optional_integer")]
+        max_items?: i64,
+        /// The values to choose from.
+        items: EnumItems,
+        /// The default choice.
+        default?: Vec<String>,
+        ..
     }
-}
-
-/// A choice of several, shown by value.
-#[non_exhaustive]
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct MultiEnumSchema {
-    /// The name to display.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub title: Option<String>,
-    /// The description.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
-    /// The smallest number of choices.
-    #[serde(default, deserialize_with = "wire::optional_integer", skip_serializing_if = "Option::is_none")]
-    pub min_items: Option<i64>,
-    /// The largest number of choices.
-    #[serde(default, deserialize_with = "wire::optional_integer", skip_serializing_if = "Option::is_none")]
-    pub max_items: Option<i64>,
-    /// The values to choose from.
-    pub items: EnumItems,
-    /// The default choice.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub default: Option<Vec<String>>,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
-}
-
-impl MultiEnumSchema {
     /// Creates a choice of several of `items`.
-    pub fn new(items: EnumItems) -> Self {
-        Self {
-            title: None,
-            description: None,
-            min_items: None,
-            max_items: None,
-            items,
-            default: None,
-            extra: JsonObject::new(),
-        }
+    new(items: EnumItems)
+}
+
+object! {
+    /// The values of a choice of several.
+    #[derive(Debug)]
+    EnumItems {
+        /// The type, always `string`.
+        #[serde(rename = "type")]
+        kind: String,
+        /// The values.
+        #[serde(rename = "enum")]
+        values: Vec<String>,
+        ..
     }
 }
 
-/// The values of a choice of several.
-#[non_exhaustive]
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-pub struct EnumItems {
-    /// The type, always `string`.
-    #[serde(rename = "type")]
-    pub kind: String,
-    /// The values.
-    #[serde(rename = "enum")]
-    pub values: Vec<String>,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
-}
-
-/// A choice of several, shown by title.
-#[non_exhaustive]
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct TitledMultiEnumSchema {
-    /// The name to display.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub title: Option<String>,
-    /// The description.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
-    /// The smallest number of choices.
-    #[serde(default, deserialize_with = "wire::optional_integer", skip_serializing_if = "Option::is_none")]
-    pub min_items: Option<i64>,
-    /// The largest number of choices.
-    #[serde(default, deserialize_with = "wire::optional_integer", skip_serializing_if = "Option::is_none")]
-    pub max_items: Option<i64>,
-    /// The values to choose from.
-    pub items: TitledEnumItems,
-    /// The default choice.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub default: Option<Vec<String>>,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
-}
-
-impl TitledMultiEnumSchema {
+object! {
+    /// A choice of several, shown by title.
+    #[derive(Debug, Default)]
+    TitledMultiEnumSchema {
+        /// The name to display.
+        title?: String,
+        /// The description.
+        description?: String,
+        /// The smallest number of choices.
+        #[serde(default, deserialize_with = "wire::optional_integer")]
+        min_items?: i64,
+        /// The largest number of choices.
+        #[serde(default, deserialize_with = "wire::optional_integer")]
+        max_items?: i64,
+        /// The values to choose from.
+        items: TitledEnumItems,
+        /// The default choice.
+        default?: Vec<String>,
+        ..
+    }
     /// Creates a choice of several of `items`.
-    pub fn new(items: TitledEnumItems) -> Self {
-        Self { items, ..Self::default() }
-    }
+    new(items: TitledEnumItems)
 }
 
 impl EnumItems {
@@ -321,44 +243,31 @@ impl EnumItems {
     }
 }
 
-/// The values of a choice of several, with titles.
-#[non_exhaustive]
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct TitledEnumItems {
-    /// The values and their titles.
-    pub any_of: Vec<EnumOption>,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
-}
-
-impl TitledEnumItems {
+object! {
+    /// The values of a choice of several, with titles.
+    #[derive(Debug, Default)]
+    TitledEnumItems {
+        /// The values and their titles.
+        any_of: Vec<EnumOption>,
+        ..
+    }
     /// Creates items.
-    pub fn new(any_of: Vec<EnumOption>) -> Self {
-        Self { any_of, ..Self::default() }
+    new(any_of: Vec<EnumOption>)
+}
+
+object! {
+    /// A value and its title.
+    #[derive(Debug, Default)]
+    EnumOption {
+        /// The value.
+        #[serde(rename = "const")]
+        value: String,
+        /// The title.
+        title: String,
+        ..
     }
-}
-
-/// A value and its title.
-#[non_exhaustive]
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-pub struct EnumOption {
-    /// The value.
-    #[serde(rename = "const")]
-    pub value: String,
-    /// The title.
-    pub title: String,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
-}
-
-impl EnumOption {
     /// Creates an option with a title.
-    pub fn new(value: impl Into<String>, title: impl Into<String>) -> Self {
-        Self { value: value.into(), title: title.into(), ..Self::default() }
-    }
+    new(value: impl Into<String>, title: impl Into<String>)
 }
 
 words! {

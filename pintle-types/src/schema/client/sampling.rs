@@ -1,126 +1,87 @@
-use serde::{Deserialize, Serialize};
-
+use crate::JsonObject;
 use crate::common::{
-    OneOrMany, Role,
+    OneOrMany, Role, object,
     wire::{self, words},
 };
 use crate::schema::{content::ContentBlock, tasks::TaskMetadata, tools::Tool};
-use crate::{JsonObject, Meta};
 
-/// The params of `sampling/createMessage`.
-#[non_exhaustive]
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct CreateMessageParams {
-    /// The conversation so far.
-    pub messages: Vec<SamplingMessage>,
-    /// Preferences for the choice of a model. They are advice.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub model_preferences: Option<ModelPreferences>,
-    /// The system prompt. The client may change it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub system_prompt: Option<String>,
-    /// The context to include for the model. Absent means none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub include_context: Option<IncludeContext>,
-    /// The sampling temperature.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "wire::optional_number")]
-    pub temperature: Option<f64>,
-    /// The maximum number of tokens to generate.
-    #[serde(deserialize_with = "wire::integer")]
-    pub max_tokens: i64,
-    /// Sequences that stop the generation.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stop_sequences: Option<Vec<String>>,
-    /// Metadata for the provider of the model.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub metadata: Option<JsonObject>,
-    /// Tools that the model may use for this request.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tools: Option<Vec<Tool>>,
-    /// Whether the model may or must use tools.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tool_choice: Option<ToolChoice>,
-    /// Requests a task instead of an answer. One session-era revision only.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub task: Option<TaskMetadata>,
-    /// Metadata.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Meta>,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
-}
-
-impl CreateMessageParams {
+object! {
+    /// The params of `sampling/createMessage`.
+    #[derive(Debug, Default)]
+    CreateMessageParams {
+        /// The conversation so far.
+        messages: Vec<SamplingMessage>,
+        /// Preferences for the choice of a model. They are advice.
+        model_preferences?: ModelPreferences,
+        /// The system prompt. The client may change it.
+        system_prompt?: String,
+        /// The context to include for the model. Absent means none.
+        include_context?: IncludeContext,
+        /// The sampling temperature.
+        #[serde(serialize_with = "wire::optional_number")]
+        temperature?: f64,
+        /// The maximum number of tokens to generate.
+        #[serde(deserialize_with = "wire::integer")]
+        max_tokens: i64,
+        /// Sequences that stop the generation.
+        stop_sequences?: Vec<String>,
+        /// Metadata for the provider of the model.
+        metadata?: JsonObject,
+        /// Tools that the model may use for this request.
+        tools?: Vec<Tool>,
+        /// Whether the model may or must use tools.
+        tool_choice?: ToolChoice,
+        /// Requests a task instead of an answer. One session-era revision only.
+        task?: TaskMetadata,
+        ..meta
+    }
     /// Creates params without preferences.
-    pub fn new(messages: Vec<SamplingMessage>, max_tokens: i64) -> Self {
-        Self { messages, max_tokens, ..Self::default() }
+    new(messages: Vec<SamplingMessage>, max_tokens: i64)
+}
+
+object! {
+    /// One message of the conversation.
+    #[derive(Debug)]
+    SamplingMessage {
+        /// The role of the speaker.
+        role: Role,
+        /// The content.
+        content: OneOrMany<ContentBlock>,
+        ..meta
     }
-}
-
-/// One message of the conversation.
-#[non_exhaustive]
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-pub struct SamplingMessage {
-    /// The role of the speaker.
-    pub role: Role,
-    /// The content.
-    pub content: OneOrMany<ContentBlock>,
-    /// Metadata.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Meta>,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
-}
-
-impl SamplingMessage {
     /// Creates a message of one or several blocks.
-    pub fn new(role: Role, content: impl Into<OneOrMany<ContentBlock>>) -> Self {
-        Self { role, content: content.into(), meta: None, extra: JsonObject::new() }
+    new(role: Role, content: impl Into<OneOrMany<ContentBlock>>)
+}
+
+object! {
+    /// Preferences for the choice of a model. They are advice.
+    #[derive(Debug, Default)]
+    ModelPreferences {
+        /// Models by name, in order of preference.
+        hints?: Vec<ModelHint>,
+        /// The importance of cost, from 0 to 1.
+        #[serde(serialize_with = "wire::optional_number")]
+        cost_priority?: f64,
+        /// The importance of speed, from 0 to 1.
+        #[serde(serialize_with = "wire::optional_number")]
+        speed_priority?: f64,
+        /// The importance of intelligence, from 0 to 1.
+        #[serde(serialize_with = "wire::optional_number")]
+        intelligence_priority?: f64,
+        ..
     }
-}
-
-/// Preferences for the choice of a model. They are advice.
-#[non_exhaustive]
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ModelPreferences {
-    /// Models by name, in order of preference.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub hints: Option<Vec<ModelHint>>,
-    /// The importance of cost, from 0 to 1.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "wire::optional_number")]
-    pub cost_priority: Option<f64>,
-    /// The importance of speed, from 0 to 1.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "wire::optional_number")]
-    pub speed_priority: Option<f64>,
-    /// The importance of intelligence, from 0 to 1.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "wire::optional_number")]
-    pub intelligence_priority: Option<f64>,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
-}
-
-impl ModelPreferences {
     /// Creates preferences without a preference.
-    pub fn new() -> Self {
-        Self::default()
-    }
+    new()
 }
 
-/// A model, by name or part of its name.
-#[non_exhaustive]
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-pub struct ModelHint {
-    /// The name of a model, or a part of it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
+object! {
+    /// A model, by name or part of its name.
+    #[derive(Debug, Default)]
+    ModelHint {
+        /// The name of a model, or a part of it.
+        name?: String,
+        ..
+    }
 }
 
 impl ModelHint {
@@ -130,23 +91,16 @@ impl ModelHint {
     }
 }
 
-/// Whether the model may or must use tools.
-#[non_exhaustive]
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-pub struct ToolChoice {
-    /// The mode. Absent means [`ToolChoiceMode::Auto`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub mode: Option<ToolChoiceMode>,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
-}
-
-impl ToolChoice {
-    /// The model decides.
-    pub fn new() -> Self {
-        Self::default()
+object! {
+    /// Whether the model may or must use tools.
+    #[derive(Debug, Default)]
+    ToolChoice {
+        /// The mode. Absent means [`ToolChoiceMode::Auto`].
+        mode?: ToolChoiceMode,
+        ..
     }
+    /// The model decides.
+    new()
 }
 
 words! {
@@ -173,26 +127,20 @@ words! {
     }
 }
 
-/// The result of `sampling/createMessage`.
-#[non_exhaustive]
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct CreateMessageResult {
-    /// The role of the speaker, usually the assistant.
-    pub role: Role,
-    /// The content.
-    pub content: OneOrMany<ContentBlock>,
-    /// The name of the model.
-    pub model: String,
-    /// The reason for which the model stopped, if known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stop_reason: Option<StopReason>,
-    /// Metadata.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Meta>,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
+object! {
+    /// The result of `sampling/createMessage`.
+    #[derive(Debug)]
+    CreateMessageResult {
+        /// The role of the speaker, usually the assistant.
+        role: Role,
+        /// The content.
+        content: OneOrMany<ContentBlock>,
+        /// The name of the model.
+        model: String,
+        /// The reason for which the model stopped, if known.
+        stop_reason?: StopReason,
+        ..meta
+    }
 }
 
 impl CreateMessageResult {

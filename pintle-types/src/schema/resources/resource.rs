@@ -1,91 +1,59 @@
-use serde::{Deserialize, Serialize};
-
 use super::ResourceContents;
-use crate::common::{Annotations, Icon, wire};
+use crate::common::{Annotations, Icon, object, wire};
 use crate::schema::base::{CacheScope, InputResponses, ResultType, list_result, redacted_debug};
-use crate::{JsonObject, Meta, RawObject, raw::ObjectWriter};
+use crate::{RawObject, raw::ObjectWriter};
 
-/// A resource that can be read.
-///
-/// As content it is a link: [`ContentBlock::ResourceLink`](crate::schema::ContentBlock::ResourceLink).
-#[non_exhaustive]
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Resource {
-    /// The URI.
-    pub uri: String,
-    /// The name for programs.
-    pub name: String,
-    /// The name to display.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub title: Option<String>,
-    /// The description for the model.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
-    /// The media type, if known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub mime_type: Option<String>,
-    /// The size in bytes before base64, if known.
-    #[serde(default, deserialize_with = "wire::optional_integer", skip_serializing_if = "Option::is_none")]
-    pub size: Option<i64>,
-    /// The annotations.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub annotations: Option<Annotations>,
-    /// Icons.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub icons: Option<Vec<Icon>>,
-    /// Metadata.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Meta>,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
-}
-
-impl Resource {
+object! {
+    /// A resource that can be read.
+    ///
+    /// As content it is a link: [`ContentBlock::ResourceLink`](crate::schema::ContentBlock::ResourceLink).
+    #[derive(Debug, Default)]
+    Resource {
+        /// The URI.
+        uri: String,
+        /// The name for programs.
+        name: String,
+        /// The name to display.
+        title?: String,
+        /// The description for the model.
+        description?: String,
+        /// The media type, if known.
+        mime_type?: String,
+        /// The size in bytes before base64, if known.
+        #[serde(default, deserialize_with = "wire::optional_integer")]
+        size?: i64,
+        /// The annotations.
+        annotations?: Annotations,
+        /// Icons.
+        icons?: Vec<Icon>,
+        ..meta
+    }
     /// Creates a resource.
-    pub fn new(uri: impl Into<String>, name: impl Into<String>) -> Self {
-        Self { uri: uri.into(), name: name.into(), ..Self::default() }
+    new(uri: impl Into<String>, name: impl Into<String>)
+}
+
+object! {
+    /// A family of resources, given by a pattern of their URIs.
+    #[derive(Debug, Default)]
+    ResourceTemplate {
+        /// The pattern, as in RFC 6570.
+        uri_template: String,
+        /// The name for programs.
+        name: String,
+        /// The name to display.
+        title?: String,
+        /// The description for the model.
+        description?: String,
+        /// The media type, if all resources have the same.
+        mime_type?: String,
+        /// The annotations.
+        annotations?: Annotations,
+        /// Icons.
+        icons?: Vec<Icon>,
+        ..meta
     }
-}
-
-/// A family of resources, given by a pattern of their URIs.
-#[non_exhaustive]
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ResourceTemplate {
-    /// The pattern, as in RFC 6570.
-    pub uri_template: String,
-    /// The name for programs.
-    pub name: String,
-    /// The name to display.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub title: Option<String>,
-    /// The description for the model.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
-    /// The media type, if all resources have the same.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub mime_type: Option<String>,
-    /// The annotations.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub annotations: Option<Annotations>,
-    /// Icons.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub icons: Option<Vec<Icon>>,
-    /// Metadata.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Meta>,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
-}
-
-impl ResourceTemplate {
     /// Creates a template.
-    pub fn new(uri_template: impl Into<String>, name: impl Into<String>) -> Self {
-        Self { uri_template: uri_template.into(), name: name.into(), ..Self::default() }
-    }
+    new(uri_template: impl Into<String>, name: impl Into<String>)
 }
 
 list_result! {
@@ -104,66 +72,44 @@ list_result! {
     }
 }
 
-/// The params of `resources/read`.
-#[non_exhaustive]
-#[derive(Clone, Default, Deserialize, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ReadResourceParams {
-    /// The URI.
-    pub uri: String,
-    /// Responses to the input requests of the previous round.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub input_responses: Option<InputResponses>,
-    /// The `requestState` of the previous round, unchanged.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub request_state: Option<String>,
-    /// Metadata.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Meta>,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
+object! {
+    /// The params of `resources/read`.
+    #[derive(Default)]
+    ReadResourceParams {
+        /// The URI.
+        uri: String,
+        /// Responses to the input requests of the previous round.
+        input_responses?: InputResponses,
+        /// The `requestState` of the previous round, unchanged.
+        request_state?: String,
+        ..meta
+    }
+    /// Creates params for a first request.
+    new(uri: impl Into<String>)
 }
 
 redacted_debug!(ReadResourceParams { uri, meta, extra; input_responses, request_state });
 
-impl ReadResourceParams {
-    /// Creates params for a first request.
-    pub fn new(uri: impl Into<String>) -> Self {
-        Self { uri: uri.into(), ..Self::default() }
+object! {
+    /// The result of `resources/read`.
+    #[derive(Debug, Default)]
+    ReadResourceResult {
+        /// The contents, often a single part.
+        contents: Vec<ResourceContents>,
+        /// How long the result may be cached, in milliseconds. Absent or negative means not at all.
+        #[serde(default, deserialize_with = "wire::optional_integer")]
+        ttl_ms?: i64,
+        /// The audience that may share the cached result. Absent means none.
+        cache_scope?: CacheScope,
+        /// The type of the result. Absent means [`ResultType::Complete`].
+        result_type?: ResultType,
+        ..meta
     }
-}
-
-/// The result of `resources/read`.
-#[non_exhaustive]
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ReadResourceResult {
-    /// The contents, often a single part.
-    pub contents: Vec<ResourceContents>,
-    /// How long the result may be cached, in milliseconds. Absent or negative means not at all.
-    #[serde(default, deserialize_with = "wire::optional_integer", skip_serializing_if = "Option::is_none")]
-    pub ttl_ms: Option<i64>,
-    /// The audience that may share the cached result. Absent means none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cache_scope: Option<CacheScope>,
-    /// The type of the result. Absent means [`ResultType::Complete`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub result_type: Option<ResultType>,
-    /// Metadata.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Meta>,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
+    /// Creates a result that may not be cached.
+    new(contents: Vec<ResourceContents>)
 }
 
 impl ReadResourceResult {
-    /// Creates a result that may not be cached.
-    pub fn new(contents: Vec<ResourceContents>) -> Self {
-        Self { contents, ..Self::default() }
-    }
-
     /// Prints the result: the text of [`RawObject::from_serialize`], at less cost if the contents are long.
     ///
     /// # Errors
@@ -192,46 +138,28 @@ impl ReadResourceResult {
     }
 }
 
-/// The params of `resources/subscribe` and `resources/unsubscribe`.
-#[non_exhaustive]
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-pub struct SubscribeParams {
-    /// The URI.
-    pub uri: String,
-    /// Metadata.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Meta>,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
-}
-
-impl SubscribeParams {
-    /// Creates params for `uri`.
-    pub fn new(uri: impl Into<String>) -> Self {
-        Self { uri: uri.into(), ..Self::default() }
+object! {
+    /// The params of `resources/subscribe` and `resources/unsubscribe`.
+    #[derive(Debug, Default)]
+    SubscribeParams {
+        /// The URI.
+        uri: String,
+        ..meta
     }
-}
-
-/// The params of `notifications/resources/updated`.
-#[non_exhaustive]
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-pub struct ResourceUpdatedParams {
-    /// The URI. It may be below the subscribed one.
-    pub uri: String,
-    /// Metadata.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Meta>,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
-}
-
-impl ResourceUpdatedParams {
     /// Creates params for `uri`.
-    pub fn new(uri: impl Into<String>) -> Self {
-        Self { uri: uri.into(), ..Self::default() }
+    new(uri: impl Into<String>)
+}
+
+object! {
+    /// The params of `notifications/resources/updated`.
+    #[derive(Debug, Default)]
+    ResourceUpdatedParams {
+        /// The URI. It may be below the subscribed one.
+        uri: String,
+        ..meta
     }
+    /// Creates params for `uri`.
+    new(uri: impl Into<String>)
 }
 
 #[cfg(test)]

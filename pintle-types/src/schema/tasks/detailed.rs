@@ -1,53 +1,41 @@
-use serde::{Deserialize, Serialize};
-
 use super::TaskStatus;
-use crate::common::wire;
+use crate::common::{object, wire};
 use crate::schema::base::{InputRequests, InputResponses, ResultType};
-use crate::{JsonObject, Meta, RpcError};
+use crate::{JsonObject, RpcError};
 
-/// A task of the tasks extension: its status, and what belongs to that status.
-///
-/// The result of a call that became a task, of `tasks/get`, and the params of `notifications/tasks`.
-#[non_exhaustive]
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct DetailedTask {
-    /// The id of the task.
-    pub task_id: String,
-    /// The status.
-    pub status: TaskStatus,
-    /// The status for people.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub status_message: Option<String>,
-    /// The time of creation, in ISO 8601.
-    pub created_at: String,
-    /// The time of the last change, in ISO 8601.
-    pub last_updated_at: String,
-    /// How long the task is kept after its creation, in milliseconds. `None`, printed as `null`, means without a time
-    /// limit.
-    #[serde(deserialize_with = "wire::optional_integer")]
-    pub ttl_ms: Option<i64>,
-    /// The recommended interval between polls, in milliseconds.
-    #[serde(default, deserialize_with = "wire::optional_integer", skip_serializing_if = "Option::is_none")]
-    pub poll_interval_ms: Option<i64>,
-    /// The input that the task waits for, if the status is [`TaskStatus::InputRequired`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub input_requests: Option<InputRequests>,
-    /// The result, if the status is [`TaskStatus::Completed`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub result: Option<JsonObject>,
-    /// The error, if the status is [`TaskStatus::Failed`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<RpcError>,
-    /// The type of the result. Absent means [`ResultType::Complete`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub result_type: Option<ResultType>,
-    /// Metadata.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Meta>,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
+object! {
+    /// A task of the tasks extension: its status, and what belongs to that status.
+    ///
+    /// The result of a call that became a task, of `tasks/get`, and the params of `notifications/tasks`.
+    #[derive(Debug)]
+    DetailedTask {
+        /// The id of the task.
+        task_id: String,
+        /// The status.
+        status: TaskStatus,
+        /// The status for people.
+        status_message?: String,
+        /// The time of creation, in ISO 8601.
+        created_at: String,
+        /// The time of the last change, in ISO 8601.
+        last_updated_at: String,
+        /// How long the task is kept after its creation, in milliseconds. `None`, printed as `null`, means without a time
+        /// limit.
+        #[serde(deserialize_with = "wire::optional_integer")]
+        ttl_ms: Option<i64>,
+        /// The recommended interval between polls, in milliseconds.
+        #[serde(default, deserialize_with = "wire::optional_integer")]
+        poll_interval_ms?: i64,
+        /// The input that the task waits for, if the status is [`TaskStatus::InputRequired`].
+        input_requests?: InputRequests,
+        /// The result, if the status is [`TaskStatus::Completed`].
+        result?: JsonObject,
+        /// The error, if the status is [`TaskStatus::Failed`].
+        error?: RpcError,
+        /// The type of the result. Absent means [`ResultType::Complete`].
+        result_type?: ResultType,
+        ..meta
+    }
 }
 
 impl DetailedTask {
@@ -72,28 +60,18 @@ impl DetailedTask {
     }
 }
 
-/// The params of `tasks/update`: responses that a task waits for.
-#[non_exhaustive]
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct UpdateTaskParams {
-    /// The task.
-    pub task_id: String,
-    /// The responses. Not all are needed at once.
-    pub input_responses: InputResponses,
-    /// Metadata.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Meta>,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
-}
-
-impl UpdateTaskParams {
-    /// Creates params with the responses for the task `task_id`.
-    pub fn new(task_id: impl Into<String>, input_responses: InputResponses) -> Self {
-        Self { task_id: task_id.into(), input_responses, ..Self::default() }
+object! {
+    /// The params of `tasks/update`: responses that a task waits for.
+    #[derive(Debug, Default)]
+    UpdateTaskParams {
+        /// The task.
+        task_id: String,
+        /// The responses. Not all are needed at once.
+        input_responses: InputResponses,
+        ..meta
     }
+    /// Creates params with the responses for the task `task_id`.
+    new(task_id: impl Into<String>, input_responses: InputResponses)
 }
 
 #[cfg(test)]

@@ -1,58 +1,47 @@
-use serde::{Deserialize, Serialize};
+use crate::JsonObject;
+use crate::common::{
+    object,
+    wire::{self, words},
+};
 
-use crate::common::wire::{self, words};
-use crate::{JsonObject, Meta};
-
-/// A request's wish to be run as a task.
-#[non_exhaustive]
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-pub struct TaskMetadata {
-    /// How long to keep the task, in milliseconds.
-    #[serde(default, deserialize_with = "wire::optional_integer", skip_serializing_if = "Option::is_none")]
-    pub ttl: Option<i64>,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
-}
-
-impl TaskMetadata {
-    /// Creates metadata without a time limit: the receiver decides.
-    pub fn new() -> Self {
-        Self::default()
+object! {
+    /// A request's wish to be run as a task.
+    #[derive(Debug, Default)]
+    TaskMetadata {
+        /// How long to keep the task, in milliseconds.
+        #[serde(default, deserialize_with = "wire::optional_integer")]
+        ttl?: i64,
+        ..
     }
+    /// Creates metadata without a time limit: the receiver decides.
+    new()
 }
 
-/// A request that runs on its own, in the session-era revision that has tasks.
-///
-/// The later extension has another shape: [`DetailedTask`](super::DetailedTask).
-#[non_exhaustive]
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Task {
-    /// The id of the task.
-    pub task_id: String,
-    /// The status.
-    pub status: TaskStatus,
-    /// The status for people.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub status_message: Option<String>,
-    /// The time of creation, in ISO 8601.
-    pub created_at: String,
-    /// The time of the last change, in ISO 8601.
-    pub last_updated_at: String,
-    /// How long the task is kept after its creation, in milliseconds. `None`, printed as `null`, means without a time
-    /// limit.
-    #[serde(deserialize_with = "wire::optional_integer")]
-    pub ttl: Option<i64>,
-    /// The recommended interval between polls, in milliseconds.
-    #[serde(default, deserialize_with = "wire::optional_integer", skip_serializing_if = "Option::is_none")]
-    pub poll_interval: Option<i64>,
-    /// Metadata.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Meta>,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
+object! {
+    /// A request that runs on its own, in the session-era revision that has tasks.
+    ///
+    /// The later extension has another shape: [`DetailedTask`](super::DetailedTask).
+    #[derive(Debug)]
+    Task {
+        /// The id of the task.
+        task_id: String,
+        /// The status.
+        status: TaskStatus,
+        /// The status for people.
+        status_message?: String,
+        /// The time of creation, in ISO 8601.
+        created_at: String,
+        /// The time of the last change, in ISO 8601.
+        last_updated_at: String,
+        /// How long the task is kept after its creation, in milliseconds. `None`, printed as `null`, means without a time
+        /// limit.
+        #[serde(deserialize_with = "wire::optional_integer")]
+        ttl: Option<i64>,
+        /// The recommended interval between polls, in milliseconds.
+        #[serde(default, deserialize_with = "wire::optional_integer")]
+        poll_interval?: i64,
+        ..meta
+    }
 }
 
 impl Task {
@@ -96,72 +85,42 @@ impl TaskStatus {
     }
 }
 
-/// The result of a request that asked for a task.
-#[non_exhaustive]
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-pub struct CreateTaskResult {
-    /// The task.
-    pub task: Task,
-    /// Metadata.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Meta>,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
-}
-
-impl CreateTaskResult {
+object! {
+    /// The result of a request that asked for a task.
+    #[derive(Debug)]
+    CreateTaskResult {
+        /// The task.
+        task: Task,
+        ..meta
+    }
     /// Creates the result of a task that has started.
-    pub fn new(task: Task) -> Self {
-        Self { task, meta: None, extra: JsonObject::new() }
+    new(task: Task)
+}
+
+object! {
+    /// The params of `tasks/get`, `tasks/result` and `tasks/cancel`.
+    #[derive(Debug, Default)]
+    TaskParams {
+        /// The id of the task.
+        task_id: String,
+        ..meta
     }
-}
-
-/// The params of `tasks/get`, `tasks/result` and `tasks/cancel`.
-#[non_exhaustive]
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct TaskParams {
-    /// The id of the task.
-    pub task_id: String,
-    /// Metadata.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Meta>,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
-}
-
-impl TaskParams {
     /// The task `task_id`.
-    pub fn new(task_id: impl Into<String>) -> Self {
-        Self { task_id: task_id.into(), ..Self::default() }
+    new(task_id: impl Into<String>)
+}
+
+object! {
+    /// The result of `tasks/list`: one page.
+    #[derive(Debug, Default)]
+    ListTasksResult {
+        /// The tasks.
+        tasks: Vec<Task>,
+        /// The cursor of the next page. Absent on the last page; an empty string is a cursor.
+        next_cursor?: String,
+        ..meta
     }
-}
-
-/// The result of `tasks/list`: one page.
-#[non_exhaustive]
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ListTasksResult {
-    /// The tasks.
-    pub tasks: Vec<Task>,
-    /// The cursor of the next page. Absent on the last page; an empty string is a cursor.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub next_cursor: Option<String>,
-    /// Metadata.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Meta>,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
-}
-
-impl ListTasksResult {
     /// Creates a result with a single page.
-    pub fn new(tasks: Vec<Task>) -> Self {
-        Self { tasks, ..Self::default() }
-    }
+    new(tasks: Vec<Task>)
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::common::wire;
+use crate::common::{object, wire};
 use crate::schema::{
     base::{InputResponses, ResultType, redacted_debug},
     content::ContentBlock,
@@ -9,81 +8,57 @@ use crate::schema::{
 };
 use crate::{JsonObject, Meta, RawObject, raw::ObjectWriter};
 
-/// The params of `tools/call`.
-#[non_exhaustive]
-#[derive(Clone, Default, Deserialize, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct CallToolParams {
-    /// The tool.
-    pub name: String,
-    /// The arguments. Absent and `{}` are distinguished.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub arguments: Option<JsonObject>,
-    /// Requests a task instead of an answer. One session-era revision only.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub task: Option<TaskMetadata>,
-    /// Responses to the input requests of the previous round.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub input_responses: Option<InputResponses>,
-    /// The `requestState` of the previous round, unchanged.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub request_state: Option<String>,
-    /// Metadata.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Meta>,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
+object! {
+    /// The params of `tools/call`.
+    #[derive(Default)]
+    CallToolParams {
+        /// The tool.
+        name: String,
+        /// The arguments. Absent and `{}` are distinguished.
+        arguments?: JsonObject,
+        /// Requests a task instead of an answer. One session-era revision only.
+        task?: TaskMetadata,
+        /// Responses to the input requests of the previous round.
+        input_responses?: InputResponses,
+        /// The `requestState` of the previous round, unchanged.
+        request_state?: String,
+        ..meta
+    }
+    /// Creates a call without arguments.
+    new(name: impl Into<String>)
 }
 
 redacted_debug!(CallToolParams { name, arguments, task, meta, extra; input_responses, request_state });
 
-impl CallToolParams {
-    /// Creates a call without arguments.
-    pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), ..Self::default() }
+object! {
+    /// The result of `tools/call`.
+    ///
+    /// ```
+    /// use pintle_types::schema::{CallToolResult, ContentBlock};
+    ///
+    /// let mut result = CallToolResult::new(vec![ContentBlock::text("no such city")]);
+    /// result.is_error = Some(true);
+    /// # assert!(result.structured_content.is_none());
+    /// ```
+    #[derive(Debug, Default)]
+    CallToolResult {
+        /// The content for the model. Some servers leave it out.
+        #[serde(default)]
+        content: Vec<ContentBlock>,
+        /// The structured result. `Some(Null)` is a value and differs from `None`.
+        #[serde(default, deserialize_with = "wire::present")]
+        structured_content?: Value,
+        /// Whether the tool failed. The reason is in `content`.
+        is_error?: bool,
+        /// The type of the result. Absent means [`ResultType::Complete`].
+        result_type?: ResultType,
+        ..meta
     }
-}
-
-/// The result of `tools/call`.
-///
-/// ```
-/// use pintle_types::schema::{CallToolResult, ContentBlock};
-///
-/// let mut result = CallToolResult::new(vec![ContentBlock::text("no such city")]);
-/// result.is_error = Some(true);
-/// # assert!(result.structured_content.is_none());
-/// ```
-#[non_exhaustive]
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct CallToolResult {
-    /// The content for the model. Some servers leave it out.
-    #[serde(default)]
-    pub content: Vec<ContentBlock>,
-    /// The structured result. `Some(Null)` is a value and differs from `None`.
-    #[serde(default, deserialize_with = "wire::present", skip_serializing_if = "Option::is_none")]
-    pub structured_content: Option<Value>,
-    /// Whether the tool failed. The reason is in `content`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub is_error: Option<bool>,
-    /// The type of the result. Absent means [`ResultType::Complete`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub result_type: Option<ResultType>,
-    /// Metadata.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Meta>,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
+    /// Creates a result that is not an error.
+    new(content: Vec<ContentBlock>)
 }
 
 impl CallToolResult {
-    /// Creates a result that is not an error.
-    pub fn new(content: Vec<ContentBlock>) -> Self {
-        Self { content, ..Self::default() }
-    }
-
     /// Returns the text of all text blocks, separated by line breaks.
     ///
     /// ```

@@ -1,72 +1,52 @@
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
+use crate::JsonObject;
 use crate::common::{
-    Icon,
+    Icon, object,
     wire::{self, words},
 };
 use crate::schema::base::list_result;
-use crate::{JsonObject, Meta};
 
-/// A tool as listed by a server.
-///
-/// ```
-/// use pintle_types::{JsonObject, schema::Tool};
-///
-/// let schema: JsonObject =
-///     serde_json::from_str(r#"{"type":"object","properties":{"city":{"type":"string"}}}"#)?;
-/// let mut weather = Tool::new("weather", schema);
-/// weather.description = Some("The weather of a city".into());
-/// assert_eq!(weather.display_name(), "weather");
-/// # Ok::<(), serde_json::Error>(())
-/// ```
-#[non_exhaustive]
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Tool {
-    /// The name of the tool.
-    pub name: String,
-    /// The name to display.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub title: Option<String>,
-    /// The description for the model.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
-    /// The JSON Schema of the arguments, with `"type": "object"`. Tools with the same arguments can share it.
-    #[serde(deserialize_with = "wire::shared", serialize_with = "wire::of_shared")]
-    pub input_schema: Arc<JsonObject>,
-    /// The JSON Schema of the structured content.
-    #[serde(
-        default,
-        deserialize_with = "wire::optional_shared",
-        serialize_with = "wire::of_optional_shared",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub output_schema: Option<Arc<JsonObject>>,
-    /// Hints about the effects of a call.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub annotations: Option<ToolAnnotations>,
-    /// The ways in which the tool may be run. One session-era revision only.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub execution: Option<ToolExecution>,
-    /// Icons.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub icons: Option<Vec<Icon>>,
-    /// Metadata.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Meta>,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
+object! {
+    /// A tool as listed by a server.
+    ///
+    /// ```
+    /// use pintle_types::{JsonObject, schema::Tool};
+    ///
+    /// let schema: JsonObject =
+    ///     serde_json::from_str(r#"{"type":"object","properties":{"city":{"type":"string"}}}"#)?;
+    /// let mut weather = Tool::new("weather", schema);
+    /// weather.description = Some("The weather of a city".into());
+    /// assert_eq!(weather.display_name(), "weather");
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    #[derive(Debug, Default)]
+    Tool {
+        /// The name of the tool.
+        name: String,
+        /// The name to display.
+        title?: String,
+        /// The description for the model.
+        description?: String,
+        /// The JSON Schema of the arguments, with `"type": "object"`. Tools with the same arguments can share it.
+        #[serde(deserialize_with = "wire::shared", serialize_with = "wire::of_shared")]
+        input_schema: Arc<JsonObject>,
+        /// The JSON Schema of the structured content.
+        #[serde(default, deserialize_with = "wire::optional_shared", serialize_with = "wire::of_optional_shared")]
+        output_schema?: Arc<JsonObject>,
+        /// Hints about the effects of a call.
+        annotations?: ToolAnnotations,
+        /// The ways in which the tool may be run. One session-era revision only.
+        execution?: ToolExecution,
+        /// Icons.
+        icons?: Vec<Icon>,
+        ..meta
+    }
+    /// Creates a tool whose arguments `input_schema` describes.
+    new(name: impl Into<String>, input_schema: impl Into<Arc<JsonObject>>)
 }
 
 impl Tool {
-    /// Creates a tool whose arguments `input_schema` describes.
-    pub fn new(name: impl Into<String>, input_schema: impl Into<Arc<JsonObject>>) -> Self {
-        Self { name: name.into(), input_schema: input_schema.into(), ..Self::default() }
-    }
-
     /// Returns the name to display: `title`, else the title in `annotations`, else `name`.
     pub fn display_name(&self) -> &str {
         let annotated = || self.annotations.as_ref()?.title.as_deref();
@@ -74,56 +54,36 @@ impl Tool {
     }
 }
 
-/// Hints about the effects of calling a tool. They are trusted only if the server is.
-#[non_exhaustive]
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ToolAnnotations {
-    /// The name to display.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub title: Option<String>,
-    /// Whether the tool changes nothing. Absent means false.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub read_only_hint: Option<bool>,
-    /// Whether the tool may destroy something. Absent means true.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub destructive_hint: Option<bool>,
-    /// Whether calling the tool twice has the effect of calling it once. Absent means false.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub idempotent_hint: Option<bool>,
-    /// Whether the tool interacts with an open world, such as the web. Absent means true.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub open_world_hint: Option<bool>,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
-}
-
-impl ToolAnnotations {
+object! {
+    /// Hints about the effects of calling a tool. They are trusted only if the server is.
+    #[derive(Debug, Default)]
+    ToolAnnotations {
+        /// The name to display.
+        title?: String,
+        /// Whether the tool changes nothing. Absent means false.
+        read_only_hint?: bool,
+        /// Whether the tool may destroy something. Absent means true.
+        destructive_hint?: bool,
+        /// Whether calling the tool twice has the effect of calling it once. Absent means false.
+        idempotent_hint?: bool,
+        /// Whether the tool interacts with an open world, such as the web. Absent means true.
+        open_world_hint?: bool,
+        ..
+    }
     /// Creates an empty set of hints.
-    pub fn new() -> Self {
-        Self::default()
+    new()
+}
+
+object! {
+    /// The ways in which a tool may be run.
+    #[derive(Debug, Default)]
+    ToolExecution {
+        /// Whether the tool may be called as a task. Absent means [`TaskSupport::Forbidden`].
+        task_support?: TaskSupport,
+        ..
     }
-}
-
-/// The ways in which a tool may be run.
-#[non_exhaustive]
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ToolExecution {
-    /// Whether the tool may be called as a task. Absent means [`TaskSupport::Forbidden`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub task_support: Option<TaskSupport>,
-    /// Fields that this crate does not know.
-    #[serde(flatten)]
-    pub extra: JsonObject,
-}
-
-impl ToolExecution {
     /// Creates a value without members.
-    pub fn new() -> Self {
-        Self::default()
-    }
+    new()
 }
 
 words! {

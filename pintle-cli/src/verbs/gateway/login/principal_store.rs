@@ -1,11 +1,11 @@
-use pintle_oauth::client::{Credentials, File, Store, StoreLock};
+use pintle_oauth::client::{Credentials, FileStore, Store, StoreLock};
 
 use crate::{auth::principal_credentials, failure::Failure};
 
 /// The credentials of one principal for one target, among those of all: a file of their own, which no other verb reads.
 #[derive(Clone, Debug)]
 pub(super) struct PrincipalStore {
-    file: File,
+    file: FileStore,
     /// The gateway, the issuer of its clients, the target and the principal.
     owner: Vec<String>,
 }
@@ -44,7 +44,7 @@ mod tests {
     #[test]
     fn no_two_owners_have_the_same_key() {
         let store = |owner: &[&str]| PrincipalStore {
-            file: File::at("unused.json"),
+            file: FileStore::at("unused.json"),
             owner: owner.iter().map(|part| (*part).to_owned()).collect(),
         };
         let keys = [

@@ -4,7 +4,7 @@ use tokio::sync::watch;
 
 use super::endpoint::Endpoint;
 
-/// Holds the requests to one [`Endpoint`] until it is opened or dropped:
+/// Holds the requests to one [`Endpoint`] until it is released or dropped:
 /// [`AuthorizationServer::hold`](super::AuthorizationServer::hold).
 ///
 /// It stands for a slow authorization server without depending on time.
@@ -15,31 +15,34 @@ use super::endpoint::Endpoint;
 /// # async fn calls(_: AuthorizationServer) {}
 /// # async fn test() {
 /// let login = AuthorizationServer::new("https://login.test");
-/// let gate = login.hold(Endpoint::Token);
+/// let hold = login.hold(Endpoint::Token);
 /// let calls = tokio::spawn(calls(login.clone()));
 /// // The first call is waiting for a token, and so are the others.
-/// gate.reached(1).await;
-/// gate.open();
+/// hold.reached(1).await;
+/// hold.release();
 /// calls.await.unwrap();
 /// # }
 /// ```
-#[must_use = "dropping the gate opens it"]
-pub struct Gate {
-    held: Arc<GateState>,
+#[must_use = "dropping it releases the requests"]
+pub struct Hold {
+    held: Arc<HoldState>,
 }
 
-/// The state that the gate shares with held requests.
+/// The state that a hold shares with held requests.
 #[derive(Debug)]
-pub(super) struct GateState {
+pub(super) struct HoldState {
     endpoint: Endpoint,
-    is_open: watch::Sender<bool>,
+    is_released: watch::Sender<bool>,
     waiting: watch::Sender<usize>,
 }
 
-impl Gate {
-    pub(super) fn new(endpoint: Endpoint) -> (Self, Arc<GateState>) {
-        let held =
-            Arc::new(GateState { endpoint, is_open: watch::channel(false).0, waiting: watch::channel(0).0 });
+impl Hold {
+    pub(super) fn new(endpoint: Endpoint) -> (Self, Arc<HoldState>) {
+        let held = Arc::new(HoldState {
+            endpoint,
+            is_released: watch::channel(false).0,
+            waiting: watch::channel(0).0,
+        });
         (Self { held: held.clone() }, held)
     }
 
@@ -51,37 +54,37 @@ impl Gate {
     }
 
     /// Releases all held requests, and holds no more.
-    pub fn open(self) {
+    pub fn release(self) {
         drop(self);
     }
 }
 
-impl GateState {
+impl HoldState {
     /// Whether requests to this endpoint are held.
     pub(super) fn holds(&self, endpoint: Endpoint) -> bool {
-        self.endpoint == endpoint && !self.is_open()
+        self.endpoint == endpoint && !self.is_released()
     }
 
-    pub(super) fn is_open(&self) -> bool {
-        *self.is_open.borrow()
+    pub(super) fn is_released(&self) -> bool {
+        *self.is_released.borrow()
     }
 
     pub(super) async fn pass(self: Arc<Self>) {
-        let mut is_open = self.is_open.subscribe();
+        let mut is_released = self.is_released.subscribe();
         self.waiting.send_modify(|waiting| *waiting += 1);
         // The sender is held here, so this does not fail.
-        let _ = is_open.wait_for(|is_open| *is_open).await;
+        let _ = is_released.wait_for(|is_released| *is_released).await;
     }
 }
 
-impl Drop for Gate {
+impl Drop for Hold {
     fn drop(&mut self) {
-        self.held.is_open.send_replace(true);
+        self.held.is_released.send_replace(true);
     }
 }
 
-impl fmt::Debug for Gate {
+impl fmt::Debug for Hold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Gate").field("endpoint", &self.held.endpoint).finish_non_exhaustive()
+        f.debug_struct("Hold").field("endpoint", &self.held.endpoint).finish_non_exhaustive()
     }
 }
