@@ -135,7 +135,10 @@ impl Relay {
     fn has_foreign_tasks(&self, cx: &Cx) -> bool {
         let behind = self.inner.upstream.primary();
         match cx.facts().tasks {
-            TaskKind::Protocol => behind.has_task_extension(),
+            TaskKind::Protocol => {
+                behind.has_task_extension()
+                    && !self.inner.upstream.is_paired(&cx.scope(), self.options.links.sharing)
+            }
             TaskKind::Extension => behind.has_session_tasks(),
             TaskKind::None => false,
         }
@@ -173,8 +176,10 @@ impl Relay {
             let extensions = capabilities.extensions.get_or_insert_default();
             extensions.entry(tasks_extension::NAME).or_insert_with(|| JsonObject::new().into());
         }
-        if behind.has_task_extension() {
-            capabilities.tasks = Some(Tasks::session_capability());
+        match self.inner.upstream.session_tasks(self.options.links.sharing) {
+            Some(of_sessions) => capabilities.tasks = of_sessions,
+            None if behind.has_task_extension() => capabilities.tasks = Some(Tasks::session_capability()),
+            None => {}
         }
     }
 

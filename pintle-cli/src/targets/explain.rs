@@ -137,6 +137,9 @@ fn worded(error: &Error, message: String) -> String {
 }
 
 /// Returns a message without advice for programmers: what follows the last colon before a name of the library.
+///
+/// An error of the library is one text, which ends with what to write in a program: there is no code for that ending. It is left out, and
+/// nothing is decided by it.
 fn without_api(message: String) -> String {
     let names_api = |part: &str| part.contains("::") || part == "Limits";
     let Some(at) = message

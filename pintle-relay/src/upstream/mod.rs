@@ -11,33 +11,38 @@ pub(crate) mod forwarding;
 pub(crate) mod link;
 pub(crate) mod listeners;
 mod outage;
+mod own_links;
 pub(crate) mod pool;
 pub(crate) mod slot;
 pub(crate) mod watches;
 
 use std::{
     sync::{
-        Arc, Mutex, OnceLock, Weak,
+        Arc, OnceLock, Weak,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
 use pintle::{
-    Client, Connection, Error, Result,
+    Client, Connection, Result,
     client::{Change, Connector, Mode},
     forward::{OwnedPrincipal, Subscriber},
     server::{Cx, Scope, SessionHandle},
-    types::{RpcError, schema::ClientCapabilities},
+    types::{
+        RpcError,
+        schema::{ClientCapabilities, ServerTasksCapability},
+    },
 };
 use tokio::{sync::watch, time::timeout};
 
 use self::{
     attached::AttachedServers,
-    link::{MAX_SUBSCRIBE_WAIT, OpeningConnection, RelayLink},
+    link::{MAX_SUBSCRIBE_WAIT, RelayLink},
     listeners::{LinkListener, OpenSessions, PrimaryListener, PrincipalListeners},
     outage::Outage,
-    pool::{Lease, LinkKey, LinkPool, link_key, sharing_principal},
+    own_links::OwnLinks,
+    pool::{Lease, LinkKey, link_key, sharing_principal},
     slot::{LinkSlot, SessionLinks, SessionSlot},
 };
 use crate::{
@@ -49,8 +54,6 @@ use crate::{
         watched::WatchedResources,
         watched_tasks::SharedTaskWatches,
     },
-    lock::lock,
-    tasks,
 };
 
 /// The server behind a relay.
@@ -92,29 +95,6 @@ pub(crate) const MAX_RECONNECT_DELAY: Duration = Duration::from_secs(60);
 /// The limit of attempts to lease a connection that is not being closed.
 const MAX_LEASE_ATTEMPTS: u32 = 3;
 
-/// Connections that are not shared between clients.
-struct OwnLinks {
-    open: Arc<OpenFor>,
-    client: Client,
-    /// Whether the server has both eras, so that a client gets that which it has itself.
-    has_both: bool,
-    pool: LinkPool,
-}
-
-/// Opens a connection of a client on behalf of an authenticated principal, if there is one.
-type OpenFor = dyn Fn(Client, Option<&str>) -> OpeningConnection + Send + Sync;
-
-impl OwnLinks {
-    /// Returns what opens connections on behalf of a principal.
-    fn opening(
-        &self,
-        principal: Option<String>,
-    ) -> impl Fn(Client) -> OpeningConnection + Send + Sync + use<> {
-        let open = self.open.clone();
-        move |client| open(client, principal.as_deref())
-    }
-}
-
 impl Upstream {
     pub(crate) fn shared(connection: Connection) -> Self {
         Self::new(connection, None)
@@ -122,18 +102,7 @@ impl Upstream {
 
     /// Opens the first connection.
     pub(crate) async fn connect<C: Connector>(client: Client, connector: C) -> Result<Self> {
-        let connector = Arc::new(Mutex::new(connector));
-        let open: Arc<OpenFor> =
-            Arc::new(move |client: Client, principal: Option<&str>| -> OpeningConnection {
-                let connecting = lock(&connector).connect_for(principal);
-                Box::pin(async move { client.connect(connecting.await.map_err(Error::Io)?).await })
-            });
-        let connection = open(client.clone(), None).await?;
-        // How it was opened is known now: a program that ends with what it does not know is started twice only once.
-        let client = client.remember(connection.verdict());
-        // Tasks are of one era for all clients.
-        let has_both = connection.has_sessions() && !tasks::has_extension(&connection);
-        let own = OwnLinks { open, client, has_both, pool: LinkPool::default() };
+        let (connection, own) = OwnLinks::open(client, connector).await?;
         Ok(Self::new(connection, Some(own)))
     }
 
@@ -195,12 +164,23 @@ impl Upstream {
 
     /// Whether the client of a call shares the first connection.
     pub(crate) fn is_shared_by(&self, scope: &Scope<'_>, sharing: LinkSharing) -> bool {
-        self.is_shared(sharing) && !(self.pairs(sharing) && scope.session().is_some())
+        self.is_shared(sharing) && !self.is_paired(scope, sharing)
     }
 
     /// Whether the connection for a call has a session.
     pub(crate) fn has_session_for(&self, cx: &Cx, sharing: LinkSharing) -> bool {
-        self.has_session() || self.pairs(sharing) && cx.session().is_some()
+        self.has_session() || self.is_paired(&cx.scope(), sharing)
+    }
+
+    /// Whether the client of a call has a session of a server whose first connection has none.
+    pub(crate) fn is_paired(&self, scope: &Scope<'_>, sharing: LinkSharing) -> bool {
+        scope.session().is_some() && self.pairs(sharing)
+    }
+
+    /// Returns the tasks of the sessions of clients, if those are paired.
+    pub(crate) fn session_tasks(&self, sharing: LinkSharing) -> Option<Option<ServerTasksCapability>> {
+        let own = self.own.as_ref().filter(|_| self.pairs(sharing))?;
+        Some(own.session_tasks.clone())
     }
 
     /// Whether clients with a session have one of the server too, and others share the first connection, which has none.

@@ -2,6 +2,7 @@
 
 mod across_eras;
 mod across_relays;
+mod both_eras;
 mod scripted;
 mod several;
 mod watched;
