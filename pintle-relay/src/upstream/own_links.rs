@@ -1,10 +1,10 @@
 use std::sync::{Arc, Mutex};
 
+use pintle::types::schema::ServerTasksCapability;
 use pintle::{
     Client, Connection, Error, Result,
     client::{Connector, Mode},
 };
-use pintle_types::schema::ServerTasksCapability;
 
 use super::{link::OpeningConnection, pool::LinkPool};
 use crate::{lock::lock, tasks};
