@@ -105,7 +105,12 @@ impl ProvidedEntry {
 
     /// Creates the entry of a method that requires rights.
     pub(crate) fn method(name: &str, required: Required) -> Self {
-        Self { required, ..Self::new(DefinitionSource::Method(name.into())) }
+        Self::new(DefinitionSource::Method(name.into())).requiring(required)
+    }
+
+    /// Sets the rights that a caller needs.
+    pub(crate) fn requiring(self, required: Required) -> Self {
+        Self { required, ..self }
     }
 
     /// Adds rights that a caller needs. Without them the call is refused; over HTTP with a response that names them.
