@@ -16,14 +16,12 @@ use crate::{
         core::{
             catalogue::options::CatalogueRoute,
             cx::found_in::FoundIn,
-            gate::{
-                admission::{
-                    AccessGrant, AccessRefusal, Used, admit, count_again, is_repeated, permit, report,
-                },
-                arguments::ArgumentEdits,
+            gate::admission::{
+                AccessGrant, AccessRefusal, Used, admit, count_again, is_repeated, permit, report,
             },
             snapshot::Snapshot,
         },
+        judged::arguments::ArgumentEdits,
     },
     uri::Uri,
 };
