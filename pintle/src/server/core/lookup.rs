@@ -194,7 +194,7 @@ impl Snapshot {
         if !first.is_stale() {
             return first.finish();
         }
-        let failed = self.providers.refresh(cx, target, &first.stale).await;
+        let failed = self.providers.refresh(cx, target, first.stale).await;
         let again = self.find_for(cx, target);
         ServerLookup { failed: failed.or(again.failed), ..again }.finish()
     }

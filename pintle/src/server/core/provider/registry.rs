@@ -323,8 +323,13 @@ impl Providers {
     }
 
     /// Has providers read the lists again that a target may be in, all at the same time. Returns the first failure.
-    pub(crate) async fn refresh(&self, cx: &Cx, target: &Target<'_>, numbers: &[usize]) -> Option<FindError> {
-        let stale = numbers.iter().filter_map(|number| self.get(*number));
+    pub(crate) async fn refresh(
+        &self,
+        cx: &Cx,
+        target: &Target<'_>,
+        numbers: impl IntoIterator<Item = usize>,
+    ) -> Option<FindError> {
+        let stale = numbers.into_iter().filter_map(|number| self.get(number));
         let failures = join_all(stale.map(async |known| {
             for list in ListKind::all_of(target) {
                 if let Err(failed) = known.refresh(cx, *list).await {
