@@ -70,7 +70,7 @@ impl Snapshot {
     }
 }
 
-/// The texts of the routes of a list.
+/// Returns the texts of the routes of a list.
 fn printed(cx: &Cx, list: ListKind) -> &PrintedList {
     let printed = &cx.snapshot().catalogue.printed;
     match list {
