@@ -22,6 +22,7 @@ mod form;
 pub(crate) mod gates;
 #[cfg(feature = "http-server")]
 pub mod http;
+pub(crate) mod judged;
 mod listen;
 #[cfg(not(feature = "http-server"))]
 mod missing_feature;
@@ -55,7 +56,6 @@ pub use self::core::cx::{Cx, Target};
 pub use self::core::driver::context::HttpHead;
 pub use self::core::driver::detached::{Checkpoint, DetachedEvent, DetachedQuestion};
 pub use self::core::driver::layer::{Next, around};
-pub use self::core::gate::arguments::{ArgumentType, Reading};
 pub use self::core::gate::{
     decision::{Access, Decision, Gate},
     request::GateRequest,
@@ -82,6 +82,7 @@ pub use self::core::weak::WeakServer;
 pub use self::gates::condition::{Condition, ConditionTests};
 pub use self::gates::rule::{HintMatch, RateLimit, RateScope, Rule, RuleDecision};
 pub use self::gates::{Explanation, RuleSet, Rules, audit::AuditRecord, memory_rates::MemoryRateStore};
+pub use self::judged::arguments::{ArgumentType, Reading};
 pub use self::mounts::search::ToolSearch;
 pub use self::mounts::transform::{
     Transform, edit::EntryEdit, pattern::NamePattern, result_limit::ResultLimit,

@@ -22,13 +22,13 @@ use super::{
         routed::{TextArguments, ToolCall},
     },
     driver::run::{HandlerFuture, run_claimed},
-    gate::admission::{AccessRefusal, Used, admit},
-    lookup::{Found, OwnEntry},
+    gate::admission::{AccessGrant, AccessRefusal, Used, admit},
+    lookup::{EntryOwner, Found, OwnRoute},
     provider::{
         self,
         entry::ProvidedEntry,
         info::ReportPart,
-        registry::{FindError, FoundEntry},
+        registry::{FindError, RegisteredProvider},
         subscribing,
     },
     request_uri, result_filter, shown,
@@ -282,11 +282,8 @@ fn start(
     target: &Target<'_>,
     found: Result<Option<Found>, FindError>,
 ) -> Result<HandlerFuture, Outcome> {
-    let own = match found {
-        Ok(Some(Found::Own(own))) => own,
-        Ok(Some(Found::Provided(found))) => {
-            return Ok(Box::pin(provided(cx.clone(), target.clone().into_owned(), found)));
-        }
+    let Found { entry, owner, .. } = match found {
+        Ok(Some(found)) => found,
         Ok(None) => return Err(unknown_entry(cx, target)),
         Err(failed) if failed.is_hidden(cx, target) => return Err(unknown_entry(cx, target)),
         Err(failed) => {
@@ -294,38 +291,43 @@ fn start(
             return Err(failed.error.outcome(cx.method(), uri));
         }
     };
+    let route = match owner {
+        EntryOwner::Server(route) => route,
+        EntryOwner::Provider(known, number) => {
+            let target = target.clone().into_owned();
+            return Ok(Box::pin(provided(cx.clone(), target, entry, known, number)));
+        }
+    };
     if cx.method() == method::COMPLETION_COMPLETE {
-        return complete::complete(cx, &own);
+        return complete::complete(cx, target, &entry, &route);
     }
-    match own {
-        OwnEntry::Tool(route) => tool(cx, target, &route),
-        OwnEntry::Prompt(route) => prompt(cx, target, route),
-        OwnEntry::Resource(route) => resource(cx, target, route),
-        OwnEntry::Source(route, _) => {
+    let admit = || {
+        let admitted = entry.admit(cx, None, target);
+        admitted.map_err(|refused| refused.or_unknown(|| unknown_entry(cx, target)))
+    };
+    match route {
+        OwnRoute::Tool(route) => tool(cx, route, admit()?),
+        OwnRoute::Prompt(route) => prompt(cx, route, admit()?),
+        OwnRoute::Resource(route) => Ok(resource(cx, target, route, admit()?)),
+        OwnRoute::Source(route) => {
             cx.set_uri(target.name());
             Ok(source::read(cx.clone(), route))
         }
-        OwnEntry::Template(route, Some(vars)) => template(cx, target, route, vars),
-        OwnEntry::Template(_, None) | OwnEntry::Method(..) => Err(unknown_entry(cx, target)),
+        OwnRoute::Template(route, Some(vars)) => Ok(template(cx, target, route, vars, admit()?)),
+        OwnRoute::Template(_, None) | OwnRoute::Method => Err(unknown_entry(cx, target)),
     }
 }
 
-fn tool(cx: &Cx, target: &Target<'_>, route: &Arc<ToolRoute>) -> Result<HandlerFuture, Outcome> {
-    let arguments = cx.sent_arguments();
-    let used = Used::own(&route.options.required, route.entry()).arguments(arguments);
-    let admission = admit(cx, Access::Call, &used);
-    let admission = admission.map_err(|refused| refused.or_unknown(|| unknown_entry(cx, target)))?;
-    let arguments = admission.arguments().unwrap_or(arguments);
+fn tool(cx: &Cx, route: Arc<ToolRoute>, admission: AccessGrant) -> Result<HandlerFuture, Outcome> {
+    let arguments = admission.arguments().unwrap_or_else(|| cx.sent_arguments());
     if !arguments.starts_with('{') {
         let message = "`arguments` of `tools/call` is not an object: send one with the arguments by name";
         return Err(Outcome::Failed(RpcError::invalid_params(message)));
     }
-    mirrored(cx, route)?;
+    mirrored(cx, &route)?;
     let filled = route.ready.check.check_arguments(arguments).map_err(Outcome::BadArguments)?;
-    let call = ToolCall { tool: route.clone(), filled };
-    let route = route.clone();
     Ok(admission.run(cx, move |cx| {
-        cx.set_tool(call);
+        cx.set_tool(ToolCall { tool: route.clone(), filled });
         start_tool(&cx, &route)
     }))
 }
@@ -356,7 +358,7 @@ fn mirrored(cx: &Cx, route: &ToolRoute) -> Result<(), Outcome> {
     let named = cx.has_edited_params().then(sent);
     let route = match &named {
         None => route,
-        Some(Some(OwnEntry::Tool(route))) => route,
+        Some(Some(Found { owner: EntryOwner::Server(OwnRoute::Tool(route)), .. })) => route,
         // The client named a tool that does not exist: no header repeats anything.
         Some(_) => return Ok(()),
     };
@@ -376,10 +378,7 @@ fn check_mirrored(cx: &Cx, mirrored: &HeaderParams) -> Result<(), Outcome> {
     mirrored.check(&head.headers, arguments).map_err(|refusal| Outcome::Failed(refusal.error))
 }
 
-fn prompt(cx: &Cx, target: &Target<'_>, route: Arc<PromptRoute>) -> Result<HandlerFuture, Outcome> {
-    let used = Used::own(&route.options.required, route.entry()).arguments(cx.sent_arguments());
-    let admission = admit(cx, Access::Call, &used);
-    let admission = admission.map_err(|refused| refused.or_unknown(|| unknown_entry(cx, target)))?;
+fn prompt(cx: &Cx, route: Arc<PromptRoute>, admission: AccessGrant) -> Result<HandlerFuture, Outcome> {
     let vars = route.admit(cx).map_err(Outcome::Failed)?;
     Ok(admission.run(cx, move |cx| {
         cx.set_texts(TextArguments::of_prompt(route.clone(), vars));
@@ -387,19 +386,21 @@ fn prompt(cx: &Cx, target: &Target<'_>, route: Arc<PromptRoute>) -> Result<Handl
     }))
 }
 
-fn resource(cx: &Cx, target: &Target<'_>, route: Arc<ResourceRoute>) -> Result<HandlerFuture, Outcome> {
-    let (sent, listed) = (target.name(), &*route.resource.uri);
-    let used = Used::own(&route.options.required, route.entry()).uri(sent);
-    let admission = admit(cx, Access::Read, &used);
-    let admission = admission.map_err(|refused| refused.or_unknown(|| unknown_entry(cx, target)))?;
-    let cx = match listed == sent {
+fn resource(
+    cx: &Cx,
+    target: &Target<'_>,
+    route: Arc<ResourceRoute>,
+    admission: AccessGrant,
+) -> HandlerFuture {
+    let listed = &*route.resource.uri;
+    let cx = match listed == target.name() {
         true => cx.clone(),
         false => cx.clone().with_params(request_uri::with_uri(cx.params(), listed)),
     };
-    Ok(admission.run(&cx, move |cx| {
+    admission.run(&cx, move |cx| {
         cx.set_uri(&route.resource.uri);
         go(&cx, &route.options)
-    }))
+    })
 }
 
 fn template(
@@ -407,21 +408,24 @@ fn template(
     target: &Target<'_>,
     route: Arc<TemplateRoute>,
     vars: Vars,
-) -> Result<HandlerFuture, Outcome> {
+    admission: AccessGrant,
+) -> HandlerFuture {
     let uri = target.name().to_owned();
-    let used = Used::own(&route.options.required, route.entry()).uri(&uri);
-    let admission = admit(cx, Access::Read, &used);
-    let admission = admission.map_err(|refused| refused.or_unknown(|| unknown_entry(cx, target)))?;
-    Ok(admission.run(cx, move |cx| {
+    admission.run(cx, move |cx| {
         cx.set_uri(&uri);
         cx.set_texts(TextArguments::of_template(route.clone(), vars, uri));
         go(&cx, &route.options)
-    }))
+    })
 }
 
 /// Has the provider that has an entry handle the call, if the caller may use it.
-async fn provided(cx: Cx, target: Target<'static>, found: FoundEntry) -> Outcome {
-    let FoundEntry { number, provider, info, entry, .. } = found;
+async fn provided(
+    cx: Cx,
+    target: Target<'static>,
+    entry: ProvidedEntry,
+    RegisteredProvider { provider, info, .. }: RegisteredProvider,
+    number: usize,
+) -> Outcome {
     // Readers may differ about this spelling: it is the listed one, or there is no such resource.
     if cx.snapshot().is_misspelled(&target, &entry) {
         return unknown_entry(&cx, &target);

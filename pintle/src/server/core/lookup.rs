@@ -3,54 +3,57 @@
 
 use std::sync::Arc;
 
-use pintle_types::schema::Resource;
-
 use super::{
-    catalogue::{options::CatalogueRoute as _, overlay::OverlayKey},
-    gate::admission::{Used, refusal},
+    catalogue::overlay::OverlayKey,
+    gate::admission::refusal,
     provider::{
         conflicts::Offered,
         definition::Definition,
         entry::{EntryRank, ProvidedRoute as _},
-        registry::{FindError, FoundEntry, ProviderLookup},
+        registry::{FindError, RegisteredProvider},
     },
     snapshot::Snapshot,
 };
 use crate::{
     server::{
-        Cx, Entry, PromptRoute, ProvidedEntry, ResourceRoute, Scope, SourceRoute, Target, TemplateRoute,
-        ToolRoute, access::required::Required,
+        Cx, PromptRoute, ProvidedEntry, ResourceRoute, Scope, SourceRoute, Target, TemplateRoute, ToolRoute,
     },
     uri::{Uri, Vars},
 };
 
 /// An entry that a name or URI leads to.
-pub(crate) enum Found {
-    Own(OwnEntry),
-    Provided(FoundEntry),
+pub(crate) struct Found {
+    pub(crate) entry: ProvidedEntry,
+    pub(crate) rank: EntryRank,
+    pub(crate) owner: EntryOwner,
 }
 
-/// An entry of the server itself.
-pub(crate) enum OwnEntry {
+/// The owner of an entry, which handles the requests for it.
+pub(crate) enum EntryOwner {
+    Server(OwnRoute),
+    Provider(RegisteredProvider, usize),
+}
+
+/// A route of the server itself, for everybody or for a session or principal.
+pub(crate) enum OwnRoute {
     Tool(Arc<ToolRoute>),
     Prompt(Arc<PromptRoute>),
     Resource(Arc<ResourceRoute>),
-    /// A resource of a source, as that describes it.
-    Source(SourceRoute, Box<Resource>),
+    Source(SourceRoute),
     /// A template, with the values of its variables if it was found by a URI.
     Template(Arc<TemplateRoute>, Option<Vars>),
-    /// A method, and the rights that it requires.
-    Method(Box<str>, Required),
+    Method,
 }
 
 /// The result of a lookup.
+#[derive(Default)]
 pub(crate) struct ServerLookup {
     /// The entry, as far as it is known.
     pub(crate) found: Option<Found>,
     /// The numbers of the providers that have to read lists first.
-    stale: Vec<usize>,
+    pub(crate) stale: Vec<usize>,
     /// The failure of a provider, if there is no entry.
-    failed: Option<FindError>,
+    pub(crate) failed: Option<FindError>,
 }
 
 impl ServerLookup {
@@ -62,11 +65,8 @@ impl ServerLookup {
     /// Returns the entry, as far as it is known, and the numbers of the providers that may have a more exact one when they have read their
     /// lists.
     pub(crate) fn known(self) -> (Option<Found>, Vec<usize>) {
-        let (rank, number) = match &self.found {
-            Some(Found::Own(own)) => (Some(own.rank()), None),
-            Some(Found::Provided(found)) => (Some(found.rank), Some(found.number)),
-            None => (None, None),
-        };
+        let rank = self.found.as_ref().map(|found| found.rank);
+        let number = self.found.as_ref().and_then(Found::number);
         let mut unread = self.stale;
         unread.retain(|stale| rank != Some(EntryRank::Exact) && Some(*stale) != number);
         (self.found, unread)
@@ -82,71 +82,38 @@ impl ServerLookup {
 }
 
 impl Found {
-    /// Returns the entry as gates judge it.
-    pub(crate) fn entry(&self) -> ProvidedEntry {
-        match self {
-            Self::Own(own) => own.provided(),
-            Self::Provided(found) => found.entry.clone(),
-        }
+    fn own(entry: ProvidedEntry, route: OwnRoute) -> Self {
+        Self { entry, rank: EntryRank::Exact, owner: EntryOwner::Server(route) }
+    }
+
+    /// Returns a template, with the values of its variables if it was found by a URI.
+    fn template(route: &Arc<TemplateRoute>, vars: Option<Vars>) -> Self {
+        let rank = match (&vars, &route.template) {
+            (None, _) => EntryRank::Exact,
+            (Some(_), Some(template)) => EntryRank::Template(template.rank()),
+            (Some(_), None) => EntryRank::Unlisted,
+        };
+        Self { rank, ..Self::own(route.provided(), OwnRoute::Template(route.clone(), vars)) }
+    }
+
+    /// Returns whether nothing can be more exact.
+    pub(crate) fn is_exact(&self) -> bool {
+        self.rank == EntryRank::Exact
     }
 
     /// Returns the name of the provider that has it.
     pub(crate) fn backend(&self) -> Option<&str> {
-        match self {
-            Self::Own(_) => None,
-            Self::Provided(found) => Some(&found.info.name),
-        }
-    }
-}
-
-impl OwnEntry {
-    pub(crate) fn required(&self) -> &Required {
-        match self {
-            Self::Tool(route) => &route.options.required,
-            Self::Prompt(route) => &route.options.required,
-            Self::Resource(route) => &route.options.required,
-            Self::Source(route, _) => &route.required,
-            Self::Template(route, _) => &route.options.required,
-            Self::Method(_, required) => required,
+        match &self.owner {
+            EntryOwner::Server(_) => None,
+            EntryOwner::Provider(known, _) => Some(&known.info.name),
         }
     }
 
-    /// Returns the use that a request makes of the entry.
-    pub(crate) fn used(&self) -> Used<'_> {
-        let entry = match self {
-            Self::Tool(route) => route.entry(),
-            Self::Prompt(route) => route.entry(),
-            Self::Resource(route) => route.entry(),
-            Self::Source(_, resource) => Entry::Resource(resource),
-            Self::Template(route, _) => route.entry(),
-            Self::Method(name, _) => Entry::Method(name),
-        };
-        Used::own(self.required(), entry)
-    }
-
-    /// Returns how exactly it is the entry of the target that it was found by.
-    pub(crate) fn rank(&self) -> EntryRank {
-        match self {
-            Self::Template(route, Some(_)) => match &route.template {
-                Some(template) => EntryRank::Template(template.rank()),
-                None => EntryRank::Unlisted,
-            },
-            _ => EntryRank::Exact,
-        }
-    }
-
-    fn provided(&self) -> ProvidedEntry {
-        match self {
-            Self::Tool(route) => route.provided(),
-            Self::Prompt(route) => route.provided(),
-            Self::Resource(route) => route.provided(),
-            Self::Source(route, resource) => {
-                let mut entry = ProvidedEntry::from(Resource::clone(resource));
-                entry.required = route.required.clone();
-                entry
-            }
-            Self::Template(route, _) => route.provided(),
-            Self::Method(name, required) => ProvidedEntry::method(name, required.clone()),
+    /// Returns the number of the provider that has it.
+    fn number(&self) -> Option<usize> {
+        match self.owner {
+            EntryOwner::Server(_) => None,
+            EntryOwner::Provider(_, number) => Some(number),
         }
     }
 }
@@ -158,58 +125,61 @@ impl Snapshot {
     }
 
     /// Returns the entry of the server itself, whoever may see it: that of the session or of the principal first.
-    pub(crate) fn own(&self, key: OverlayKey<'_>, target: &Target<'_>) -> Option<OwnEntry> {
+    pub(crate) fn own(&self, key: OverlayKey<'_>, target: &Target<'_>) -> Option<Found> {
         let catalogue = &self.catalogue;
         Some(match target {
             Target::Tool(name) => {
-                let own = key.tool(catalogue, name);
-                OwnEntry::Tool(own.or_else(|| catalogue.tools.get(name).cloned())?)
+                let route = key.tool(catalogue, name).or_else(|| catalogue.tools.get(name).cloned())?;
+                Found::own(route.provided(), OwnRoute::Tool(route))
             }
-            Target::Prompt(name) => OwnEntry::Prompt(catalogue.prompts.get(name)?.clone()),
+            Target::Prompt(name) => {
+                let route = catalogue.prompts.get(name)?.clone();
+                Found::own(route.provided(), OwnRoute::Prompt(route))
+            }
             Target::Resource(uri) => {
                 let read = Uri::of(uri);
                 // Readers may differ about this spelling: it is the listed one, or there is no such resource.
-                if self.refuses_spelling(&read) {
-                    return catalogue.resources.get(uri).cloned().map(OwnEntry::Resource);
+                let is_refused = self.refuses_spelling(&read);
+                let listed =
+                    if is_refused { catalogue.resources.get(uri) } else { catalogue.resource(&read) };
+                if let Some(route) = listed {
+                    return Some(Found::own(route.provided(), OwnRoute::Resource(route.clone())));
                 }
-                if let Some(route) = catalogue.resource(&read) {
-                    return Some(OwnEntry::Resource(route.clone()));
+                if is_refused {
+                    return None;
                 }
                 if let Some((route, resource)) = catalogue.sources.describe(uri) {
-                    return Some(OwnEntry::Source(route.clone(), Box::new(resource)));
+                    let entry = ProvidedEntry::from(resource).requiring(route.required.clone());
+                    return Some(Found::own(entry, OwnRoute::Source(route.clone())));
                 }
                 let (route, vars) = catalogue.template(&read)?;
-                OwnEntry::Template(route.clone(), Some(vars))
+                Found::template(route, Some(vars))
             }
             Target::Template(uri) => {
                 if let Some(route) = catalogue.templates.get(uri) {
-                    return Some(OwnEntry::Template(route.clone(), None));
+                    return Some(Found::template(route, None));
                 }
                 let read = Uri::of(uri);
                 let (route, vars) = catalogue.template(&read).filter(|_| !self.refuses_spelling(&read))?;
-                OwnEntry::Template(route.clone(), Some(vars))
+                Found::template(route, Some(vars))
             }
             Target::Method(name) => {
-                OwnEntry::Method((**name).into(), self.custom.get(&**name)?.required.clone())
+                let required = self.custom.get(&**name)?.required.clone();
+                Found::own(ProvidedEntry::method(name, required), OwnRoute::Method)
             }
             Target::Task(_) => return None,
         })
     }
 
-    /// Looks up an entry for a caller, without waiting for anything.
+    /// Looks up an entry for a caller, without waiting for anything: among what the server has itself, and then among what its providers
+    /// have, unless that is more exact already.
     pub(crate) fn find<'s>(
         &self,
         key: OverlayKey<'_>,
         target: &Target<'_>,
         scope: impl FnOnce() -> Scope<'s>,
     ) -> ServerLookup {
-        let own = self.own(key, target);
-        let rank = own.as_ref().map(OwnEntry::rank);
-        if rank == Some(EntryRank::Exact) {
-            return ServerLookup { found: own.map(Found::Own), stale: Vec::new(), failed: None };
-        }
-        let ProviderLookup { found, stale, failed } = self.providers.find(&scope(), target, usize::MAX, rank);
-        ServerLookup { found: found.map(Found::Provided).or(own.map(Found::Own)), stale, failed }
+        self.providers.find(scope, target, usize::MAX, self.own(key, target))
     }
 
     /// Looks up the entry of a request, without waiting for anything.
@@ -224,7 +194,7 @@ impl Snapshot {
         if !first.is_stale() {
             return first.finish();
         }
-        let failed = self.providers.refresh(cx, target, &first.stale).await;
+        let failed = self.providers.refresh(cx, target, first.stale).await;
         let again = self.find_for(cx, target);
         ServerLookup { failed: failed.or(again.failed), ..again }.finish()
     }
@@ -241,7 +211,7 @@ impl Snapshot {
 
     /// Returns an entry as the caller sees it: hidden for want of rights, or by the gates.
     pub(crate) fn as_seen(&self, scope: &Scope<'_>, found: &Found, target: &Target<'_>) -> ProvidedEntry {
-        let entry = found.entry();
+        let entry = found.entry.clone();
         match entry.required.shows(scope.extensions) {
             true => self.restrict(scope, entry, target, found.backend()),
             false => entry.hide(),

@@ -4,7 +4,7 @@ use pintle_proto::{http::name_in, server::Outcome};
 use pintle_types::{RawObject, RpcError, method};
 use serde_json::value::to_raw_value;
 
-use super::{lookup::Found, snapshot::Snapshot};
+use super::snapshot::Snapshot;
 use crate::{
     server::{Cx, ProvidedEntry, Scope, Target, core::unread_lists::UnreadLists},
     target::spelled,
@@ -91,7 +91,7 @@ impl Snapshot {
     /// Returns a URI as it was listed, as far as that is known without I/O; else as it is.
     pub(crate) fn listed_spelling(&self, cx: &Cx, uri: &str) -> String {
         let found = self.known(&cx.scope(), &Target::Resource(uri.into()));
-        found.and_then(|found| found.entry().listed_as(&Uri::of(uri))).unwrap_or_else(|| uri.to_owned())
+        found.and_then(|found| found.entry.listed_as(&Uri::of(uri))).unwrap_or_else(|| uri.to_owned())
     }
 
     /// Returns whether a resource is hidden from the caller, as far as it is known without I/O.
@@ -117,7 +117,7 @@ impl Snapshot {
             unread.extend(server, stale);
             return found.is_none_or(|found| {
                 let seen = self.as_seen(scope, &found, &target);
-                seen.is_hidden() || matches!(found, Found::Provided(_)) && !is_listed(&seen)
+                seen.is_hidden() || found.backend().is_some() && !is_listed(&seen)
             });
         }
         let mut hides = |uri: &Uri| {

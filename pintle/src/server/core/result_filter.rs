@@ -1,6 +1,6 @@
 //! Results and questions without what their caller does not see. They are told by their shapes, whatever method brings them.
 
-use std::{borrow::Cow, fmt, mem, pin::Pin};
+use std::{borrow::Cow, fmt, mem};
 
 use pintle_proto::server::{Body, Outcome};
 use pintle_types::{
@@ -107,25 +107,19 @@ async fn shown_part(cx: &Cx, result: &RawObject) -> (Option<RawObject>, bool) {
 }
 
 /// Returns the params of a question without what is hidden; `None` if nothing is. A question goes to the client at once.
-pub(crate) fn question<'a>(cx: &'a Cx, params: &'a RawObject) -> FilteredQuestion<'a> {
-    Box::pin(async move {
-        let servers: Vec<&Snapshot> = servers(cx).collect();
-        if !servers.iter().any(|server| server.hides()) {
-            return None;
-        }
-        let filtered = |unread: &mut UnreadLists| {
-            let numbered = servers.iter().enumerate();
-            let hides = |uri: &str| {
-                numbered.clone().any(|(at, server)| server.hides_link(&cx.scope(), uri, at, unread))
-            };
-            Filter::new(hides).object(params, ObjectShape::Result, 0)
-        };
-        once_read(cx, &servers, filtered).await
-    })
+pub(crate) async fn question(cx: &Cx, params: &RawObject) -> Option<RawObject> {
+    let servers: Vec<&Snapshot> = servers(cx).collect();
+    if !servers.iter().any(|server| server.hides()) {
+        return None;
+    }
+    let filtered = |unread: &mut UnreadLists| {
+        let numbered = servers.iter().enumerate();
+        let hides =
+            |uri: &str| numbered.clone().any(|(at, server)| server.hides_link(&cx.scope(), uri, at, unread));
+        Filter::new(hides).object(params, ObjectShape::Result, 0)
+    };
+    once_read(cx, &servers, filtered).await
 }
-
-/// The params of a question without what is hidden, when it is known.
-pub(crate) type FilteredQuestion<'a> = Pin<Box<dyn Future<Output = Option<RawObject>> + Send + 'a>>;
 
 /// Returns the server that handles a call, and those that it is mounted in.
 fn servers(cx: &Cx) -> impl Iterator<Item = &Snapshot> {

@@ -7,14 +7,14 @@ use serde_json::value::to_raw_value;
 
 use super::{
     driver::run::HandlerFuture,
-    gate::admission::{AccessGrant, AccessRefusal, admit},
+    gate::admission::{AccessGrant, AccessRefusal},
     lookup::Found,
-    provider::{entry::ProvidedEntry, subscribing},
+    provider::subscribing,
     request_uri::with_uri,
     snapshot::Snapshot,
 };
 use crate::{
-    server::{Access, Cx, Scope, Target},
+    server::{Cx, Scope, Target},
     uri::Uri,
 };
 
@@ -146,19 +146,14 @@ async fn watching(cx: &Cx, target: &Target<'_>) -> Watching {
 
 /// Decides about a resource that was found.
 fn watching_found(cx: &Cx, found: &Found, target: &Target<'_>) -> Watching {
-    match found {
-        Found::Own(own) => admit(cx, Access::Subscribe, &own.used().uri(target.name())).into(),
-        Found::Provided(found) if cx.snapshot().is_misspelled(target, &found.entry) => Watching::Unknown,
-        Found::Provided(found) => watching_provided(cx, &found.info.name, &found.entry, target),
+    let entry = &found.entry;
+    if cx.snapshot().is_misspelled(target, entry) {
+        return Watching::Unknown;
     }
-}
-
-/// Decides about a resource of a provider.
-fn watching_provided(cx: &Cx, backend: &str, entry: &ProvidedEntry, target: &Target<'_>) -> Watching {
     if !entry.is_hidden() && !entry.owned {
         entry.report_behind(cx);
     }
-    match (entry.admit(cx, Some(backend), target).into(), &entry.unwatched) {
+    match (entry.admit(cx, found.backend(), target).into(), &entry.unwatched) {
         (Watching::Granted, Some(reason)) if !entry.owned => {
             Watching::Refused(Outcome::Failed((**reason).clone()))
         }

@@ -30,8 +30,8 @@ impl UnreadLists {
         self.0.extend(providers.into_iter().map(|provider| (server, provider)));
     }
 
-    fn of(&self, server: usize) -> Vec<usize> {
-        self.0.iter().filter(|(at, _)| *at == server).map(|(_, provider)| *provider).collect()
+    fn of(&self, server: usize) -> impl Iterator<Item = usize> {
+        self.0.range((server, 0)..=(server, usize::MAX)).map(|(_, provider)| *provider)
     }
 }
 
@@ -64,7 +64,7 @@ pub(crate) async fn once_read<T>(cx: &Cx, servers: &[&Snapshot], judge: impl Fn(
     drop(judged);
     let any = Target::Resource("".into());
     let reading = servers.iter().enumerate().map(async |(at, server)| {
-        server.providers.refresh(cx, &any, &unread.of(at)).await;
+        server.providers.refresh(cx, &any, unread.of(at)).await;
     });
     // Boxed, because few results need it. Whether it failed is known by what is still unread.
     let _ = timeout(MAX_READ, Box::pin(join_all(reading))).await;

@@ -24,7 +24,7 @@ use self::{
     rates::Rates,
     rule::{Match, Rule, RuleDecision, RuleSubject},
 };
-use super::core::gate::{arguments::JudgedArguments, seen_states::SeenStates};
+use super::{core::gate::seen_states::SeenStates, judged::arguments::JudgedArguments};
 use crate::{
     Error, Result,
     server::{Access, Decision, Entry, Gate, GateRequest, ListKind, Principal, RateStore},

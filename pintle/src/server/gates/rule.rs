@@ -6,9 +6,7 @@ use serde::Deserialize;
 
 use super::condition::Condition;
 use crate::{
-    server::{
-        Access, ListKind, Principal, core::gate::arguments::JudgedArguments, mounts::transform::pattern,
-    },
+    server::{Access, ListKind, Principal, judged::arguments::JudgedArguments, mounts::transform::pattern},
     uri::{Uri, UriPattern},
 };
 

@@ -24,7 +24,7 @@ use crate::{
         access::required::Required,
         core::{
             catalogue::overlay::OverlayKey, driver::context::RequestContext, gate::request::JudgedUri,
-            lookup::Found, request_uri, snapshot::Snapshot,
+            request_uri, snapshot::Snapshot,
         },
     },
     target::targets,
@@ -136,16 +136,16 @@ impl<'a> Needs<'a> {
         let found = catch_unwind(AssertUnwindSafe(|| match &scope {
             Some(scope) => {
                 let found = snapshot.known(scope, &used.target)?;
-                let seen = match &found {
-                    Found::Own(own) if own.required().is_nothing() => return None,
-                    found => snapshot.as_seen(scope, found, &used.target),
-                };
+                if found.entry.required.is_nothing() {
+                    return None;
+                }
+                let seen = snapshot.as_seen(scope, &found, &used.target);
                 Some((seen, found.backend().map(str::to_owned)))
             }
             // Before the handshake the client is not known, and gates are asked when the request is dispatched.
             None if snapshot.gates.is_empty() => {
                 let own = snapshot.own(OverlayKey::of_principal(self.principal), &used.target)?;
-                Some((Found::Own(own).entry(), None))
+                Some((own.entry, None))
             }
             None => None,
         }));

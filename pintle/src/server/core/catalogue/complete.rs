@@ -10,8 +10,8 @@ use serde_json::Value;
 use super::completion::{Completer, caught, fixed};
 use crate::{
     server::{
-        Access, Cx, Partial, RequestError, Target,
-        core::{driver::run::HandlerFuture, gate::admission::admit, lookup::OwnEntry},
+        Cx, Partial, ProvidedEntry, RequestError, Target,
+        core::{driver::run::HandlerFuture, lookup::OwnRoute},
     },
     suggestion::MAX_VALUES,
 };
@@ -19,7 +19,12 @@ use crate::{
 /// Answers `completion/complete` for an entry of the server itself.
 ///
 /// If a completer fails, the result has no values and the error is logged.
-pub(crate) fn complete(cx: &Cx, own: &OwnEntry) -> Result<HandlerFuture, Outcome> {
+pub(crate) fn complete(
+    cx: &Cx,
+    target: &Target<'_>,
+    entry: &ProvidedEntry,
+    own: &OwnRoute,
+) -> Result<HandlerFuture, Outcome> {
     let refuse = |reason: String| Outcome::Failed(RpcError::invalid_params(reason));
     let params = params(cx)?;
     if let CompletionReference::Unknown(other) = &params.reference {
@@ -28,14 +33,8 @@ pub(crate) fn complete(cx: &Cx, own: &OwnEntry) -> Result<HandlerFuture, Outcome
             return Err(unknown_reference());
         }
     }
-    let used = match (own, cx.target()) {
-        (OwnEntry::Template(_, Some(_)), Some(Target::Template(uri))) => {
-            admit(cx, Access::Complete, &own.used().uri(&uri))
-        }
-        _ => admit(cx, Access::Complete, &own.used()),
-    };
     // The values of an argument may reveal as much as the route itself.
-    used.map_err(|refused| refused.or_unknown(unknown_reference))?;
+    entry.admit(cx, None, target).map_err(|refused| refused.or_unknown(unknown_reference))?;
     let name = params.argument.name.clone();
     let completer = completer(own, &name).map_err(refuse)?;
     let (cx, partial) = (cx.clone(), Partial::new(cx, params));
@@ -82,18 +81,18 @@ fn panic_message(panic: &(dyn Any + Send)) -> String {
 }
 
 /// Returns the completer of an argument. An unknown argument is an error.
-fn completer(own: &OwnEntry, argument: &str) -> Result<Option<Completer>, String> {
+fn completer(own: &OwnRoute, argument: &str) -> Result<Option<Completer>, String> {
     let unknown = |kind: &str, name: &str| {
         let shown: String = argument.chars().take(80).collect();
         format!("the {kind} `{name}` has no argument `{shown}`")
     };
     match own {
-        OwnEntry::Prompt(route) => match route.completers.get(argument) {
+        OwnRoute::Prompt(route) => match route.completers.get(argument) {
             Some(completer) => Ok(Some(completer)),
             None if route.prompt.arguments.iter().flatten().any(|known| known.name == argument) => Ok(None),
             None => Err(unknown("prompt", &route.prompt.name)),
         },
-        OwnEntry::Template(route, _) => match route.completers.get(argument) {
+        OwnRoute::Template(route, _) => match route.completers.get(argument) {
             Some(completer) => Ok(Some(completer)),
             None if route
                 .template
@@ -105,7 +104,7 @@ fn completer(own: &OwnEntry, argument: &str) -> Result<Option<Completer>, String
             }
             None => Err(unknown("resource template", &route.resource_template.uri_template)),
         },
-        OwnEntry::Tool(route) => {
+        OwnRoute::Tool(route) => {
             let schema = &route.tool.input_schema;
             let property = schema.get("properties").and_then(|known| known.get(argument));
             match (route.completers.get(argument), property) {

@@ -5,13 +5,17 @@ use pintle_types::{JsonObject, RawValue, RpcError, method};
 use ring::digest;
 
 use super::{
-    arguments::{ArgumentEdits, JudgedArguments},
     confirmation::Confirmation,
     decision::{Access, Decision},
     request::{GateRequest, JudgedUri},
     seen_states::StateDigest,
 };
-use crate::server::{Cx, Entry, Principal, access::required::Required, core::driver::run::HandlerFuture};
+use crate::server::{
+    Cx, Entry, Principal,
+    access::required::Required,
+    core::driver::run::HandlerFuture,
+    judged::arguments::{ArgumentEdits, JudgedArguments},
+};
 
 /// An entry that a request uses.
 #[derive(Clone, Copy)]

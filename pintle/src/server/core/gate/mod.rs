@@ -5,11 +5,8 @@
 //! are stale are judged when it has read them, once and within a time (`unread_lists.rs`); after that by their URIs.
 
 pub(crate) mod admission;
-mod argument_schema;
-pub(crate) mod arguments;
 pub(crate) mod confirmation;
 pub(crate) mod decision;
 pub(crate) mod registry;
 pub(crate) mod request;
 pub(crate) mod seen_states;
-pub(crate) mod unique_json;

@@ -5,13 +5,15 @@ use std::{
 
 use pintle_types::schema::ToolAnnotations;
 
-use super::{
-    arguments::{ArgumentType, JudgedArguments, Reading},
-    decision::{Access, Decision},
-    unique_json,
-};
+use super::decision::{Access, Decision};
 use crate::{
-    server::{Authenticated, Entry, Principal, Scope},
+    server::{
+        Authenticated, Entry, Principal, Scope,
+        judged::{
+            arguments::{ArgumentType, JudgedArguments, Reading},
+            unique_json,
+        },
+    },
     uri::{Uri, UriFault},
 };
 

@@ -16,14 +16,12 @@ use crate::{
         core::{
             catalogue::options::CatalogueRoute,
             cx::found_in::FoundIn,
-            gate::{
-                admission::{
-                    AccessGrant, AccessRefusal, Used, admit, count_again, is_repeated, permit, report,
-                },
-                arguments::ArgumentEdits,
+            gate::admission::{
+                AccessGrant, AccessRefusal, Used, admit, count_again, is_repeated, permit, report,
             },
             snapshot::Snapshot,
         },
+        judged::arguments::ArgumentEdits,
     },
     uri::Uri,
 };
@@ -105,7 +103,12 @@ impl ProvidedEntry {
 
     /// Creates the entry of a method that requires rights.
     pub(crate) fn method(name: &str, required: Required) -> Self {
-        Self { required, ..Self::new(DefinitionSource::Method(name.into())) }
+        Self::new(DefinitionSource::Method(name.into())).requiring(required)
+    }
+
+    /// Sets the rights that a caller needs.
+    pub(crate) fn requiring(self, required: Required) -> Self {
+        Self { required, ..self }
     }
 
     /// Adds rights that a caller needs. Without them the call is refused; over HTTP with a response that names them.

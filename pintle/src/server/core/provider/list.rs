@@ -8,7 +8,7 @@ use pintle_proto::{
 };
 use pintle_types::{RawObject, RpcError};
 
-use super::{definition::Definition, entry::EntryRank, page::key, registry::RegisteredProvider};
+use super::{definition::Definition, page::key, registry::RegisteredProvider};
 use crate::server::{
     Cx, Entry, ListKind, PageRequest, ProviderPage, RequestError,
     core::{
@@ -70,7 +70,7 @@ impl Snapshot {
     }
 }
 
-/// The texts of the routes of a list.
+/// Returns the texts of the routes of a list.
 fn printed(cx: &Cx, list: ListKind) -> &PrintedList {
     let printed = &cx.snapshot().catalogue.printed;
     match list {
@@ -339,9 +339,9 @@ fn after(
 /// not have what another lists.
 fn is_shadowed(cx: &Cx, list: ListKind, key: &str, provider: usize) -> bool {
     let (snapshot, target) = (cx.snapshot(), list.target(key.into()));
-    let own = snapshot.own(cx.overlay_key(), &target).map(|own| own.rank());
-    let before = || snapshot.providers.find(&cx.scope(), &target, provider, None).found;
-    own == Some(EntryRank::Exact) || before().is_some_and(|found| found.rank == EntryRank::Exact)
+    let own = snapshot.own(cx.overlay_key(), &target);
+    let before = snapshot.providers.find(|| cx.scope(), &target, provider, own);
+    before.found.is_some_and(|found| found.is_exact())
 }
 
 /// Prints an entry of the server itself.

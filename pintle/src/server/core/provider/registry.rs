@@ -19,7 +19,6 @@ use super::{
     any::AnyProvider,
     definition::Definition,
     definitions::DefinitionCache,
-    entry::{EntryRank, ProvidedEntry},
     info::{ListHints, ProviderInfo, ReportPart},
     lookup::Lookup,
     page::ProviderPage,
@@ -29,6 +28,7 @@ use crate::{
     runtime::join_all,
     server::{
         ConnectionEvent, Cx, ListKind, PageRequest, RequestError, Scope, Target,
+        core::lookup::{EntryOwner, Found, ServerLookup},
         core::unread_lists::FailedRead,
     },
 };
@@ -205,27 +205,6 @@ impl RegisteredProvider {
     }
 }
 
-/// The result of a lookup among the providers of a server.
-#[derive(Default)]
-pub(crate) struct ProviderLookup {
-    /// The entry, as far as it is known.
-    pub(crate) found: Option<FoundEntry>,
-    /// The numbers of the providers that have to read lists first.
-    pub(crate) stale: Vec<usize>,
-    /// The first failure, which counts if there is no entry.
-    pub(crate) failed: Option<FindError>,
-}
-
-/// An entry of a provider.
-pub(crate) struct FoundEntry {
-    /// The number of the provider.
-    pub(crate) number: usize,
-    pub(crate) rank: EntryRank,
-    pub(crate) provider: Arc<dyn AnyProvider>,
-    pub(crate) info: Arc<ProviderInfo>,
-    pub(crate) entry: ProvidedEntry,
-}
-
 /// The failure of a provider to find an entry.
 pub(crate) struct FindError {
     backend: String,
@@ -302,23 +281,23 @@ impl Providers {
         self.0.iter()
     }
 
-    /// Looks for the entry of the first `count` providers that is the most exact one of a target, and more exact than `than`, of equals
-    /// the first.
-    pub(crate) fn find(
+    /// Continues a lookup among the first `count` providers. The most exact entry counts, of equals the first.
+    pub(crate) fn find<'s>(
         &self,
-        scope: &Scope<'_>,
+        scope: impl FnOnce() -> Scope<'s>,
         target: &Target<'_>,
         count: usize,
-        than: Option<EntryRank>,
-    ) -> ProviderLookup {
-        let mut lookup = ProviderLookup::default();
-        let mut best = than;
+        found: Option<Found>,
+    ) -> ServerLookup {
+        let mut lookup = ServerLookup { found, ..ServerLookup::default() };
+        let is_exact = |lookup: &ServerLookup| lookup.found.as_ref().is_some_and(Found::is_exact);
+        if is_exact(&lookup) {
+            return lookup;
+        }
+        let scope = scope();
         let known = self.0.iter().enumerate().take(count);
         for (number, known) in known.filter(|(_, known)| known.may_have(target)) {
-            if best == Some(EntryRank::Exact) {
-                break;
-            }
-            let found = match known.provider.find(scope, target) {
+            let entry = match known.provider.find(&scope, target) {
                 Lookup::None => None,
                 Lookup::Found(entry) => Some(entry),
                 Lookup::Stale(entry) => {
@@ -330,19 +309,27 @@ impl Providers {
                     None
                 }
             };
-            let ranked = found.map(|entry| (entry.rank(target), entry));
+            let ranked = entry.map(|entry| (entry.rank(target), entry));
+            let best = lookup.found.as_ref().map(|best| best.rank);
             if let Some((rank, entry)) = ranked.filter(|(rank, _)| best.is_none_or(|best| *rank < best)) {
-                let (provider, info) = (known.provider.clone(), known.info.clone());
-                best = Some(rank);
-                lookup.found = Some(FoundEntry { number, rank, provider, info, entry });
+                let owner = EntryOwner::Provider(known.clone(), number);
+                lookup.found = Some(Found { entry, rank, owner });
+            }
+            if is_exact(&lookup) {
+                break;
             }
         }
         lookup
     }
 
     /// Has providers read the lists again that a target may be in, all at the same time. Returns the first failure.
-    pub(crate) async fn refresh(&self, cx: &Cx, target: &Target<'_>, numbers: &[usize]) -> Option<FindError> {
-        let stale = numbers.iter().filter_map(|number| self.get(*number));
+    pub(crate) async fn refresh(
+        &self,
+        cx: &Cx,
+        target: &Target<'_>,
+        numbers: impl IntoIterator<Item = usize>,
+    ) -> Option<FindError> {
+        let stale = numbers.into_iter().filter_map(|number| self.get(number));
         let failures = join_all(stale.map(async |known| {
             for list in ListKind::all_of(target) {
                 if let Err(failed) = known.refresh(cx, *list).await {

@@ -185,7 +185,7 @@ impl Server {
         seen.behind(PassedGates {
             server: self.clone(),
             snapshot: snapshot.clone(),
-            entry: found.entry(),
+            entry: found.entry.clone(),
             target: target.clone().into_owned(),
             backend: found.backend().map(str::to_owned),
             hides,

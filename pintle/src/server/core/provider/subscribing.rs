@@ -71,7 +71,7 @@ pub(crate) async fn subscribe(cx: &Cx, uris: Vec<String>) -> ProviderSubscriptio
     let mut open: HashMap<String, usize> = HashMap::new();
     for uri in uris {
         let target = Target::Resource(uri.as_str().into());
-        let own = snapshot.own(cx.overlay_key(), &target).map(|own| own.rank());
+        let own = snapshot.own(cx.overlay_key(), &target).map(|own| own.rank);
         // Nothing is sent of one that the caller may not watch.
         if own == Some(EntryRank::Exact) || !snapshot.shows_resource(&cx.scope(), &uri) {
             continue;

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use pintle_types::{JsonObject, RawObject, RawValue};
 use serde_json::{Value, value::to_raw_value};
 
-use crate::server::{ListKind, core::gate::arguments::ArgumentEdits};
+use crate::server::{ListKind, judged::arguments::ArgumentEdits};
 
 /// The changes that a [`Transform`](crate::server::Transform) makes to one entry.
 ///
