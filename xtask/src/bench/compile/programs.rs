@@ -105,7 +105,7 @@ async fn add(a: i64, b: i64) -> i64 { a + b }
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> pintle::Result<()> {
-    pintle::Server::new("adder", "1.0.0").tools(pintle::tools![add]).serve_http("127.0.0.1:8000").await?.wait().await?;
+    pintle::Server::new("adder", "1.0.0").tools(pintle::tools![add]).serve_http("127.0.0.1:8000").await?.wait().await;
     Ok(())
 }
 "#;
