@@ -3,7 +3,7 @@
 use super::tally::Tally;
 use super::tools::Tool;
 use crate::cargo::{Cargo, Failure};
-use crate::workspace::root;
+use crate::workspace::{WITH_DEV_DEPENDENCIES, root};
 use crate::{api, budget, conformance, features, instructions, interop, login, tidy};
 
 /// One part of the run.
@@ -82,7 +82,9 @@ pub(super) const STEPS: &[Step] = &[
         needs: &[],
         uses: &[],
         run: |_| {
-            Cargo::new("doc --workspace --no-deps --all-features").env("RUSTDOCFLAGS", "-D warnings").run()
+            // Every program but `pintle`, whose page would be that of the library.
+            let all = format!("--workspace --lib --bin [!p]* {WITH_DEV_DEPENDENCIES} --all-features");
+            Cargo::new(&format!("doc --no-deps {all}")).env("RUSTDOCFLAGS", "-D warnings").run()
         },
     },
     Step {
