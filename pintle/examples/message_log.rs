@@ -1,6 +1,6 @@
 //! The message log: every message of a client in a file, without secrets.
 //!
-//! `cargo run --example message_log -- messages.jsonl` writes one line of JSON for each message, and prints what it wrote.
+//! `cargo run --example message_log --features client -- messages.jsonl` writes one line of JSON for each message, and prints what it wrote.
 //! `Server::message_log` does the same for a server, on every transport.
 
 #![allow(clippy::print_stdout, reason = "it is what the program is for")]

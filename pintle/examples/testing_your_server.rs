@@ -1,7 +1,7 @@
 //! Tests of a server: its functions alone, then the server as a client sees it, in every revision.
 //!
 //! Client and server run in one process, without a child process or a port. `cargo test --example
-//! testing_your_server` runs the tests; `cargo run --example testing_your_server` serves.
+//! testing_your_server --features client` runs the tests; `cargo run --example testing_your_server --features client` serves.
 
 use pintle::{
     Server,

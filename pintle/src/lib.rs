@@ -91,12 +91,12 @@
 //! | feature | adds | by default |
 //! |---|---|---|
 //! | `server` | servers | yes |
-//! | `client` | clients | yes |
 //! | `macros` | the attributes | yes |
 //! | `stdio` | serving the process's own standard streams | yes |
-//! | `child` | servers that are child processes | yes |
-//! | `logging` | `tracing` events as log messages to clients | yes |
 //! | `validation` | validation of arguments and results against their schemas | yes |
+//! | `logging` | `tracing` events as log messages to clients | no |
+//! | `client` | clients | no |
+//! | `child` | servers that are child processes, for clients | no |
 //! | `net` | TCP and Unix sockets | no |
 //! | `http-server` | servers over HTTP, as a `tower` service or standalone | no |
 //! | `http2` | HTTP/2 for HTTP servers | no |
@@ -104,7 +104,8 @@
 //! | `tls` | `https` for HTTP clients | no |
 //! | `next-revision` | a revision that does not exist, for tests of how one is added; not stable | no |
 //!
-//! A program needs `tokio` with `rt` and `macros`, and `serde` and `schemars` for its own types.
+//! A client that starts its servers needs `client` and `child`, and none of the default features. A program needs `tokio` with
+//! `rt` and `macros`, and `serde` and `schemars` for its own types.
 
 #[cfg(feature = "macros")]
 #[doc(hidden)]

@@ -10,7 +10,7 @@ use std::process::{Command, ExitCode};
 use serde_json::Value;
 
 use crate::cargo::{Cargo, Failure};
-use crate::workspace::{crates, root, target};
+use crate::workspace::{WITH_DEV_DEPENDENCIES, crates, root, target};
 
 const REPEAT: &str = "cargo xtask api";
 const BLESS: &str = "cargo xtask api --bless";
@@ -104,7 +104,7 @@ fn snapshot(name: &str) -> PathBuf {
 /// Writes the JSON of all crates, with the features that the other steps build with.
 fn document() -> Result<(), Failure> {
     let this = std::env::current_exe().map_err(|error| Failure::new(error.to_string(), REPEAT))?;
-    Cargo::new("doc --quiet --workspace --no-deps --lib --all-features")
+    Cargo::new(&format!("doc --quiet --workspace --no-deps --lib {WITH_DEV_DEPENDENCIES} --all-features"))
         .env("RUSTDOC", this.to_string_lossy())
         .env("RUSTDOCFLAGS", "-Zunstable-options --output-format=json --cap-lints=allow")
         .env(AS_RUSTDOC, "1")

@@ -3,6 +3,7 @@
 
 mod bridge;
 mod command;
+mod compile;
 mod fleet;
 mod gateway;
 mod peers;
@@ -63,6 +64,9 @@ pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
     if args == ["--command"] {
         return command::command();
     }
+    if args == ["--compile"] {
+        return compile::command();
+    }
     let run = run(args)?;
     let start = Instant::now();
     Cargo::new("build --quiet --release --package bench --bins").run()?;
@@ -80,7 +84,7 @@ fn run(args: &[String]) -> Result<&'static BenchRun, Failure> {
         [quick] if quick == "--quick" => Ok(&QUICK),
         _ => Err(Failure::new(
             format!(
-                "`{}` is not `--quick`, `--peers`, `--bridge`, `--gateway`, `--fleet` or `--command`",
+                "`{}` is not `--quick`, `--peers`, `--bridge`, `--gateway`, `--fleet`, `--command` or `--compile`",
                 args.join(" ")
             ),
             REPEAT,
@@ -136,7 +140,7 @@ mod tests {
         assert_eq!(written(&["--quick"]), Ok(false));
         assert_eq!(
             written(&["--fast"]),
-            Err("`--fast` is not `--quick`, `--peers`, `--bridge`, `--gateway`, `--fleet` or `--command`"
+            Err("`--fast` is not `--quick`, `--peers`, `--bridge`, `--gateway`, `--fleet`, `--command` or `--compile`"
                 .to_owned())
         );
     }

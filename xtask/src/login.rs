@@ -5,10 +5,10 @@ use std::io;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::cargo::{Cargo, Failure};
+use crate::cargo::Failure;
 use crate::npm;
 use crate::process::Process;
-use crate::workspace::{program, shown, target};
+use crate::workspace::{build_programs, program, shown, target};
 
 /// All cases take seconds, and one that hangs is given up after twenty.
 const TIMEOUT: Duration = Duration::from_secs(200);
@@ -16,8 +16,7 @@ const START: Duration = Duration::from_secs(30);
 
 /// `args` choose cases by a part of their name; without any it is all of them.
 pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
-    // With the features of the tests, whose build can then be used.
-    Cargo::new("build --workspace --all-features --bin interop-login").run()?;
+    build_programs(&["interop-login"])?;
     let repeat = [&["cargo xtask login".to_owned()], args].concat().join(" ");
     match run(args) {
         Ok(None) => Ok(()),

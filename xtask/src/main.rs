@@ -19,6 +19,7 @@ mod npm;
 mod page;
 mod pip;
 mod process;
+mod program;
 mod rebuild;
 mod test;
 mod tidy;
@@ -122,7 +123,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "bench",
-        usage: "[--quick | --peers | --bridge [--quick] | --command]",
+        usage: "[--quick | --peers | --bridge [--quick] | --command | --compile]",
         about: "what a request costs beside a bare server; rewrites the table in bench/README.md",
         run: bench::command,
     },

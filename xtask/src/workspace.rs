@@ -41,6 +41,18 @@ pub(crate) fn program(name: &str) -> PathBuf {
     built("debug", name)
 }
 
+/// Builds programs of ours, with the features of the tests, whose build can then be used.
+pub(crate) fn build_programs(names: &[&str]) -> Result<(), Failure> {
+    let build = Cargo::new(&format!("build --workspace --all-features {WITH_DEV_DEPENDENCIES}"));
+    names.iter().fold(build, |build, name| build.arg("--bin").arg(name)).run()
+}
+
+/// An example among what is built, so that the features which dependencies of tests ask for are enabled, as in the tests.
+///
+/// Cargo leaves them out where it builds programs and libraries only, and tokio, syn, serde and all that is above them would be
+/// built a second time.
+pub(crate) const WITH_DEV_DEPENDENCIES: &str = "--example smallest";
+
 /// A program of ours, as `cargo build` with a profile leaves it.
 pub(crate) fn built(profile: &str, name: &str) -> PathBuf {
     target().join(profile).join(format!("{name}{}", std::env::consts::EXE_SUFFIX))

@@ -1,8 +1,8 @@
 //! A client that starts a server, lists its tools, and calls one of them.
 //!
 //! ```sh
-//! cargo run --example client -- uvx mcp-server-time
-//! cargo run --example client -- uvx mcp-server-time -- get_current_time '{"timezone": "Europe/Oslo"}'
+//! cargo run --example client --features child,client -- uvx mcp-server-time
+//! cargo run --example client --features child,client -- uvx mcp-server-time -- get_current_time '{"timezone": "Europe/Oslo"}'
 //! ```
 
 #![allow(clippy::print_stdout, reason = "it is what the program is for")]

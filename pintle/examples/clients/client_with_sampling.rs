@@ -5,7 +5,7 @@
 //!
 //! ```sh
 //! cargo build --example notes
-//! cargo run --example client_with_sampling -- target/debug/examples/notes
+//! cargo run --example client_with_sampling --features child,client -- target/debug/examples/notes
 //! ```
 
 #![allow(clippy::print_stdout, reason = "it is what the program is for")]

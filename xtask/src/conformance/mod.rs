@@ -19,10 +19,10 @@ use install::InstalledSuites;
 use report::Report;
 use runs::{Pick, RUNS, Role, Run, TIMED};
 
-use crate::cargo::{Cargo, Failure};
+use crate::cargo::Failure;
 use crate::fleet::Fleet;
 use crate::process::Process;
-use crate::workspace::{program, root, shown, target};
+use crate::workspace::{build_programs, program, root, shown, target};
 
 /// More would make the suite's own clocks suffer on two cores.
 const AT_ONCE: usize = 2;
@@ -40,11 +40,7 @@ pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
         return Err(wrong(format!("no run has that in its name; there are\n  {}", names.join("\n  "))));
     }
     let start = Instant::now();
-    // With the features of the tests, whose build can then be used.
-    Cargo::new(
-        "build --workspace --all-features --bin conformance-server --bin conformance-client --bin pintle",
-    )
-    .run()?;
+    build_programs(&["conformance-server", "conformance-client", "pintle"])?;
     let place = target().join("conformance");
     let bench = SuiteRunner { suite: install::install(&place)?, place, wanted };
     let mut reports = bench.run_all(&chosen)?;

@@ -21,9 +21,9 @@ use install::InstalledSdks;
 use judge::Judged;
 use rows::{Peer, Row, TheirRole, Transport};
 
-use crate::cargo::{Cargo, Failure};
+use crate::cargo::Failure;
 use crate::process::Process;
-use crate::workspace::{self, root, shown, target};
+use crate::workspace::{self, build_programs, root, shown, target};
 
 /// Each has two or three processes, and this is about two cores' worth of them.
 const AT_ONCE: usize = 3;
@@ -40,9 +40,7 @@ pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
         return Err(wrong(format!("no row has that in its name; there are\n  {}", names.join("\n  "))));
     }
     let start = Instant::now();
-    // With the features of the tests, whose build can then be used.
-    Cargo::new("build --workspace --all-features --bin interop-server --bin interop-client --bin pintle")
-        .run()?;
+    build_programs(&["interop-server", "interop-client", "pintle"])?;
     let peers: Vec<Peer> =
         Peer::ALL.into_iter().filter(|peer| rows.iter().any(|row| row.needs(*peer))).collect();
     let place = target().join("interop");

@@ -27,7 +27,7 @@ pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
 }
 
 fn run(plan: Plan<'_>) -> Result<(), Failure> {
-    let mut report = RunReport { skipped: plan.skipped, ..RunReport::default() };
+    let mut report = RunReport { skipped: plan.skipped, used: plan.used, ..RunReport::default() };
     let mut times = Vec::new();
     for step in plan.steps {
         println!("\n==> {}", step.name);

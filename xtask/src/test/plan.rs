@@ -20,6 +20,8 @@ pub(super) enum Scope {
 pub(super) struct Plan<'a> {
     pub(super) steps: Vec<&'a Step>,
     pub(super) skipped: Vec<String>,
+    /// The tools that tests run against, as far as they are installed.
+    pub(super) used: Vec<Tool>,
 }
 
 impl<'a> Plan<'a> {
@@ -27,11 +29,14 @@ impl<'a> Plan<'a> {
     pub(super) fn new(steps: &'a [Step], scope: Scope, runs: &dyn Fn(&str) -> bool) -> Result<Self, Failure> {
         let (chosen, left): (Vec<&Step>, Vec<&Step>) =
             steps.iter().partition(|step| scope != Scope::Quick || step.quick);
-        let mut plan = Self { steps: chosen, skipped: Vec::new() };
+        let mut plan = Self { steps: chosen, skipped: Vec::new(), used: Vec::new() };
         if !left.is_empty() {
             plan.skipped.push(format!("{}: not part of `--quick`", names(&left)));
         }
-        let mut missing: Vec<Tool> = Vec::new();
+        let used = plan.steps.iter().filter(|_| scope != Scope::Quick).flat_map(|step| step.uses).copied();
+        let (here, absent): (Vec<Tool>, Vec<Tool>) = used.partition(|tool| tool.is_here(runs));
+        plan.used = here;
+        let mut missing = if scope == Scope::All { absent.clone() } else { Vec::new() };
         for tool in plan.steps.iter().flat_map(|step| step.needs) {
             if !missing.contains(tool) && !tool.is_here(runs) {
                 missing.push(*tool);
@@ -49,6 +54,12 @@ impl<'a> Plan<'a> {
                 skipped.iter().copied().filter(|step| step.needs.contains(&tool)).collect();
             plan.skipped.push(format!("{}: {} is not installed", names(&without), tool.about()));
         }
+        for tool in absent {
+            let without: Vec<&Step> =
+                steps.iter().copied().filter(|step| step.uses.contains(&tool)).collect();
+            let about = tool.about();
+            plan.skipped.push(format!("{}, those with it: {about} is not installed", names(&without)));
+        }
         Ok(Self { steps, ..plan })
     }
 }
@@ -62,9 +73,7 @@ mod tests {
     use super::super::steps::STEPS;
     use super::*;
 
-    const NEEDY: [&str; 11] = [
-        "completion in shells",
-        "tests on Redis",
+    const NEEDY: [&str; 9] = [
         "conformance",
         "conformance through a bridge",
         "conformance through a gateway",
@@ -85,6 +94,7 @@ mod tests {
         for scope in [Scope::Installed, Scope::All] {
             let plan = Plan::new(STEPS, scope, &|_| true).unwrap();
             assert_eq!((plan.steps.len(), plan.skipped.len()), (STEPS.len(), 0));
+            assert_eq!(plan.used, [Tool::Zsh, Tool::Fish, Tool::Redis, Tool::Haproxy]);
         }
     }
 
@@ -96,14 +106,16 @@ mod tests {
         assert_eq!(
             plan.skipped,
             [
-                "completion in shells: zsh is not installed",
-                "completion in shells: fish is not installed",
-                "tests on Redis, conformance through a fleet: redis-server is not installed",
-                "tests on Redis, conformance through a fleet: haproxy is not installed",
                 "conformance, conformance through a bridge, conformance through a gateway, conformance through a fleet, other SDKs, verbs of the command, authorization server: Node 20 or newer with npm is not installed",
+                "conformance through a fleet: redis-server is not installed",
+                "conformance through a fleet: haproxy is not installed",
                 "other SDKs, verbs of the command: Python 3.11 or newer is not installed",
                 "instructions: valgrind is not installed",
                 "licences and advisories: cargo-deny (`cargo install --locked cargo-deny`) is not installed",
+                "unit and integration tests, those with it: zsh is not installed",
+                "unit and integration tests, those with it: fish is not installed",
+                "unit and integration tests, those with it: redis-server is not installed",
+                "unit and integration tests, those with it: haproxy is not installed",
             ]
         );
     }
@@ -120,6 +132,8 @@ mod tests {
     fn all_of_it_fails_before_the_first_step() {
         let failure = Plan::new(STEPS, Scope::All, &|program| program != "valgrind").unwrap_err();
         assert_eq!(failure.what, "`--all` needs what is not installed: valgrind");
+        let failure = Plan::new(STEPS, Scope::All, &|program| program != "zsh").unwrap_err();
+        assert_eq!(failure.what, "`--all` needs what is not installed: zsh");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::tally::Tally;
 use super::tools::Tool;
 use crate::cargo::{Cargo, Failure};
-use crate::workspace::root;
+use crate::workspace::{WITH_DEV_DEPENDENCIES, root};
 use crate::{api, budget, conformance, features, instructions, interop, login, tidy};
 
 /// One part of the run.
@@ -13,6 +13,8 @@ pub(super) struct Step {
     /// Whether it is part of the inner loop.
     pub(super) quick: bool,
     pub(super) needs: &'static [Tool],
+    /// The tools that some of its tests run against: without them they pass unseen.
+    pub(super) uses: &'static [Tool],
     pub(super) run: fn(&mut RunReport) -> Result<(), Failure>,
 }
 
@@ -22,16 +24,25 @@ pub(super) struct RunReport {
     pub(super) tally: Tally,
     /// Lines that say what was not checked and why.
     pub(super) skipped: Vec<String>,
+    /// The tools that tests run against, as far as they are installed.
+    pub(super) used: Vec<Tool>,
 }
 
 /// Cheap and often wrong first.
 pub(super) const STEPS: &[Step] = &[
-    Step { name: "format", quick: true, needs: &[], run: |_| Cargo::new("fmt --all --check").run() },
-    Step { name: "tidy", quick: true, needs: &[], run: |_| tidy::command(&[]) },
+    Step {
+        name: "format",
+        quick: true,
+        needs: &[],
+        uses: &[],
+        run: |_| Cargo::new("fmt --all --check").run(),
+    },
+    Step { name: "tidy", quick: true, needs: &[], uses: &[], run: |_| tidy::command(&[]) },
     Step {
         name: "lints",
         quick: true,
         needs: &[],
+        uses: &[],
         // `incompatible_msrv` is among them and stands in for a build with the oldest toolchain.
         run: |_| Cargo::new("clippy --workspace --all-targets --all-features -- --deny warnings").run(),
     },
@@ -39,62 +50,65 @@ pub(super) const STEPS: &[Step] = &[
         name: "examples",
         quick: true,
         needs: &[],
+        uses: &[],
         // The tests start them, as programs.
         run: |_| Cargo::new("build --workspace --all-features --examples").run(),
     },
-    Step { name: "unit and integration tests", quick: true, needs: &[], run: tests },
     Step {
-        name: "completion in shells",
-        quick: false,
-        needs: &[Tool::Zsh, Tool::Fish],
-        // These tests pass where a shell is not installed: here it is.
-        run: |report| count("test --workspace --all-features --test it shells::", report),
-    },
-    Step {
-        name: "tests on Redis",
-        quick: false,
-        needs: &[Tool::Redis, Tool::Haproxy],
-        // These tests pass where Redis or haproxy is not installed: here they are.
-        run: |report| {
-            let tests = Cargo::new("test --package pintle-redis --all-features --test it");
-            tests.env("PINTLE_REQUIRE_REDIS", "1").run_watched(|line| report.tally.read(line))
-        },
+        name: "unit and integration tests",
+        quick: true,
+        needs: &[],
+        uses: &[Tool::Zsh, Tool::Fish, Tool::Redis, Tool::Haproxy],
+        run: tests,
     },
     Step {
         name: "doc tests",
         quick: false,
         needs: &[],
+        uses: &[],
         run: |report| count("test --workspace --all-features --doc --no-fail-fast", report),
     },
     Step {
         name: "model checks of wakers",
         quick: false,
         needs: &[],
+        uses: &[],
         run: |report| count("test --release --manifest-path loom/Cargo.toml", report),
     },
-    Step { name: "features", quick: false, needs: &[], run: |_| features::command(&[]) },
+    Step { name: "features", quick: false, needs: &[], uses: &[], run: |_| features::command(&[]) },
     Step {
         name: "docs",
         quick: false,
         needs: &[],
+        uses: &[],
         run: |_| {
-            Cargo::new("doc --workspace --no-deps --all-features").env("RUSTDOCFLAGS", "-D warnings").run()
+            // Every program but `pintle`, whose page would be that of the library.
+            let all = format!("--workspace --lib --bin [!p]* {WITH_DEV_DEPENDENCIES} --all-features");
+            Cargo::new(&format!("doc --no-deps {all}")).env("RUSTDOCFLAGS", "-D warnings").run()
         },
     },
     Step {
         name: "public API",
         quick: false,
         needs: &[],
+        uses: &[],
         run: |report| {
             report.skipped.extend(api::check()?);
             Ok(())
         },
     },
-    Step { name: "conformance", quick: false, needs: &[Tool::Node], run: |_| conformance::command(&[]) },
+    Step {
+        name: "conformance",
+        quick: false,
+        needs: &[Tool::Node],
+        uses: &[],
+        run: |_| conformance::command(&[]),
+    },
     Step {
         name: "conformance through a bridge",
         quick: false,
         needs: &[Tool::Node],
+        uses: &[],
         // One version of the suite: the bridge is the same for the other.
         run: |_| conformance::command(&["--through", "bridge", "--only", "server/all"].map(str::to_owned)),
     },
@@ -102,12 +116,14 @@ pub(super) const STEPS: &[Step] = &[
         name: "conformance through a gateway",
         quick: false,
         needs: &[Tool::Node],
+        uses: &[],
         run: |_| conformance::command(&["--through", "gateway", "--only", "server/all"].map(str::to_owned)),
     },
     Step {
         name: "conformance through a fleet",
         quick: false,
         needs: &[Tool::Node, Tool::Redis, Tool::Haproxy],
+        uses: &[],
         // One version of the suite: the processes are the same for the other.
         run: |_| conformance::command(&["--through", "fleet", "--only", "server/all"].map(str::to_owned)),
     },
@@ -115,26 +131,35 @@ pub(super) const STEPS: &[Step] = &[
         name: "other SDKs",
         quick: false,
         needs: &[Tool::Node, Tool::Python],
+        uses: &[],
         run: |_| interop::command(&[]),
     },
     Step {
         name: "verbs of the command",
         quick: false,
         needs: &[Tool::Node, Tool::Python],
+        uses: &[],
         run: |_| interop::verbs::command(&[]),
     },
-    Step { name: "authorization server", quick: false, needs: &[Tool::Node], run: |_| login::command(&[]) },
+    Step {
+        name: "authorization server",
+        quick: false,
+        needs: &[Tool::Node],
+        uses: &[],
+        run: |_| login::command(&[]),
+    },
     Step {
         name: "instructions",
         quick: false,
         needs: &[Tool::Valgrind],
+        uses: &[],
         run: |report| {
             report.skipped.extend(instructions::check()?);
             Ok(())
         },
     },
-    Step { name: "crate budget", quick: false, needs: &[], run: |_| budget::command(&[]) },
-    Step { name: "licences and advisories", quick: false, needs: &[Tool::CargoDeny], run: deny },
+    Step { name: "crate budget", quick: false, needs: &[], uses: &[], run: |_| budget::command(&[]) },
+    Step { name: "licences and advisories", quick: false, needs: &[Tool::CargoDeny], uses: &[], run: deny },
 ];
 
 fn tests(report: &mut RunReport) -> Result<(), Failure> {
@@ -144,7 +169,12 @@ fn tests(report: &mut RunReport) -> Result<(), Failure> {
         let what = "tests against the published schemas: no specification folder (set PINTLE_SPEC_DIR)";
         report.skipped.push(what.to_owned());
     }
-    count("test --workspace --all-features --tests --no-fail-fast", report)
+    let mut tests = Cargo::new("test --workspace --all-features --tests --no-fail-fast");
+    // Here and not in a run of their own: alone, their package would be built with other features, and all that is below it.
+    if [Tool::Redis, Tool::Haproxy].iter().all(|tool| report.used.contains(tool)) {
+        tests = tests.env("PINTLE_REQUIRE_REDIS", "1");
+    }
+    tests.run_watched(|line| report.tally.read(line))
 }
 
 fn count(line: &str, report: &mut RunReport) -> Result<(), Failure> {

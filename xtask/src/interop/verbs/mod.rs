@@ -14,8 +14,8 @@ use server::{Server, VerbRow};
 
 use super::install::install;
 use super::rows::Peer;
-use crate::cargo::{Cargo, Failure};
-use crate::workspace::{shown, target};
+use crate::cargo::Failure;
+use crate::workspace::{build_programs, shown, target};
 
 /// Each row has two processes at a time.
 const AT_ONCE: usize = 3;
@@ -31,8 +31,7 @@ pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
         let names: Vec<_> = VerbRow::all().map(|row| row.name()).collect();
         return Err(wrong(format!("no row has that in its name; there are\n  {}", names.join("\n  "))));
     }
-    // With the features of the tests, whose build can then be used.
-    Cargo::new("build --workspace --all-features --bin pintle --bin conformance-server").run()?;
+    build_programs(&["pintle", "conformance-server"])?;
     let has = |peer: &Peer| rows.iter().any(|row| row.server == Server::Peer(*peer));
     let peers: Vec<Peer> = Peer::ALL.into_iter().filter(has).collect();
     let peers = install(&target().join("interop"), &peers)?;
