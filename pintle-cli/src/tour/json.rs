@@ -1,6 +1,7 @@
 use std::collections::HashSet;
 
-use pintle::types::{RawObject, RawValue};
+use pintle::types::JsonObject;
+use serde_json::Value;
 
 /// The number of items of a long list that are shown.
 const ITEMS: usize = 3;
@@ -10,158 +11,130 @@ const TEXT: usize = 300;
 const LARGE: usize = 60;
 /// Base64 with more characters is a token or an image and is not shown.
 const OPAQUE: usize = 32;
+/// The name of the member that stands for members that are not shown.
+const ELLIPSIS: &str = "";
+
+/// The members and large objects that were shown.
+pub(super) type Seen = HashSet<(String, Value)>;
 
 /// JSON for display: in the order of the wire, on one line if it fits, and abbreviated.
 #[derive(Debug)]
-pub(crate) enum Json {
-    Object(Vec<(String, Self)>),
-    Array(Vec<Self>),
-    /// The printed text.
-    Leaf(String),
-}
+pub(super) struct Json(JsonObject);
 
 impl Json {
-    /// Parses JSON; anything else is shown unchanged.
-    pub(crate) fn read(text: &str) -> Self {
-        match text.as_bytes().first() {
-            Some(b'{') => match text.parse::<RawObject>() {
-                Ok(object) => Self::Object(
-                    object.iter().map(|(name, value)| (name.to_owned(), Self::read(value))).collect(),
-                ),
-                Err(_) => Self::Leaf(text.to_owned()),
-            },
-            Some(b'[') => match serde_json::from_str::<Vec<&RawValue>>(text) {
-                Ok(items) => Self::Array(items.into_iter().map(|item| Self::read(item.get())).collect()),
-                Err(_) => Self::Leaf(text.to_owned()),
-            },
-            Some(b'"') => Self::Leaf(short(text)),
-            _ => Self::Leaf(text.to_owned()),
-        }
+    pub(super) fn new(mut object: JsonObject) -> Self {
+        object.values_mut().for_each(shorten);
+        Self(object)
     }
 
     /// Removes members that were seen before, records the others, and marks removed members with a `…`.
-    pub(crate) fn fold_seen(&mut self, seen: &mut HashSet<String>, folds: impl Fn(&str, &Self) -> bool) {
-        let Self::Object(members) = self else { return };
-        let before = members.len();
-        members
-            .retain(|(name, value)| !folds(name, value) || seen.insert(format!("{name}: {}", value.flat())));
-        if members.len() < before {
-            members.push((String::new(), Self::Leaf("…".to_owned())));
-        }
+    pub(super) fn fold_seen(&mut self, seen: &mut Seen, folds: impl Fn(&Value) -> bool) {
+        fold_seen(&mut self.0, seen, folds);
     }
 
     /// Removes the seen members of one member, and the member itself if nothing is left.
-    pub(crate) fn fold_member(&mut self, name: &str, seen: &mut HashSet<String>) {
-        let Self::Object(members) = self else { return };
-        members.retain_mut(|(known, value)| {
-            if known == name {
-                value.fold_seen(seen, |_, _| true);
-            }
-            known != name
-                || !matches!(value, Self::Object(left) if left.iter().all(|(name, _)| name.is_empty()))
-        });
+    pub(super) fn fold_member(&mut self, name: &str, seen: &mut Seen) {
+        let Some(Value::Object(members)) = self.0.get_mut(name) else { return };
+        fold_seen(members, seen, |_| true);
+        if members.keys().all(|name| name == ELLIPSIS) {
+            self.0.shift_remove(name);
+        }
     }
 
     /// Abbreviates every large nested object that was seen before.
-    pub(crate) fn fold_large(&mut self, seen: &mut HashSet<String>) {
-        let below: &mut dyn Iterator<Item = &mut Self> = match self {
-            Self::Leaf(_) => return,
-            Self::Object(members) => &mut members.iter_mut().map(|(_, value)| value),
-            Self::Array(items) => &mut items.iter_mut(),
-        };
-        for value in below {
-            let large = matches!(value, Self::Object(_)) && value.flat().chars().count() > LARGE;
-            if large && !seen.insert(value.sorted()) {
-                *value = Self::Leaf("{…}".to_owned());
-            } else {
-                value.fold_large(seen);
-            }
-        }
-    }
-
-    /// Formats the value with sorted members, for comparison.
-    fn sorted(&self) -> String {
-        match self {
-            Self::Leaf(text) => text.clone(),
-            Self::Array(items) => {
-                format!("[{}]", items.iter().map(Self::sorted).collect::<Vec<_>>().join(","))
-            }
-            Self::Object(members) => {
-                let mut members: Vec<_> =
-                    members.iter().map(|(name, value)| format!("{name}:{}", value.sorted())).collect();
-                members.sort();
-                format!("{{{}}}", members.join(","))
-            }
-        }
+    pub(super) fn fold_large(&mut self, seen: &mut Seen) {
+        self.0.values_mut().for_each(|value| fold_large(value, seen));
     }
 
     /// Returns whether this is an empty object.
-    pub(crate) fn is_empty(&self) -> bool {
-        matches!(self, Self::Object(members) if members.is_empty())
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
-    pub(crate) fn is_leaf(&self) -> bool {
-        matches!(self, Self::Leaf(_))
-    }
-
-    /// Formats the value after `begun` characters of a line, with `indent` before each further line.
-    pub(crate) fn print(&self, begun: usize, indent: usize, width: usize) -> String {
-        let line = self.flat();
-        if begun + line.chars().count() <= width {
-            return line;
-        }
-        let inner = indent + 2;
-        let (open, close, parts): (_, _, Vec<String>) = match self {
-            Self::Leaf(text) => return wrap(text, begun, inner, width),
-            Self::Object(members) => {
-                let member = |(name, value): &(String, Self)| {
-                    let name = label(name);
-                    let begun = inner + name.chars().count();
-                    format!("{name}{}", value.print(begun, inner, width))
-                };
-                ('{', '}', members.iter().map(member).collect())
-            }
-            Self::Array(items) => {
-                let shown = items.iter().take(ITEMS).map(|item| item.print(inner, inner, width));
-                let more = items.len().saturating_sub(ITEMS);
-                let more = (more > 0).then(|| format!("… {more} more"));
-                ('[', ']', shown.chain(more).collect())
-            }
-        };
-        let gap = format!("\n{:inner$}", "");
-        format!("{open}{gap}{}\n{:indent$}{close}", parts.join(&format!(",{gap}")), "")
-    }
-
-    fn flat(&self) -> String {
-        match self {
-            Self::Leaf(text) => text.clone(),
-            Self::Object(members) => {
-                let members = members.iter().map(|(name, value)| format!("{}{}", label(name), value.flat()));
-                format!("{{{}}}", members.collect::<Vec<_>>().join(", "))
-            }
-            Self::Array(items) => {
-                format!("[{}]", items.iter().map(Self::flat).collect::<Vec<_>>().join(", "))
-            }
-        }
+    /// Formats the object after `begun` characters of a line, with `indent` before each further line.
+    pub(super) fn print(&self, begun: usize, indent: usize, width: usize) -> String {
+        print(&Value::Object(self.0.clone()), begun, indent, width)
     }
 }
 
-/// Formats the name of a member. The ellipsis has none.
-fn label(name: &str) -> String {
-    if name.is_empty() { String::new() } else { format!("\"{name}\": ") }
+fn fold_seen(members: &mut JsonObject, seen: &mut Seen, folds: impl Fn(&Value) -> bool) {
+    let before = members.len();
+    members.retain(|name, value| !folds(value) || seen.insert((name.clone(), value.clone())));
+    if members.len() < before {
+        members.insert(ELLIPSIS.to_owned(), Value::Null);
+    }
 }
 
-/// Truncates a quoted string. Escapes are kept.
-fn short(quoted: &str) -> String {
-    let inner = quoted.trim_matches('"');
+fn fold_large(value: &mut Value, seen: &mut Seen) {
+    let is_large = value.is_object() && flat(value).chars().count() > LARGE;
+    if is_large && !seen.insert((String::new(), value.clone())) {
+        *value = Value::Object(JsonObject::from_iter([(ELLIPSIS.to_owned(), Value::Null)]));
+        return;
+    }
+    match value {
+        Value::Object(members) => members.values_mut().for_each(|value| fold_large(value, seen)),
+        Value::Array(items) => items.iter_mut().for_each(|value| fold_large(value, seen)),
+        _ => {}
+    }
+}
+
+/// Truncates the texts in a value.
+fn shorten(value: &mut Value) {
     let in_base64 = |letter: char| letter.is_ascii_alphanumeric() || "+/=-_.".contains(letter);
-    if inner.len() > OPAQUE && inner.chars().all(in_base64) {
-        return "\"…\"".to_owned();
+    match value {
+        Value::String(text) if text.len() > OPAQUE && text.chars().all(in_base64) => *text = "…".to_owned(),
+        Value::String(text) => {
+            if let Some((cut, _)) = text.char_indices().nth(TEXT) {
+                text.truncate(cut);
+                text.push('…');
+            }
+        }
+        Value::Object(members) => members.values_mut().for_each(shorten),
+        Value::Array(items) => items.iter_mut().for_each(shorten),
+        _ => {}
     }
-    match inner.char_indices().nth(TEXT) {
-        Some((cut, _)) => format!("\"{}…\"", inner[..cut].trim_end_matches('\\')),
-        None => quoted.to_owned(),
+}
+
+fn print(value: &Value, begun: usize, indent: usize, width: usize) -> String {
+    let line = flat(value);
+    if begun + line.chars().count() <= width {
+        return line;
     }
+    let inner = indent + 2;
+    let (open, close, parts): (_, _, Vec<String>) = match value {
+        Value::Object(members) => {
+            let member = |(name, value): (&String, &Value)| {
+                let begun = inner + name.chars().count() + 4;
+                labelled(name, print(value, begun, inner, width))
+            };
+            ('{', '}', members.iter().map(member).collect())
+        }
+        Value::Array(items) => {
+            let shown = items.iter().take(ITEMS).map(|item| print(item, inner, inner, width));
+            let more = items.len().saturating_sub(ITEMS);
+            let more = (more > 0).then(|| format!("… {more} more"));
+            ('[', ']', shown.chain(more).collect())
+        }
+        _ => return wrap(&line, begun, inner, width),
+    };
+    let gap = format!("\n{:inner$}", "");
+    format!("{open}{gap}{}\n{:indent$}{close}", parts.join(&format!(",{gap}")), "")
+}
+
+/// Formats a value on one line.
+fn flat(value: &Value) -> String {
+    match value {
+        Value::Object(members) => {
+            let members = members.iter().map(|(name, value)| labelled(name, flat(value)));
+            format!("{{{}}}", members.collect::<Vec<_>>().join(", "))
+        }
+        Value::Array(items) => format!("[{}]", items.iter().map(flat).collect::<Vec<_>>().join(", ")),
+        leaf => leaf.to_string(),
+    }
+}
+
+fn labelled(name: &str, value: String) -> String {
+    if name == ELLIPSIS { "…".to_owned() } else { format!("\"{name}\": {value}") }
 }
 
 /// Wraps a string between words, for display only.
@@ -187,9 +160,13 @@ fn wrap(text: &str, begun: usize, indent: usize, width: usize) -> String {
 mod tests {
     use super::*;
 
+    fn read(text: &str) -> Json {
+        Json::new(serde_json::from_str(text).unwrap())
+    }
+
     #[test]
     fn what_fits_is_one_line_in_the_order_of_the_wire() {
-        let json = Json::read(r#"{"b":1,"a":["x y",{"c":null}]}"#);
+        let json = read(r#"{"b":1,"a":["x y",{"c":null}]}"#);
         assert_eq!(json.print(0, 0, 80), r#"{"b": 1, "a": ["x y", {"c": null}]}"#);
         assert_eq!(
             json.print(0, 0, 20),
@@ -201,25 +178,25 @@ mod tests {
     fn long_things_are_cut() {
         let sealed = format!(r#"{{"state":"{}","said":"{}"}}"#, "x".repeat(40), "a ".repeat(200));
         let said = "a ".repeat(TEXT / 2);
-        assert_eq!(Json::read(&sealed).print(0, 0, 400), format!(r#"{{"state": "…", "said": "{said}…"}}"#));
-        assert_eq!(Json::read("[1, 2, 3, 4, 5]").print(0, 0, 5), "[\n  1,\n  2,\n  3,\n  … 2 more\n]");
-        assert_eq!(Json::read(r#""one two three""#).print(4, 0, 12), "\"one two\n  three\"");
+        assert_eq!(read(&sealed).print(0, 0, 400), format!(r#"{{"state": "…", "said": "{said}…"}}"#));
+        let list = serde_json::json!([1, 2, 3, 4, 5]);
+        assert_eq!(print(&list, 0, 0, 5), "[\n  1,\n  2,\n  3,\n  … 2 more\n]");
+        assert_eq!(print(&"one two three".into(), 4, 0, 12), "\"one two\n  three\"");
     }
 
     #[test]
     fn what_was_seen_is_left_out() {
-        let mut seen = HashSet::from(["a: 1".to_owned(), "d: 4".to_owned()]);
-        let mut json = Json::read(r#"{"_meta":{"a":1,"c":3},"b":2,"d":4}"#);
+        let mut seen = HashSet::from([("a".to_owned(), 1.into()), ("d".to_owned(), 4.into())]);
+        let mut json = read(r#"{"_meta":{"a":1,"c":3},"b":2,"d":4}"#);
         json.fold_member("_meta", &mut seen);
-        json.fold_seen(&mut seen, |_, value| value.is_leaf());
+        json.fold_seen(&mut seen, |value| value.is_number());
         assert_eq!(json.print(0, 0, 80), r#"{"_meta": {"c": 3, …}, "b": 2, …}"#);
-        let mut again = Json::read(r#"{"_meta":{"a":1},"e":5}"#);
+        let mut again = read(r#"{"_meta":{"a":1},"e":5}"#);
         again.fold_member("_meta", &mut seen);
         assert_eq!(again.print(0, 0, 80), r#"{"e": 5}"#);
 
         let long = "a ".repeat(LARGE);
-        let mut large =
-            Json::read(&format!(r#"{{"x":{{"a":1,"b":"{long}"}},"y":[{{"b":"{long}","a":1}}]}}"#));
+        let mut large = read(&format!(r#"{{"x":{{"a":1,"b":"{long}"}},"y":[{{"b":"{long}","a":1}}]}}"#));
         large.fold_large(&mut seen);
         assert_eq!(large.print(0, 0, 400), format!(r#"{{"x": {{"a": 1, "b": "{long}"}}, "y": [{{…}}]}}"#));
     }
