@@ -15,7 +15,7 @@ const OPAQUE: usize = 32;
 const ELLIPSIS: &str = "";
 
 /// The members and large objects that were shown.
-pub(super) type Seen = HashSet<(String, Value)>;
+pub(super) type ShownParts = HashSet<(String, Value)>;
 
 /// JSON for display: in the order of the wire, on one line if it fits, and abbreviated.
 #[derive(Debug)]
@@ -28,12 +28,12 @@ impl Json {
     }
 
     /// Removes members that were seen before, records the others, and marks removed members with a `…`.
-    pub(super) fn fold_seen(&mut self, seen: &mut Seen, folds: impl Fn(&Value) -> bool) {
+    pub(super) fn fold_seen(&mut self, seen: &mut ShownParts, folds: impl Fn(&Value) -> bool) {
         fold_seen(&mut self.0, seen, folds);
     }
 
     /// Removes the seen members of one member, and the member itself if nothing is left.
-    pub(super) fn fold_member(&mut self, name: &str, seen: &mut Seen) {
+    pub(super) fn fold_member(&mut self, name: &str, seen: &mut ShownParts) {
         let Some(Value::Object(members)) = self.0.get_mut(name) else { return };
         fold_seen(members, seen, |_| true);
         if members.keys().all(|name| name == ELLIPSIS) {
@@ -42,7 +42,7 @@ impl Json {
     }
 
     /// Abbreviates every large nested object that was seen before.
-    pub(super) fn fold_large(&mut self, seen: &mut Seen) {
+    pub(super) fn fold_large(&mut self, seen: &mut ShownParts) {
         self.0.values_mut().for_each(|value| fold_large(value, seen));
     }
 
@@ -57,7 +57,7 @@ impl Json {
     }
 }
 
-fn fold_seen(members: &mut JsonObject, seen: &mut Seen, folds: impl Fn(&Value) -> bool) {
+fn fold_seen(members: &mut JsonObject, seen: &mut ShownParts, folds: impl Fn(&Value) -> bool) {
     let before = members.len();
     members.retain(|name, value| !folds(value) || seen.insert((name.clone(), value.clone())));
     if members.len() < before {
@@ -65,7 +65,7 @@ fn fold_seen(members: &mut JsonObject, seen: &mut Seen, folds: impl Fn(&Value) -
     }
 }
 
-fn fold_large(value: &mut Value, seen: &mut Seen) {
+fn fold_large(value: &mut Value, seen: &mut ShownParts) {
     let is_large = value.is_object() && flat(value).chars().count() > LARGE;
     if is_large && !seen.insert((String::new(), value.clone())) {
         *value = Value::Object(JsonObject::from_iter([(ELLIPSIS.to_owned(), Value::Null)]));

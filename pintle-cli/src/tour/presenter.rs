@@ -13,7 +13,7 @@ use pintle::{
 
 use super::{
     Length,
-    json::{Json, Seen},
+    json::{Json, ShownParts},
 };
 use crate::{
     demo::{self, Harbour},
@@ -35,7 +35,7 @@ pub(super) struct Presenter<'a> {
     recording: Recording,
     chapters: usize,
     /// The parts that were already shown and are abbreviated from then on.
-    seen: Seen,
+    seen: ShownParts,
 }
 
 /// The messages that were recorded and not shown yet.
@@ -67,7 +67,7 @@ impl<'a> Presenter<'a> {
             length,
             recording: Recording::default(),
             chapters: 0,
-            seen: Seen::new(),
+            seen: ShownParts::new(),
         }
     }
 

@@ -3,7 +3,7 @@ use serde_json::Value;
 
 use super::{Form, check};
 
-/// What forms accept, for those who show forms too.
+/// The rules of forms, for programs that show forms too.
 impl Form {
     /// Returns what a text of this format is, for messages. `None` if the format is not known, which any text has.
     ///
