@@ -10,7 +10,6 @@ mod content;
 pub mod demo;
 mod failure;
 mod forms;
-mod json;
 mod listen;
 mod output;
 mod recording;

@@ -22,6 +22,7 @@ pub(super) struct Field {
     pub(super) required: bool,
     pub(super) default: Option<Value>,
     pub(super) kind: FieldKind,
+    schema: PrimitiveSchema,
 }
 
 /// The values that a field accepts.
@@ -61,7 +62,8 @@ impl Field {
     pub(super) fn new(name: &str, schema: &PrimitiveSchema, required: bool) -> Self {
         let (title, description) = texts(schema);
         let (kind, default) = kind(schema);
-        Self { name: name.to_owned(), title, description, required, default, kind }
+        let (name, schema) = (name.to_owned(), schema.clone());
+        Self { name, title, description, required, default, kind, schema }
     }
 
     /// Reads a text as a value of the field. The error is for the one who typed it.
@@ -108,41 +110,18 @@ impl Field {
         }
     }
 
-    /// Checks a value. The error is for the one who gave it.
+    /// Checks a value, as the server will. The error is for the one who gave it.
     pub(super) fn check(&self, value: &Value) -> Result<(), String> {
-        let fits = match (&self.kind, value) {
-            (FieldKind::Text { min, max, format, pattern }, Value::String(text)) => {
-                let length = text.chars().count() as i64;
-                min.is_none_or(|min| length >= min)
-                    && max.is_none_or(|max| length <= max)
-                    && format.as_ref().is_none_or(|format| Form::has_format(format, text))
-                    && pattern.as_ref().is_none_or(|pattern| pattern.check(value).is_ok())
+        let fits_schema = match &self.kind {
+            FieldKind::Text { pattern: Some(schema), .. } | FieldKind::Other(Some(schema)) => {
+                schema.check(value).is_ok()
             }
-            (FieldKind::Number { is_integer, min, max }, Value::Number(number)) => {
-                let whole = number.is_i64() || number.is_u64();
-                let number = number.as_f64().unwrap_or(f64::NAN);
-                let bound = |bound: &Option<Number>| bound.as_ref().and_then(Number::as_f64);
-                (whole || !is_integer || number.fract() == 0.0)
-                    && bound(min).is_none_or(|min| number >= min)
-                    && bound(max).is_none_or(|max| number <= max)
-            }
-            (FieldKind::Boolean, Value::Bool(_)) => true,
-            (FieldKind::Choice(choices), Value::String(text)) => {
-                choices.iter().any(|choice| choice.value == *text)
-            }
-            (FieldKind::Choices { choices, min, max }, Value::Array(items)) => {
-                let known = |item: &Value| choices.iter().any(|choice| *item == *choice.value);
-                let count = items.len() as i64;
-                items.iter().all(known)
-                    && min.is_none_or(|min| count >= min)
-                    && max.is_none_or(|max| count <= max)
-            }
-            (FieldKind::Other(schema), value) => {
-                schema.as_ref().is_none_or(|schema| schema.check(value).is_ok())
-            }
-            _ => false,
+            _ => true,
         };
-        if fits { Ok(()) } else { Err(self.wrong(&bare(value))) }
+        match fits_schema && Form::accepts(&self.schema, value) {
+            true => Ok(()),
+            false => Err(self.wrong(&bare(value))),
+        }
     }
 
     fn wrong(&self, text: &str) -> String {

@@ -2,6 +2,7 @@
 
 mod asking;
 mod changes;
+mod json;
 mod opening;
 mod presenter;
 mod progress;

@@ -1,5 +1,4 @@
 use std::{
-    collections::HashSet,
     fmt,
     io::{self, Write},
     sync::{Arc, Mutex, PoisonError},
@@ -12,10 +11,12 @@ use pintle::{
     types::{Message, RawObject},
 };
 
-use super::Length;
+use super::{
+    Length,
+    json::{Json, ShownParts},
+};
 use crate::{
     demo::{self, Harbour},
-    json::Json,
     output::{Paint, Tone},
 };
 
@@ -34,7 +35,7 @@ pub(super) struct Presenter<'a> {
     recording: Recording,
     chapters: usize,
     /// The parts that were already shown and are abbreviated from then on.
-    seen: HashSet<String>,
+    seen: ShownParts,
 }
 
 /// The messages that were recorded and not shown yet.
@@ -66,7 +67,7 @@ impl<'a> Presenter<'a> {
             length,
             recording: Recording::default(),
             chapters: 0,
-            seen: HashSet::new(),
+            seen: ShownParts::new(),
         }
     }
 
@@ -160,14 +161,14 @@ impl<'a> Presenter<'a> {
 
     /// Formats the body of a message, on the line of its name or below.
     fn body(&mut self, what: &str, body: &RawObject, begun: usize) -> String {
-        let mut body = Json::read(body.as_str());
+        let mut body = Json::new(body.decode().unwrap_or_default());
         if body.is_empty() {
             return " {}".to_owned();
         }
         body.fold_member("_meta", &mut self.seen);
         body.fold_large(&mut self.seen);
         if what == "result" {
-            body.fold_seen(&mut self.seen, |_, value| value.is_leaf());
+            body.fold_seen(&mut self.seen, |value| !value.is_object() && !value.is_array());
         }
         if body.is_empty() {
             return String::new();
@@ -241,7 +242,8 @@ impl<'a> Presenter<'a> {
 
     /// Prints JSON that is not a message.
     pub(super) fn json(&mut self, what: &str, text: &str) -> io::Result<()> {
-        let printed = self.shortened(Json::read(text).print(INDENT, INDENT - 2, WIDTH));
+        let object = Json::new(serde_json::from_str(text).unwrap_or_default());
+        let printed = self.shortened(object.print(INDENT, INDENT - 2, WIDTH));
         self.note(what)?;
         writeln!(self.out, "    {printed}\n")
     }

@@ -20,7 +20,8 @@ pub(super) fn fits(form: &ElicitSchema, content: &JsonObject) -> Result<(), Stri
     Ok(())
 }
 
-fn field(name: &str, schema: &PrimitiveSchema, value: &Value) -> Result<(), String> {
+/// Checks the value of one field.
+pub(super) fn field(name: &str, schema: &PrimitiveSchema, value: &Value) -> Result<(), String> {
     match schema {
         PrimitiveSchema::String(schema) => text(name, schema, value),
         PrimitiveSchema::Number(schema) => number(name, schema, value),

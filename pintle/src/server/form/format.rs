@@ -1,8 +1,9 @@
-use pintle_types::schema::StringFormat;
+use pintle_types::schema::{PrimitiveSchema, StringFormat};
+use serde_json::Value;
 
-use super::Form;
+use super::{Form, check};
 
-/// The formats of the texts of a form, for those who show forms too.
+/// The rules of forms, for programs that show forms too.
 impl Form {
     /// Returns what a text of this format is, for messages. `None` if the format is not known, which any text has.
     ///
@@ -10,14 +11,28 @@ impl Form {
     /// use pintle::{server::Form, types::schema::StringFormat};
     ///
     /// assert_eq!(Form::describe_format(&StringFormat::Date), Some("a date (`YYYY-MM-DD`)"));
-    /// assert!(!Form::has_format(&StringFormat::Date, "2026-02-30"));
     /// ```
     pub fn describe_format(format: &StringFormat) -> Option<&'static str> {
         rule(format).map(|(_, what)| what)
     }
 
+    /// Whether a server accepts a value for a field of this schema.
+    ///
+    /// ```
+    /// use pintle::{server::Form, types::schema::PrimitiveSchema};
+    /// use serde_json::json;
+    ///
+    /// let arrival: PrimitiveSchema = serde_json::from_str(r#"{"type":"string","format":"date"}"#)?;
+    /// assert!(Form::accepts(&arrival, &json!("2026-02-28")));
+    /// assert!(!Form::accepts(&arrival, &json!("2026-02-30")));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    pub fn accepts(field: &PrimitiveSchema, value: &Value) -> bool {
+        check::field("", field, value).is_ok()
+    }
+
     /// Returns whether a text has this format.
-    pub fn has_format(format: &StringFormat, text: &str) -> bool {
+    pub(super) fn has_format(format: &StringFormat, text: &str) -> bool {
         rule(format).is_none_or(|(is, _)| is(text))
     }
 }
