@@ -3,8 +3,8 @@
 use std::{io, sync::Arc, time::Duration};
 
 use redis::{
-    AsyncConnectionConfig, Client, Cmd, ErrorKind, Pipeline, RedisError, RedisFuture, RedisResult,
-    ServerErrorKind, Value,
+    AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ErrorKind, IntoConnectionInfo, Pipeline, RedisError,
+    RedisFuture, RedisResult, ServerErrorKind, Value,
     aio::{ConnectionLike, ConnectionManager, ConnectionManagerConfig, MultiplexedConnection},
     cluster::{ClusterClient, ClusterConfig},
     cluster_async::ClusterConnection,
@@ -13,6 +13,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::{
     address::Address,
+    node_resolver::NodeResolver,
     options::RedisOptions,
     sentinel::{BlockingPrimary, Primary},
 };
@@ -65,13 +66,25 @@ impl Backend {
     }
 
     async fn open_cluster(nodes: Vec<String>, options: &RedisOptions) -> RedisResult<Self> {
+        let nodes = nodes
+            .into_iter()
+            .map(IntoConnectionInfo::into_connection_info)
+            .collect::<RedisResult<Vec<_>>>()?;
+        let in_clear_text = nodes.iter().filter_map(|node| match node.addr() {
+            ConnectionAddr::Tcp(host, port) => Some((host.clone(), *port)),
+            _ => None,
+        });
+        let in_clear_text: Vec<_> = in_clear_text.collect();
         // Without retries: the library repeats also what may have been carried out, and an event or a session would be there already.
-        let client = ClusterClient::builder(nodes)
+        let mut builder = ClusterClient::builder(nodes)
             .retries(0)
             .connection_timeout(options.timeout)
             .response_timeout(options.timeout)
-            .overall_response_timeout(None)
-            .build()?;
+            .overall_response_timeout(None);
+        if !in_clear_text.is_empty() {
+            builder = builder.async_dns_resolver(NodeResolver::of_named(in_clear_text).await);
+        }
+        let client = builder.build()?;
         let connection = client.get_async_connection().await?;
         Ok(Self::Cluster { client: Arc::new(client), connection, wait: options.timeout })
     }

@@ -35,6 +35,7 @@ mod keys;
 mod lease;
 mod message_queue;
 mod node;
+mod node_resolver;
 mod nonces;
 mod options;
 mod rates;

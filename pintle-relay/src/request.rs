@@ -86,7 +86,7 @@ impl<'a> RelayedRequest<'a> {
         let creates_task = tasks == TaskUse::Followed || (method == method::TOOLS_CALL && cx.is_detached());
         let tasks = link
             .has_session_tasks()
-            .then(|| SessionTaskCall::of(&relay.inner.known, cx, &method, tasks))
+            .then(|| SessionTaskCall::of([&link.catalogue, &relay.inner.known], cx, &method, tasks))
             .flatten();
         if tasks.is_some() {
             link.want_pushes();

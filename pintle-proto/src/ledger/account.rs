@@ -2,7 +2,10 @@ use std::{
     cmp::Reverse,
     collections::BTreeMap,
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use super::{
@@ -187,13 +190,15 @@ pub struct Charge {
     bytes: usize,
     /// Larger for newer charges.
     number: u32,
+    /// Whether the account knows how it is given up.
+    yields: AtomicBool,
 }
 
 impl Charge {
     /// Creates an empty charge.
     pub fn new(account: Account, held: Held) -> Self {
         let number = account.0.books.number();
-        Self { account: Some(account), held, bytes: 0, number }
+        Self { account: Some(account), held, bytes: 0, number, yields: AtomicBool::new(false) }
     }
 
     /// Returns the account. An empty charge may have none.
@@ -224,7 +229,7 @@ impl Charge {
                 account.add(self.held, after - before);
             }
         }
-        self.bytes = bytes;
+        self.resized(bytes);
         Ok(())
     }
 
@@ -235,7 +240,18 @@ impl Charge {
         } else {
             self.release(charged(self.bytes) - charged(bytes));
         }
+        self.resized(bytes);
+    }
+
+    /// Notes the size. What gives way later frees that.
+    fn resized(&mut self, bytes: usize) {
         self.bytes = bytes;
+        if let Some(account) = self.account.as_ref().filter(|_| *self.yields.get_mut()) {
+            let mut yielding = account.compared().yielding();
+            if let Some((known, _)) = yielding.get_mut(&(self.held, Reverse(self.number))) {
+                *known = charged(bytes);
+            }
+        }
     }
 
     /// Sets how what is held is given up if others need the room. Nothing is set if nothing is charged.
@@ -243,6 +259,7 @@ impl Charge {
         if let Some(account) = self.account.as_ref().filter(|_| charged(self.bytes) > 0) {
             let entry = (charged(self.bytes), Box::new(give_way) as GiveWay);
             account.compared().yielding().insert((self.held, Reverse(self.number)), entry);
+            self.yields.store(true, Ordering::Relaxed);
         }
     }
 
@@ -256,7 +273,7 @@ impl Charge {
 impl Drop for Charge {
     fn drop(&mut self) {
         self.release(charged(self.bytes));
-        if let Some(account) = self.account.as_ref().filter(|_| self.bytes > FREE) {
+        if let Some(account) = self.account.as_ref().filter(|_| *self.yields.get_mut()) {
             // Dropped without the lock.
             let gone = account.compared().yielding().remove(&(self.held, Reverse(self.number)));
             drop(gone);

@@ -309,4 +309,49 @@ mod tests {
         charge.set(FREE, small).unwrap();
         assert_eq!(ledger.bytes(), 0);
     }
+
+    #[test]
+    fn who_has_a_principal_does_not_give_way_to_who_has_none() {
+        let (ledger, ceiling) = (Ledger::default(), ceiling(16));
+        let asked = Arc::new(AtomicUsize::new(0));
+        let mut held = Vec::new();
+        // Four principals have all, a quarter each.
+        for name in ["ann", "bob", "cat", "dan"] {
+            let charge = ledger.account(&named(name)).charge(Held::Call, 4 * MIB + FREE, ceiling).unwrap();
+            let count = asked.clone();
+            charge.on_give_way(move || drop(count.fetch_add(1, Ordering::Relaxed)));
+            held.push(charge);
+        }
+        let refused = ledger.account(&address(1, 1)).charge(Held::Call, MIB + FREE, ceiling).unwrap_err();
+        assert_eq!((refused, asked.load(Ordering::Relaxed)), (Full::All, 0));
+        ledger.account(&named("eve")).charge(Held::Call, MIB + FREE, ceiling).unwrap();
+        assert_eq!(asked.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn what_is_not_held_any_more_does_not_give_way() {
+        let (ledger, ceiling) = (Ledger::default(), ceiling(16));
+        let asked = Arc::new(AtomicUsize::new(0));
+        let ann = ledger.account(&named("ann"));
+        let _other = ann.charge(Held::Call, 4 * MIB - MIB / 2, ceiling).unwrap();
+        for lowered in [FREE, 0, 2 * FREE] {
+            let mut charge = ann.charge(Held::Session, MIB / 4 + FREE, ceiling).unwrap();
+            let count = asked.clone();
+            charge.on_give_way(move || drop(count.fetch_add(1, Ordering::Relaxed)));
+            charge.force(lowered);
+        }
+        assert_eq!(Arc::strong_count(&asked), 1, "nothing is kept for what is gone");
+        // What has become smaller frees what it holds now.
+        let mut small = ann.charge(Held::Session, MIB / 4 + FREE, ceiling).unwrap();
+        let count = asked.clone();
+        small.on_give_way(move || drop(count.fetch_add(1, Ordering::Relaxed)));
+        small.set(2 * FREE, ceiling).unwrap();
+        let rest: Vec<_> = ["bob", "cat", "dan"]
+            .into_iter()
+            .map(|name| ledger.account(&named(name)).charge(Held::Body, 4 * MIB + FREE, ceiling).unwrap())
+            .collect();
+        let refused = ledger.account(&named("eve")).charge(Held::Call, MIB, ceiling).unwrap_err();
+        assert_eq!((refused, asked.load(Ordering::Relaxed)), (Full::All, 1));
+        drop(rest);
+    }
 }

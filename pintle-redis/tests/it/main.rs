@@ -16,13 +16,17 @@ mod cuts;
 mod example;
 mod faults;
 mod formats;
+mod hostile_nodes;
 mod kits;
 mod limits;
 mod outages;
 mod prefixes;
 mod redis_folder;
 mod redis_server;
+mod scripted_redis;
 mod sentinel;
+#[path = "../../../pintle/tests/it/support/subscriber.rs"]
+mod subscriber;
 mod task_process;
 mod tasks;
 #[cfg(feature = "tls")]

@@ -50,8 +50,8 @@ pub(crate) enum TaskReport {
 
 /// A way to make a call a task of the server behind, although its client has no tasks of the session era.
 pub(crate) struct SessionTaskCall {
-    /// The lists of the server.
-    known: Arc<LinkCatalogue>,
+    /// The lists that the connection of the call has read, and those that any has: one of another era has other lists.
+    known: [Arc<LinkCatalogue>; 2],
     tool: String,
     used: TaskUse,
 }
@@ -84,18 +84,19 @@ impl SessionTask {
 
 impl SessionTaskCall {
     /// Returns that of a call; `None` if its client can ask for a task itself.
-    pub(crate) fn of(known: &Arc<LinkCatalogue>, cx: &Cx, method: &str, used: TaskUse) -> Option<Self> {
+    pub(crate) fn of(known: [&Arc<LinkCatalogue>; 2], cx: &Cx, method: &str, used: TaskUse) -> Option<Self> {
         if method != method::TOOLS_CALL || cx.peer().revision.has_method(method::TASKS_RESULT) {
             return None;
         }
         let tool = cx.params().decode_member("name").ok()??;
-        Some(Self { known: known.clone(), tool, used })
+        Some(Self { known: known.map(Arc::clone), tool, used })
     }
 
     /// Returns whether a call has failed because its tool has to be called as a task. Servers have two codes for it.
     fn is_needed(&self, error: &RpcError) -> bool {
         matches!(error.code, ErrorCode::METHOD_NOT_FOUND | ErrorCode::INVALID_REQUEST)
-            && self.known.task_support(&self.tool).flatten() == Some(TaskSupport::Required)
+            && self.known.iter().find_map(|known| known.task_support(&self.tool)).flatten()
+                == Some(TaskSupport::Required)
     }
 
     /// Makes a call, as a task if that is to be. Returns the result of the task, or that of the call if it became none.

@@ -20,7 +20,7 @@ use tokio::time::sleep;
 use super::across_eras::{declares, follow, kitchen};
 use crate::support::{
     drop_counter::DropCounter,
-    eras::{Client as EraClient, R4, R5},
+    eras::{Client as EraClient, R3, R4, R5},
     tasks::{outcome, start},
 };
 
@@ -99,6 +99,20 @@ async fn a_session_lists_and_cancels_its_own_tasks_behind() {
     assert_eq!(cancelled["result"]["status"], "cancelled", "{cancelled}");
     sleep(Duration::from_secs(1)).await;
     assert_eq!(dropped.count(), 1);
+}
+
+/// Whether a tool has to be called as a task is said in each era, and the list of one is not that of the other.
+#[tokio::test(start_paused = true)]
+async fn a_session_without_tasks_waits_for_the_one_that_a_tool_requires() {
+    let front = relay(Mode::Auto, behind(), || Some(behind())).await.into_server();
+    let mut stateless = EraClient::open(&front, R5, json!({})).await;
+    let mut session = EraClient::open(&front, R3, json!({})).await;
+    for client in [&mut session, &mut stateless] {
+        let listed = client.call("tools/list", json!({})).await;
+        assert!(listed["result"]["tools"].is_array(), "{listed}");
+    }
+    let failed = session.call("tools/call", json!({"name": "fail"})).await;
+    assert_eq!((&failed["error"]["code"], &failed["error"]["data"]["tray"]), (&json!(-31999), &json!(2)));
 }
 
 /// What it says in a session counts for sessions: tasks that it does not have there are not offered there.
