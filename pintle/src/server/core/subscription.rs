@@ -102,6 +102,10 @@ fn watching_only<T: Serialize>(params: &RawObject, uris: &[T]) -> RawObject {
 /// Returns the params of a subscription with each URI as it was listed: that is what is watched, and what changes of it are told as.
 pub(crate) fn as_listed(cx: &Cx, params: RawObject) -> RawObject {
     let snapshot = cx.snapshot();
+    // The acknowledgement names what the client does, if nobody else is asked about it.
+    if cx.method() == method::SUBSCRIPTIONS_LISTEN && snapshot.providers.is_empty() && !snapshot.hides() {
+        return params;
+    }
     let targets = crate::target::targets(cx.method(), &params);
     if targets.is_empty() || targets.len() > snapshot.service.bounds().watched {
         return params;
