@@ -105,7 +105,7 @@ fn print(value: &Value, begun: usize, indent: usize, width: usize) -> String {
         Value::Object(members) => {
             let member = |(name, value): (&String, &Value)| {
                 let begun = inner + name.chars().count() + 4;
-                labelled(name, print(value, begun, inner, width))
+                labelled(name, &print(value, begun, inner, width))
             };
             ('{', '}', members.iter().map(member).collect())
         }
@@ -125,7 +125,7 @@ fn print(value: &Value, begun: usize, indent: usize, width: usize) -> String {
 fn flat(value: &Value) -> String {
     match value {
         Value::Object(members) => {
-            let members = members.iter().map(|(name, value)| labelled(name, flat(value)));
+            let members = members.iter().map(|(name, value)| labelled(name, &flat(value)));
             format!("{{{}}}", members.collect::<Vec<_>>().join(", "))
         }
         Value::Array(items) => format!("[{}]", items.iter().map(flat).collect::<Vec<_>>().join(", ")),
@@ -133,7 +133,7 @@ fn flat(value: &Value) -> String {
     }
 }
 
-fn labelled(name: &str, value: String) -> String {
+fn labelled(name: &str, value: &str) -> String {
     if name == ELLIPSIS { "…".to_owned() } else { format!("\"{name}\": {value}") }
 }
 

@@ -319,7 +319,9 @@ mod tests {
         for name in ["ann", "bob", "cat", "dan"] {
             let charge = ledger.account(&named(name)).charge(Held::Call, 4 * MIB + FREE, ceiling).unwrap();
             let count = asked.clone();
-            charge.on_give_way(move || drop(count.fetch_add(1, Ordering::Relaxed)));
+            charge.on_give_way(move || {
+                count.fetch_add(1, Ordering::Relaxed);
+            });
             held.push(charge);
         }
         let refused = ledger.account(&address(1, 1)).charge(Held::Call, MIB + FREE, ceiling).unwrap_err();
@@ -337,14 +339,18 @@ mod tests {
         for lowered in [FREE, 0, 2 * FREE] {
             let mut charge = ann.charge(Held::Session, MIB / 4 + FREE, ceiling).unwrap();
             let count = asked.clone();
-            charge.on_give_way(move || drop(count.fetch_add(1, Ordering::Relaxed)));
+            charge.on_give_way(move || {
+                count.fetch_add(1, Ordering::Relaxed);
+            });
             charge.force(lowered);
         }
         assert_eq!(Arc::strong_count(&asked), 1, "nothing is kept for what is gone");
         // What has become smaller frees what it holds now.
         let mut small = ann.charge(Held::Session, MIB / 4 + FREE, ceiling).unwrap();
         let count = asked.clone();
-        small.on_give_way(move || drop(count.fetch_add(1, Ordering::Relaxed)));
+        small.on_give_way(move || {
+            count.fetch_add(1, Ordering::Relaxed);
+        });
         small.set(2 * FREE, ceiling).unwrap();
         let rest: Vec<_> = ["bob", "cat", "dan"]
             .into_iter()
