@@ -124,7 +124,7 @@ fn execute(verb: Verb, output: &Output) -> Result<(), Failure> {
     // A thread that is busy is not waited for.
     runtime.shutdown_timeout(SHUTDOWN);
     match (done, signals::exit()) {
-        // Servers run until they are told to stop.
+        // Servers run until they are stopped.
         (Err(failure), Some((_, true))) if failure.exit == Exit::Interrupted && is_server => Ok(()),
         (Err(failure), Some((exit, _))) if failure.exit == Exit::Interrupted => {
             if exit == Exit::Interrupted && !is_server {

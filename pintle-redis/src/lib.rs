@@ -11,11 +11,11 @@
 //! ```
 //!
 //! Each request of a client may then reach another process: the balancer needs no affinity. The page `docs/scale.md` of the
-//! repository says what holds when processes or the store fail.
+//! repository lists what holds when processes or the store fail.
 //!
 //! Redis 6.2 or newer is needed, without modules. Its `maxmemory-policy` has to be `noeviction`. Every key expires.
 //!
-//! The address says which Redis it is:
+//! The address selects the kind of Redis:
 //!
 //! | address | what |
 //! |---|---|

@@ -40,7 +40,7 @@ impl RedisOptions {
         Self { prefix: prefix.into(), ..self }
     }
 
-    /// Seals sessions, events, messages and replies with these keys, so that whoever reads Redis cannot read them, and whoever writes
+    /// Seals sessions, events, messages and replies with these keys, so that readers of Redis cannot read them, and that who writes
     /// to it cannot forge them. All processes need the same keys; they are changed in two phases, as [`StateKeys`] describes. By
     /// default nothing is sealed.
     #[must_use]

@@ -298,7 +298,7 @@ impl TaskHandle {
             };
             match step {
                 Err(result) => return result,
-                // If the status cannot be polled, the request for the result tells why.
+                // If the status cannot be polled, the request for the result fails with the reason.
                 Ok(polled) => state = polled.unwrap_or(state),
             }
         }

@@ -23,7 +23,7 @@ pub trait TaskStore: fmt::Debug + Send + Sync + 'static {
     /// Replaces a task, if its version follows that of the stored one. When this returns, it is durable.
     fn update<'a>(&'a self, task: &'a StoredTask, quota: &'a TaskQuota) -> TaskFuture<'a, Updated>;
 
-    /// Returns the task of this id, whoever owns it.
+    /// Returns the task of this id, of any owner.
     fn get<'a>(&'a self, id: &'a str) -> TaskFuture<'a, Option<StoredTask>>;
 
     /// Returns the tasks of an owner in the order of their ids, at most `limit` of those after `after`.

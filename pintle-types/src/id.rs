@@ -110,14 +110,14 @@ mod tests {
 
     #[test]
     fn what_is_no_id_is_named() {
-        for (text, said) in [
+        for (text, message) in [
             ("1.5", "invalid type: floating point `1.5`, expected a string or a 64-bit integer"),
             ("null", "invalid type: null, expected a string or a 64-bit integer"),
             ("18446744073709551615", "invalid value: integer `18446744073709551615`"),
             ("{}", "invalid type: map"),
         ] {
             let error = serde_json::from_str::<RequestId>(text).unwrap_err().to_string();
-            assert!(error.starts_with(said), "{error}");
+            assert!(error.starts_with(message), "{error}");
         }
     }
 }

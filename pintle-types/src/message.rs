@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_without_advice_for_the_sender() {
+    fn what_is_wrong_is_reported_without_advice_for_the_sender() {
         let malformed = Message::parse(br#"{"jsonrpc":"1.0","id":1,"result":{}}"#).unwrap_err();
         assert_eq!(malformed.fault, "`jsonrpc` is not \"2.0\"");
         assert!(malformed.error.message.ends_with(": send `\"jsonrpc\":\"2.0\"` in every message"));
@@ -267,8 +267,8 @@ mod tests {
                 assert_eq!(response.id, Some(RequestId::Number(id)));
             }
             // Its answer would not have the id as it was printed.
-            let said = refused(&format!(r#"{{"jsonrpc":"2.0","id":{printed},"method":"ping"}}"#)).3;
-            assert!(said.starts_with("`id` is invalid: invalid type: floating point"), "{said}");
+            let message = refused(&format!(r#"{{"jsonrpc":"2.0","id":{printed},"method":"ping"}}"#)).3;
+            assert!(message.starts_with("`id` is invalid: invalid type: floating point"), "{message}");
         }
         for printed in ["1.5", "1e300", "true"] {
             let text = format!(r#"{{"jsonrpc":"2.0","id":{printed},"result":{{}}}}"#);
@@ -285,9 +285,9 @@ mod tests {
 
     #[test]
     fn bad_messages_say_why_and_keep_their_id() {
-        let said = |text: &str| {
-            let (id, kind, code, said) = refused(text);
-            format!("{} {kind:?} {code} {said}", id.map_or("-".into(), |id| id.to_string()))
+        let message = |text: &str| {
+            let (id, kind, code, message) = refused(text);
+            format!("{} {kind:?} {code} {message}", id.map_or("-".into(), |id| id.to_string()))
         };
         for (text, expected) in [
             (r#"{"jsonrpc":"2.0","id":1,"method""#, "- Unclear -32700 not JSON: EOF"),
@@ -329,7 +329,7 @@ mod tests {
             ),
             (r#"{"jsonrpc":"2.0","id":1,"method":"x"} x"#, "- Unclear -32700 not JSON: trailing characters"),
         ] {
-            assert!(said(text).starts_with(expected), "{text}\n  {}", said(text));
+            assert!(message(text).starts_with(expected), "{text}\n  {}", message(text));
         }
         let bytes = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\"}";
         assert_eq!(Message::parse(bytes).unwrap_err().error.message, "the message is not UTF-8");

@@ -18,7 +18,7 @@ use crate::{
 
 /// A request method.
 ///
-/// [`Result`](Self::Result) is the complete result; `resultType` tells whether a result is complete.
+/// [`Result`](Self::Result) is the complete result; `resultType` is whether a result is complete.
 ///
 /// ```
 /// use pintle_types::method::{CallTool, Method};

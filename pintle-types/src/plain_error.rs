@@ -69,14 +69,14 @@ mod tests {
     #[test]
     fn no_names_of_rust_types() {
         let secret = |text: &str| plain_error(&serde_json::from_str::<Secret>(text).unwrap_err());
-        for (text, said) in [
+        for (text, detail) in [
             ("7", "invalid type: integer `7`, expected an object"),
             (r#"{"n":300}"#, "invalid value: integer `300`, expected an integer in range"),
             (r#"{"n":"x"}"#, r#"invalid type: string "x", expected an integer in range"#),
             (r#"{"n":1}"#, "missing field `kind`"),
             (r#"{"n":1,"kind":"b"}"#, "unknown variant `b`, expected `a`"),
         ] {
-            assert_eq!(secret(text), said);
+            assert_eq!(secret(text), detail);
         }
         let either = serde_json::from_str::<Either>("[]").unwrap_err();
         assert_eq!(plain_error(&either), "it has none of the shapes that it may have");

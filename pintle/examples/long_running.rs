@@ -35,8 +35,8 @@ async fn count_primes(
         counted.primes += spawn_blocking(move || (from..to).filter(|n| is_prime(*n)).count()).await?;
         counted.done = to;
         // Sent only if the client requested progress.
-        let said = format!("{} primes so far", counted.primes);
-        cx.progress_with(to as f64, below as f64, &said).await;
+        let text = format!("{} primes so far", counted.primes);
+        cx.progress_with(to as f64, below as f64, &text).await;
     }
     Ok(format!("{} primes below {below}", counted.primes))
 }

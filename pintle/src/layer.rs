@@ -62,7 +62,7 @@ impl<O: Unpin> Future for Handling<O> {
     }
 }
 
-/// The rest of the way of a message, for a layer to go on with: a `tower` service from the context of a message to its outcome.
+/// The rest of the stack of a message, after a layer: a `tower` service from the context of a message to its outcome.
 pub struct Next<C, O>(Arc<dyn Fn(C) -> Handling<O> + Send + Sync>);
 
 impl<C: Send + 'static, O: Unpin + Send + 'static> Next<C, O> {
@@ -80,7 +80,7 @@ impl<C: Send + 'static, O: Unpin + Send + 'static> Next<C, O> {
         Box::pin(async move { next.go(cx).await })
     }
 
-    /// Goes on: to the next layer, and in the end to where the message takes effect.
+    /// Passes the message on to the next layer, or after the last one to where it takes effect.
     pub async fn run(self, cx: C) -> O {
         self.go(cx).await
     }
@@ -106,7 +106,7 @@ impl<C: Send + 'static, O: Unpin + Send + 'static> Next<C, O> {
     }
 }
 
-/// Makes a layer of an async function, which gets each message and the rest of its way.
+/// Returns a layer of an async function, which gets each message and the rest of the stack.
 pub(crate) fn around<C, O, F, Fut>(function: F) -> impl Layer<Next<C, O>, Service = Next<C, O>>
 where
     C: Send + 'static,

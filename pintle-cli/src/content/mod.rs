@@ -1,4 +1,4 @@
-//! Content of servers for people: text as it is, media as a line that says how to get it.
+//! Content of servers for people: text as it is, media as a line with the option that saves it.
 
 mod media;
 

@@ -177,8 +177,8 @@ mod tests {
     #[test]
     fn long_things_are_cut() {
         let sealed = format!(r#"{{"state":"{}","said":"{}"}}"#, "x".repeat(40), "a ".repeat(200));
-        let said = "a ".repeat(TEXT / 2);
-        assert_eq!(read(&sealed).print(0, 0, 400), format!(r#"{{"state": "…", "said": "{said}…"}}"#));
+        let message = "a ".repeat(TEXT / 2);
+        assert_eq!(read(&sealed).print(0, 0, 400), format!(r#"{{"state": "…", "said": "{message}…"}}"#));
         let list = serde_json::json!([1, 2, 3, 4, 5]);
         assert_eq!(print(&list, 0, 0, 5), "[\n  1,\n  2,\n  3,\n  … 2 more\n]");
         assert_eq!(print(&"one two three".into(), 4, 0, 12), "\"one two\n  three\"");

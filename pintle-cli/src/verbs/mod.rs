@@ -130,7 +130,7 @@ impl Default for Verb {
 }
 
 impl Verb {
-    /// Returns whether the verb serves clients until it is told to stop.
+    /// Returns whether the verb serves clients until it is stopped.
     pub(crate) fn is_server(&self) -> bool {
         matches!(self, Self::Bridge(_) | Self::Demo(_) | Self::Gateway(_) | Self::Replay(_) | Self::Tap(_))
     }

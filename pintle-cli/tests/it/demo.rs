@@ -20,9 +20,9 @@ fn talk(lines: &[Value]) -> Vec<Value> {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let said: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let reply: String = lines.iter().map(|line| format!("{line}\n")).collect();
     // Dropped at the end of the line: that is hanging up.
-    demo.stdin.take().unwrap().write_all(said.as_bytes()).unwrap();
+    demo.stdin.take().unwrap().write_all(reply.as_bytes()).unwrap();
     let ended = demo.wait_with_output().unwrap();
     assert!(ended.status.success(), "{ended:?}");
     let lines = String::from_utf8(ended.stdout).unwrap();
@@ -36,11 +36,11 @@ fn it_answers_who_it_is_without_a_session() {
         "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
         "io.modelcontextprotocol/clientCapabilities": {},
     });
-    let said =
+    let reply =
         talk(&[json!({"jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": {"_meta": meta}})]);
-    assert_eq!(said.len(), 1, "{said:?}");
-    let info = &said[0]["result"]["_meta"]["io.modelcontextprotocol/serverInfo"];
-    assert_eq!((&said[0]["id"], &info["name"]), (&json!(1), &json!("harbour")));
+    assert_eq!(reply.len(), 1, "{reply:?}");
+    let info = &reply[0]["result"]["_meta"]["io.modelcontextprotocol/serverInfo"];
+    assert_eq!((&reply[0]["id"], &info["name"]), (&json!(1), &json!("harbour")));
 }
 
 #[test]
@@ -48,14 +48,14 @@ fn it_answers_who_it_is_with_a_session() {
     let params = json!({
         "protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}
     });
-    let said = talk(&[
+    let reply = talk(&[
         json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}),
         json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
         json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call",
             "params": {"name": "tide", "arguments": {"port": "esbjerg", "hour": 6}}}),
     ]);
-    assert_eq!(said[0]["result"]["serverInfo"]["name"], "harbour", "{said:?}");
-    assert_eq!(said[1]["result"]["content"][0]["text"], r#"{"metres":1.4,"rising":false}"#, "{said:?}");
+    assert_eq!(reply[0]["result"]["serverInfo"]["name"], "harbour", "{reply:?}");
+    assert_eq!(reply[1]["result"]["content"][0]["text"], r#"{"metres":1.4,"rising":false}"#, "{reply:?}");
 }
 
 #[tokio::test]

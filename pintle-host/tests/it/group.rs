@@ -89,8 +89,8 @@ async fn tools_and_prompts_have_names_that_lead_back() {
         ("my files", "fs.read")
     );
     assert!(listing.failed.is_empty());
-    for (name, said) in [("git__status", "git: status {}"), ("my_files__fs_read", "files: fs.read {}")] {
-        assert_eq!(group.call_tool(name, json!({})).await.unwrap().text(), said);
+    for (name, message) in [("git__status", "git: status {}"), ("my_files__fs_read", "files: fs.read {}")] {
+        assert_eq!(group.call_tool(name, json!({})).await.unwrap().text(), message);
     }
     let prompts = group.prompts().await;
     assert_eq!(prompts.iter().map(|prompt| prompt.name.as_str()).collect::<Vec<_>>(), ["my_files__hello"]);

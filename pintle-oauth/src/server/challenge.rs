@@ -53,17 +53,17 @@ mod tests {
 
     const ELSEWHERE: &str = "https://h/.well-known/oauth-protected-resource/mcp";
 
-    fn said(error: Option<(&str, &str)>, scope: &str) -> String {
+    fn text_of(error: Option<(&str, &str)>, scope: &str) -> String {
         let challenge = Challenge { scheme: "Bearer", error, scope, resource_metadata: ELSEWHERE };
         challenge.header().to_str().unwrap().to_owned()
     }
 
     #[test]
     fn each_says_where_to_get_a_token() {
-        assert_eq!(said(None, ""), format!(r#"Bearer resource_metadata="{ELSEWHERE}""#));
-        assert_eq!(said(None, "a b"), format!(r#"Bearer scope="a b", resource_metadata="{ELSEWHERE}""#));
+        assert_eq!(text_of(None, ""), format!(r#"Bearer resource_metadata="{ELSEWHERE}""#));
+        assert_eq!(text_of(None, "a b"), format!(r#"Bearer scope="a b", resource_metadata="{ELSEWHERE}""#));
         assert_eq!(
-            said(Some(("invalid_token", "it has expired")), "a"),
+            text_of(Some(("invalid_token", "it has expired")), "a"),
             format!(
                 r#"Bearer error="invalid_token", error_description="it has expired", scope="a", resource_metadata="{ELSEWHERE}""#
             )
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn nothing_breaks_out_of_its_quotes() {
-        let text = said(Some(("invalid_token", "a\"b\\c\r\nX: y\u{7f}ü")), "x\"y");
+        let text = text_of(Some(("invalid_token", "a\"b\\c\r\nX: y\u{7f}ü")), "x\"y");
         assert!(
             text.starts_with(
                 r#"Bearer error="invalid_token", error_description="a?b?c??X: y??", scope="x?y""#

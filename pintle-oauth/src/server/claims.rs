@@ -166,8 +166,8 @@ mod tests {
             match checked(&others) {
                 Ok(_) => assert_eq!(expected, "", "{others}"),
                 Err(error) => {
-                    let said = error.to_string();
-                    assert!(!expected.is_empty() && said.contains(expected), "{others}: {said}");
+                    let message = error.to_string();
+                    assert!(!expected.is_empty() && message.contains(expected), "{others}: {message}");
                 }
             }
         }

@@ -191,11 +191,14 @@ mod tests {
             (json!({ "jti": "j".repeat(1_000) }), None),
             (json!({ "jti": "j".repeat(100_000) }), Some("not a JWT")),
         ] {
-            let said = check(&ours.sign(header(&ours), &claims(others.clone())));
+            let message = check(&ours.sign(header(&ours), &claims(others.clone())));
             match expected {
-                None => assert_eq!(said, Ok(None), "{others}"),
+                None => assert_eq!(message, Ok(None), "{others}"),
                 Some(expected) => {
-                    assert!(said.as_ref().is_err_and(|said| said.contains(expected)), "{others}: {said:?}")
+                    assert!(
+                        message.as_ref().is_err_and(|message| message.contains(expected)),
+                        "{others}: {message:?}"
+                    )
                 }
             }
         }
@@ -215,8 +218,8 @@ mod tests {
         .into_iter()
         .enumerate()
         {
-            let said = check(&signer.sign(header, &claims(json!({ "jti": at.to_string() })))).unwrap_err();
-            assert!(said.contains(expected), "{at}: {said}");
+            let message = check(&signer.sign(header, &claims(json!({ "jti": at.to_string() })))).unwrap_err();
+            assert!(message.contains(expected), "{at}: {message}");
         }
         assert!(check("no.proof").unwrap_err().contains("not a JWT"));
         // A foreign key is refused before its signature is looked at.

@@ -356,15 +356,15 @@ mod tests {
         for (header, expected) in table {
             let mut whole = json!({ "kid": "1" });
             whole.as_object_mut().unwrap().extend(header.as_object().unwrap().clone());
-            let said = refused(&jwt, &signer.sign(whole, &claims(&json!({})))).await;
-            assert!(said.contains(expected), "{header}: {said}");
+            let text = refused(&jwt, &signer.sign(whole, &claims(&json!({})))).await;
+            assert!(text.contains(expected), "{header}: {text}");
         }
         for header in [
             json!({ "kid": "1", "jwk": another.jwk("1") }),
             json!({ "kid": "1", "jku": "https://evil/jwks", "x5u": "https://evil/x" }),
         ] {
-            let said = refused(&jwt, &another.sign(header, &claims(&json!({})))).await;
-            assert!(said.ends_with("its signature is invalid"), "{said}");
+            let text = refused(&jwt, &another.sign(header, &claims(&json!({})))).await;
+            assert!(text.ends_with("its signature is invalid"), "{text}");
         }
         for typ in ["JWT", "jwt", "at+jwt", "application/at+jwt"] {
             let token = signer.sign(json!({ "typ": typ }), &claims(&json!({})));
@@ -397,8 +397,8 @@ mod tests {
             format!("{}.{}.{}", parts[0], "e30", parts[2]),
             format!("{}.{}.{}", "bnVsbA", parts[1], parts[2]),
         ] {
-            let said = verified(&jwt, &token).await;
-            assert!(matches!(said, Err(Rejection::Invalid(_))), "{token}");
+            let text = verified(&jwt, &token).await;
+            assert!(matches!(text, Err(Rejection::Invalid(_))), "{token}");
         }
         verified(&jwt, &good).await.unwrap();
     }
@@ -470,8 +470,8 @@ mod tests {
     fn what_is_no_issuer_is_found_at_once() {
         for issuer in ["", "login", "http://login.example.com", "https://login.example.com/?x", "https://a b"]
         {
-            let said = Jwt::new(issuer).unwrap_err().to_string();
-            assert!(said.contains("is not an issuer"), "{said}");
+            let text = Jwt::new(issuer).unwrap_err().to_string();
+            assert!(text.contains("is not an issuer"), "{text}");
         }
         assert!(Jwt::new("http://localhost:4000/realm").is_ok());
         assert!(Jwt::new(ISSUER).unwrap().keys(r#"{"keys":[{"kty":"oct","k":"c2VjcmV0"}]}"#).is_err());

@@ -481,7 +481,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_has_sent_too_many_proofs_is_told_to_come_again() {
+    async fn who_has_sent_too_many_proofs_is_asked_to_retry() {
         let signer = Signer::es256();
         let (_, thumbprint) = jwk::alone(&signer.jwk("1")).unwrap();
         let tokens = Checked::new(ISSUER, move |_| {

@@ -21,16 +21,16 @@ const VERIFIER: &str = "a-verifier-that-is-long-enough-for-anyone-who-counts";
 const BACK: &str = "http://127.0.0.1:1/callback";
 
 /// What comes back: a status, where it leads, and a body.
-type Said = (u16, String, Value);
+type Received = (u16, String, Value);
 
-async fn sent(login: &AuthorizationServer, request: Request<Body>) -> Said {
+async fn sent(login: &AuthorizationServer, request: Request<Body>) -> Received {
     let (head, body) = login.clone().call(request).await.unwrap().into_parts();
     let body = read_body(body, &BodyLimits::default()).await.unwrap();
     let to = head.headers.get("location").map(|to| to.to_str().unwrap().to_owned());
     (head.status.as_u16(), to.unwrap_or_default(), serde_json::from_slice(&body).unwrap_or_default())
 }
 
-async fn get(login: &AuthorizationServer, path: &str) -> Said {
+async fn get(login: &AuthorizationServer, path: &str) -> Received {
     sent(login, Request::get(path).body(Body::default()).unwrap()).await
 }
 
@@ -150,9 +150,9 @@ async fn a_code_is_good_once_for_a_minute_and_for_who_asked_for_it() {
     let (client, other) = (register(&login).await, register(&login).await);
     let fresh = async || code(&get(&login, &login_at(&client, "")).await.1);
     let refused = async |form: String| {
-        let (status, said) = post(&login, "/token", &form).await;
-        assert_eq!((status, &said["error"]), (400, &json!("invalid_grant")), "{form}");
-        said["error_description"].as_str().unwrap().to_owned()
+        let (status, reply) = post(&login, "/token", &form).await;
+        assert_eq!((status, &reply["error"]), (400, &json!("invalid_grant")), "{form}");
+        reply["error_description"].as_str().unwrap().to_owned()
     };
     assert_eq!(refused(redeem(&client, "guessed")).await, "no such code");
     assert_eq!(refused(redeem(&other, &fresh().await)).await, "the code was issued to another client");
@@ -190,18 +190,18 @@ async fn a_refresh_token_is_good_once_and_its_thief_ends_the_login() {
     let (_, less) = post(&login, "/token", &refresh(&more, "&scope=a")).await;
     assert_eq!(less["scope"], "a");
     // What is asked for wrongly is not used up, and less once is not less for ever.
-    let (_, said) = post(&login, "/token", &refresh(&less, "&scope=a%20c")).await;
-    assert_eq!(said["error"], "invalid_scope");
-    let (_, said) = post(&login, "/token", &refresh(&less, "&resource=https://other.test/mcp")).await;
-    assert_eq!(said["error"], "invalid_target");
-    let (_, said) = post(&login, "/token", &refresh(&less, "").replace(&client, &other)).await;
-    assert_eq!(said["error_description"], "the refresh token was issued to another client");
+    let (_, reply) = post(&login, "/token", &refresh(&less, "&scope=a%20c")).await;
+    assert_eq!(reply["error"], "invalid_scope");
+    let (_, reply) = post(&login, "/token", &refresh(&less, "&resource=https://other.test/mcp")).await;
+    assert_eq!(reply["error"], "invalid_target");
+    let (_, reply) = post(&login, "/token", &refresh(&less, "").replace(&client, &other)).await;
+    assert_eq!(reply["error_description"], "the refresh token was issued to another client");
     let (_, last) = post(&login, "/token", &refresh(&less, "")).await;
     assert_eq!(last["scope"], "a b");
-    let (_, said) = post(&login, "/token", &refresh(&given, "")).await;
-    assert_eq!(said["error_description"], "the refresh token was used before");
-    let (_, said) = post(&login, "/token", &refresh(&last, "")).await;
-    assert_eq!(said["error_description"], "no such refresh token", "the thief has none either");
+    let (_, reply) = post(&login, "/token", &refresh(&given, "")).await;
+    assert_eq!(reply["error_description"], "the refresh token was used before");
+    let (_, reply) = post(&login, "/token", &refresh(&last, "")).await;
+    assert_eq!(reply["error_description"], "no such refresh token", "the thief has none either");
 }
 
 #[tokio::test]
@@ -212,9 +212,12 @@ async fn a_server_that_asks_about_a_token_is_told_what_it_is_worth_now() {
     let claims = Claims::new("https://mcp.test/mcp").subject("bob").client("app").scopes(["a", "b"]);
     let token = login.token(&claims);
     assert_eq!(token, "access-1");
-    let told = active(&login, &token).await;
-    assert_eq!((&told["active"], &told["sub"], &told["scope"]), (&json!(true), &json!("bob"), &json!("a b")));
-    assert_eq!(told["aud"], "https://mcp.test/mcp");
+    let notified = active(&login, &token).await;
+    assert_eq!(
+        (&notified["active"], &notified["sub"], &notified["scope"]),
+        (&json!(true), &json!("bob"), &json!("a b"))
+    );
+    assert_eq!(notified["aud"], "https://mcp.test/mcp");
     login.advance(Duration::from_secs(3601));
     assert_eq!(active(&login, &token).await, json!({"active": false}));
     login.set_back(Duration::from_secs(3601));
@@ -238,16 +241,16 @@ async fn faults_happen_in_order_and_are_mended() {
     let at = "/.well-known/oauth-authorization-server/t1";
     login.fault(Fault::metadata("issuer", "https://evil.test"));
     login.fault(Fault::metadata("code_challenge_methods_supported", Value::Null));
-    let (_, _, said) = get(&login, at).await;
-    assert_eq!(said["issuer"], "https://evil.test");
-    assert_eq!(said.get("code_challenge_methods_supported"), None);
+    let (_, _, reply) = get(&login, at).await;
+    assert_eq!(reply["issuer"], "https://evil.test");
+    assert_eq!(reply.get("code_challenge_methods_supported"), None);
     login.clear_faults();
     login.fault_times(1, Fault::Status(Endpoint::Metadata, 503));
     assert_eq!(get(&login, at).await.0, 503);
-    let (_, _, said) = get(&login, at).await;
-    assert_eq!(said["issuer"], "https://login.test/t1");
-    assert_eq!(said["token_endpoint"], "https://login.test/t1/token");
-    assert_eq!(get(&login, "/t1/.well-known/openid-configuration").await.2["issuer"], said["issuer"]);
+    let (_, _, reply) = get(&login, at).await;
+    assert_eq!(reply["issuer"], "https://login.test/t1");
+    assert_eq!(reply["token_endpoint"], "https://login.test/t1/token");
+    assert_eq!(get(&login, "/t1/.well-known/openid-configuration").await.2["issuer"], reply["issuer"]);
     login.fault(Fault::CutOff(Endpoint::Keys));
     let request = Request::get("/t1/jwks").body(Body::default()).unwrap();
     assert_eq!(login.clone().call(request).await.unwrap_err().to_string(), "the connection was closed");

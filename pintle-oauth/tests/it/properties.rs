@@ -10,7 +10,7 @@ proptest! {
 
     /// Whatever servers say of themselves, a login ends, and nothing goes where it must not.
     #[test]
-    fn a_login_ends_whatever_is_said(course in prop::collection::vec(any::<u8>(), 0..60)) {
+    fn a_login_ends_whatever_is_sent(course in prop::collection::vec(any::<u8>(), 0..60)) {
         support::oauth_documents::play(&course);
     }
 

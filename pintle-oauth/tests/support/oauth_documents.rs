@@ -118,8 +118,8 @@ fn challenge(course: &mut Course<'_>) -> HeaderValue {
         0 => bearer,
         1 => {
             let value = nasty(course).as_str().unwrap_or_default().to_owned();
-            let said = format!(r#"Bearer resource_metadata="{value}", scope="a b", error="invalid_token""#);
-            HeaderValue::try_from(said).unwrap_or(bearer)
+            let text = format!(r#"Bearer resource_metadata="{value}", scope="a b", error="invalid_token""#);
+            HeaderValue::try_from(text).unwrap_or(bearer)
         }
         _ => HeaderValue::from_bytes(course.bytes(64)).unwrap_or(bearer),
     }

@@ -128,15 +128,15 @@ async fn questions_are_part_of_the_trace_in_both_eras() {
 async fn notifications_have_spans_in_both_directions() {
     for (revision, http) in [("2025-11-25", false), ("2025-11-25", true), ("2026-07-28", false)] {
         let collected = Collected::new();
-        let (heard, mut hears) = tokio::sync::mpsc::channel(1);
+        let (arrived, mut notifications) = tokio::sync::mpsc::channel(1);
         let server = Server::new("tables", "1")
             .tool(tool("seat", |cx: Cx| async move {
                 cx.progress(0.5, None).await;
                 "seated"
             }))
             .on_notification("example.com/waved", move |_, _| {
-                let heard = heard.clone();
-                async move { heard.send(()).await.unwrap() }
+                let arrived = arrived.clone();
+                async move { arrived.send(()).await.unwrap() }
             });
         let server = collected.telemetry().observe_server(server);
         let client = collected.telemetry().observe_client(client(revision));
@@ -150,7 +150,7 @@ async fn notifications_have_spans_in_both_directions() {
         let params = RawObject::from_serialize(&json!({"hands": 2})).unwrap();
         let waving = tables.notify("example.com/waved", Some(params));
         waving.with_context(root.clone()).await.unwrap();
-        hears.recv().await.unwrap();
+        notifications.recv().await.unwrap();
         // The span ends after its handler; the answer to a later request comes after that.
         let call = tables.call("seat").on_progress(|_| {}).send().with_context(root.clone());
         call.await.unwrap();

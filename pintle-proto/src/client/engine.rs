@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cancelled_request_is_told_of_once_and_its_answer_ignored() {
+    fn a_cancelled_request_is_notified_once_and_its_answer_ignored() {
         for revision in BOTH {
             let mut client = engine(revision, "{}");
             let request =

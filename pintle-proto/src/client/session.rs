@@ -536,17 +536,17 @@ mod tests {
         };
         let mut client = engine(R2, "{}");
         client.request("ping", &object("{}"), &Extras::default()).unwrap();
-        let heard = client.receive_batch(batch());
+        let received = client.receive_batch(batch());
         assert!(
             matches!(
-                &heard[..],
+                &received[..],
                 [Inbound::Question(_), Inbound::Answer { .. }, Inbound::Ignored(Ignored::Noise(_))]
             ),
-            "{heard:?}"
+            "{received:?}"
         );
         for revision in [R1, R3, R4] {
-            let heard = engine(revision, "{}").receive_batch(batch());
-            assert!(matches!(&heard[..], [Inbound::Violation(crate::Violation::Batch)]), "{revision}");
+            let received = engine(revision, "{}").receive_batch(batch());
+            assert!(matches!(&received[..], [Inbound::Violation(crate::Violation::Batch)]), "{revision}");
         }
     }
 

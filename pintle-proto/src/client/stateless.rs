@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn subscriptions_are_told_apart() {
+    fn subscriptions_are_distinguished() {
         let mut client = engine(R5, "{}");
         listen(&mut client, r#"{"toolsListChanged":true,"promptsListChanged":true}"#);
         listen(&mut client, r#"{"resourceSubscriptions":["a:b"]}"#);

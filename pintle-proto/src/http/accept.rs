@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn the_body_is_said_to_be_json() {
+    fn the_body_is_declared_as_json() {
         for (value, fine) in [
             (Some("application/json"), true),
             (Some("application/json; charset=utf-8"), true),

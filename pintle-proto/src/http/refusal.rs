@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::shown::shown;
 
-/// An HTTP response that refuses a request. Its body tells the client what to change.
+/// An HTTP response that refuses a request. Its body names what the client has to change.
 ///
 /// ```
 /// use pintle_proto::http::Refusal;

@@ -1,7 +1,7 @@
 //! Bytes that peers make a server hold: each is charged to its owner, to the owner's network, and to all.
 //!
 //! Of all, and of each kind, an owner has at most a quarter, a network half, and those without a principal together three quarters.
-//! When there is no room, whoever holds most gives way.
+//! When there is no room, the owner that holds most is asked to free some.
 //!
 //! The holder of bytes has a [`Charge`]. The first [`FREE`] bytes of each are not charged, so that a small call touches no account. A holder
 //! that can give its bytes up sets how with `Charge::on_give_way`.
@@ -243,19 +243,19 @@ mod tests {
     #[test]
     fn who_holds_most_gives_way_the_newest_first_and_nobody_looks_at_all() {
         let (ledger, ceiling) = (Ledger::default(), ceiling(64));
-        let told = Arc::new(AtomicUsize::new(0));
+        let notified = Arc::new(AtomicUsize::new(0));
         let mut held = Vec::new();
         for n in 0..100 {
             held.extend(ledger.account(&address(100 + n, 1)).charge(Held::Call, 100 << 10, ceiling));
         }
         let heavy: Vec<_> = (1..=4).map(|n| fill(&ledger, &address(n, 1), ceiling).0).collect();
         for (n, charge) in heavy.iter().flatten().enumerate() {
-            let told = told.clone();
-            charge.on_give_way(move || told.store(n, Ordering::Relaxed));
+            let notified = notified.clone();
+            charge.on_give_way(move || notified.store(n, Ordering::Relaxed));
         }
         ledger.0.ranking.forget_steps();
         let small = ledger.account(&address(9, 1)).charge(Held::Call, MIB, ceiling).unwrap();
-        let gone = told.load(Ordering::Relaxed);
+        let gone = notified.load(Ordering::Relaxed);
         assert!([15, 31].contains(&gone), "the newest of one that holds most: {gone}");
         assert!(ledger.0.ranking.steps() <= 4, "{}", ledger.0.ranking.steps());
         // Those that hold most themselves are refused.

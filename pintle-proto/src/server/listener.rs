@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_are_merged_and_only_the_wanted_ones_told() {
+    fn changes_are_merged_and_only_the_wanted_ones_sent() {
         let mut listener = listener(&["note://a"]);
         assert!(listener.note(&Change::Tools));
         assert!(!listener.note(&Change::Tools));

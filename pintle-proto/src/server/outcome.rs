@@ -30,7 +30,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Returns whether the call has failed: the request itself, its arguments, or the tool, whose result says so (`isError`).
+    /// Returns whether the call has failed: the request itself, its arguments, or the tool (`isError` in its result).
     ///
     /// ```
     /// use pintle_proto::server::Outcome;

@@ -18,7 +18,7 @@ enum Act {
     /// Answer a question.
     Reply(i64),
     /// Hear one of `LINES`, with `#` standing for an id.
-    Hear(usize, i64),
+    Receive(usize, i64),
     Lose,
 }
 
@@ -56,7 +56,7 @@ fn act() -> impl Strategy<Value = Act> {
         1 => (0..20i64).prop_map(Act::Cancel),
         1 => (0..20i64).prop_map(Act::Abandon),
         2 => (0..20i64).prop_map(Act::Reply),
-        12 => (0..LINES.len(), -1..20i64).prop_map(|(line, id)| Act::Hear(line, id)),
+        12 => (0..LINES.len(), -1..20i64).prop_map(|(line, id)| Act::Receive(line, id)),
         1 => Just(Act::Lose),
     ]
 }
@@ -121,7 +121,7 @@ proptest! {
                     questions.clear();
                     open(&mut engine, &profile, revision);
                 }
-                Act::Hear(line, id) => {
+                Act::Receive(line, id) => {
                     let line = LINES[line].replace('#', &id.to_string());
                     match engine.receive(Message::parse(line.as_bytes())) {
                         Inbound::Answer { id, .. } | Inbound::Ended { subscription: id, .. } => {

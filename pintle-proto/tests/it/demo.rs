@@ -33,7 +33,7 @@ pub(crate) struct Cx<'a> {
     /// How often the server has done what must be done once.
     pub(crate) acts: &'a mut u32,
     /// Notifications to send.
-    pub(crate) said: Vec<Vec<u8>>,
+    pub(crate) notifications: Vec<Vec<u8>>,
     /// Questions to send.
     pub(crate) sent: Vec<(String, Kind, InputRequest)>,
 }
@@ -74,8 +74,8 @@ pub(crate) fn released() -> Outcome {
 
 fn serve(cx: &mut Cx<'_>) -> Result<Outcome, Stop> {
     let params: Value = cx.call.params().decode().map_err(|error| {
-        let said = error.to_string();
-        RpcError::invalid_params(said.split(" at line").next().unwrap_or_default().to_owned())
+        let detail = error.to_string();
+        RpcError::invalid_params(detail.split(" at line").next().unwrap_or_default().to_owned())
     })?;
     match cx.call.method() {
         "tools/list" => list(&params, "tools", tools()),
@@ -129,14 +129,14 @@ fn call_tool(cx: &mut Cx<'_>, params: &Value) -> Result<Outcome, Stop> {
         "slow" => return Err(Stop::Slow),
         "progress" => {
             for (done, what) in [(1.0, "one"), (2.0, "two"), (2.0, "two again"), (3.0, "three")] {
-                cx.said.extend(cx.call.progress(done, Some(3.0), Some(what)));
+                cx.notifications.extend(cx.call.progress(done, Some(3.0), Some(what)));
             }
             text("done")
         }
         "log" => {
             for level in [LoggingLevel::Debug, LoggingLevel::Info, LoggingLevel::Warning, LoggingLevel::Error]
             {
-                cx.said.extend(cx.call.log(level, Some("demo"), &json!({ "n": 1 })));
+                cx.notifications.extend(cx.call.log(level, Some("demo"), &json!({ "n": 1 })));
             }
             text("logged")
         }
@@ -232,7 +232,7 @@ impl Cx<'_> {
             return Ok(format!("refused: {error}"));
         }
         match self.call.ask(self.service, key, question) {
-            Ok(Ask::Answered(answer)) => Ok(told(answer)),
+            Ok(Ask::Answered(answer)) => Ok(described(answer)),
             Ok(Ask::Send(request)) => {
                 self.sent.push((key.to_owned(), question.kind(), request));
                 Err(Stop::Waits)
@@ -257,7 +257,7 @@ impl Cx<'_> {
     }
 }
 
-fn told(answer: Answer) -> String {
+fn described(answer: Answer) -> String {
     match answer {
         Answer::Elicit(result) => match result.action {
             ElicitAction::Accept => {

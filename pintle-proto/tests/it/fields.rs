@@ -11,11 +11,11 @@ const REVISIONS: [&str; 5] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11
 fn check(part: Part<'_>, payload: &Value, rows: &[(&str, &str)]) {
     for (revision, at) in REVISIONS.iter().zip(0..) {
         let mut lowered = payload.clone();
-        let said = revision.parse::<Revision>().unwrap().lower(part, &mut lowered).is_ok();
+        let message = revision.parse::<Revision>().unwrap().lower(part, &mut lowered).is_ok();
         for (place, marks) in rows {
             let original = payload.pointer(place);
             assert!(original.is_some(), "{part:?} has no {place}");
-            let kept = said && lowered.pointer(place) == original;
+            let kept = message && lowered.pointer(place) == original;
             assert_eq!(kept, marks.as_bytes()[at] == b'+', "{place} of {part:?} in {revision}: {lowered}");
         }
     }

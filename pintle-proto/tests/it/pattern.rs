@@ -34,12 +34,12 @@ pub(crate) fn mismatch(expected: &Value, came: &Value, names: &mut Names) -> Opt
                 let Some(other) = others.get(name) else {
                     return Some(format!("/{name}: expected {member}, came nothing"));
                 };
-                mismatch(member, other, names).map(|said| format!("/{name}{said}"))
+                mismatch(member, other, names).map(|message| format!("/{name}{message}"))
             })
         }
         (Value::Array(items), Value::Array(others)) if items.len() == others.len() => {
             items.iter().zip(others).enumerate().find_map(|(at, (item, other))| {
-                mismatch(item, other, names).map(|said| format!("/{at}{said}"))
+                mismatch(item, other, names).map(|message| format!("/{at}{message}"))
             })
         }
         _ if expected == came => None,

@@ -42,13 +42,13 @@ fn every_bad_input_gets_the_reply_that_the_page_promises() {
             rows += 1;
             let mut words = String::new();
             for (revision, expected) in REVISIONS.iter().zip(row.replies) {
-                let (came, said) = reply(row, revision);
+                let (came, text) = reply(row, revision);
                 if came != expected {
                     wrong
-                        .push(format!("{} in {revision}: expected {expected}, came {came} {said}", row.what));
+                        .push(format!("{} in {revision}: expected {expected}, came {came} {text}", row.what));
                 }
-                if !said.is_empty() {
-                    words = said;
+                if !text.is_empty() {
+                    words = text;
                 }
             }
             let cells = row.replies.join(" | ");

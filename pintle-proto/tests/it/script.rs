@@ -44,11 +44,11 @@ pub(crate) struct Script {
 pub(crate) fn scripts(file: &str, text: &str) -> Vec<Script> {
     let mut scripts: Vec<Script> = Vec::new();
     for (number, line) in text.lines().enumerate().map(|(at, line)| (at + 1, line)) {
-        let said = line.trim();
-        if said.is_empty() || said.starts_with('#') {
+        let detail = line.trim();
+        if detail.is_empty() || detail.starts_with('#') {
             continue;
         }
-        if let Some(title) = said.strip_prefix("== ") {
+        if let Some(title) = detail.strip_prefix("== ") {
             let (title, place) = (title.to_owned(), file.to_owned());
             scripts.push(Script {
                 title,
@@ -61,18 +61,18 @@ pub(crate) fn scripts(file: &str, text: &str) -> Vec<Script> {
             continue;
         }
         let script = scripts.last_mut().unwrap_or_else(|| panic!("{file}:{number}: no `==` line above"));
-        if let Some(names) = said.strip_prefix("revisions:") {
+        if let Some(names) = detail.strip_prefix("revisions:") {
             script.revisions = names.split_whitespace().map(str::to_owned).collect();
-        } else if said == "stream: only" {
+        } else if detail == "stream: only" {
             script.stream_only = true;
-        } else if let Some(tweaks) = said.strip_prefix("service:") {
+        } else if let Some(tweaks) = detail.strip_prefix("service:") {
             tweaks.clone_into(&mut script.service);
         } else if line.starts_with(' ') {
             let (_, step) = script.steps.last_mut().expect("a line to continue");
             step.push(' ');
-            step.push_str(said);
+            step.push_str(detail);
         } else {
-            script.steps.push((number, said.to_owned()));
+            script.steps.push((number, detail.to_owned()));
         }
     }
     scripts
@@ -111,13 +111,13 @@ impl Script {
             last = *line;
             player
                 .step(&step.replace("{revision}", revision))
-                .map_err(|said| self.wrong(last, revision, &said))?;
+                .map_err(|detail| self.wrong(last, revision, &detail))?;
         }
-        player.nothing().map_err(|said| self.wrong(last, revision, &said))
+        player.nothing().map_err(|detail| self.wrong(last, revision, &detail))
     }
 
-    fn wrong(&self, line: usize, revision: &str, said: &str) -> String {
-        format!("{}:{line} ({}) {revision}\n    {said}", self.place, self.title)
+    fn wrong(&self, line: usize, revision: &str, detail: &str) -> String {
+        format!("{}:{line} ({}) {revision}\n    {detail}", self.place, self.title)
     }
 }
 
@@ -182,15 +182,15 @@ impl Player<'_> {
     }
 
     /// The client says something. Raw JSON goes out to the letter, unless it has names or `_meta` to fill in.
-    fn client(&mut self, said: &str, stateless: bool) {
-        let literal = said.starts_with(['{', '[']) && !said.contains("\"$") && !stateless;
+    fn client(&mut self, detail: &str, stateless: bool) {
+        let literal = detail.starts_with(['{', '[']) && !detail.contains("\"$") && !stateless;
         if literal {
-            if let Ok(value) = serde_json::from_str(said) {
+            if let Ok(value) = serde_json::from_str(detail) {
                 self.note(&value);
             }
-            return self.stream.read(said.as_bytes());
+            return self.stream.read(detail.as_bytes());
         }
-        let mut value = message(said);
+        let mut value = message(detail);
         pattern::fill(&mut value, &self.names);
         if stateless {
             let latest = Revision::LATEST.as_str();
@@ -222,7 +222,7 @@ impl Player<'_> {
         let came = self.next()?.ok_or_else(|| format!("expected {expected}, nothing came"))?;
         match pattern::mismatch(expected, &came, &mut self.names) {
             None => Ok(()),
-            Some(said) => Err(format!("{said}\n    in {came}")),
+            Some(detail) => Err(format!("{detail}\n    in {came}")),
         }
     }
 
@@ -302,13 +302,13 @@ impl Player<'_> {
 }
 
 /// A message in short: an id, if it has one; then a method and params, or a result, or `!` and an error.
-fn message(said: &str) -> Value {
-    if said.starts_with(['{', '[']) {
-        return parse(said);
+fn message(detail: &str) -> Value {
+    if detail.starts_with(['{', '[']) {
+        return parse(detail);
     }
     let mut message = Map::new();
     message.insert("jsonrpc".into(), "2.0".into());
-    let (first, rest) = said.split_once(' ').unwrap_or((said, ""));
+    let (first, rest) = detail.split_once(' ').unwrap_or((detail, ""));
     let rest = match first {
         "-" => rest,
         "*" => {
@@ -324,12 +324,13 @@ fn message(said: &str) -> Value {
                 message.insert("id".into(), id);
                 rest
             }
-            Err(_) => said,
+            Err(_) => detail,
         },
     };
     if let Some(error) = rest.strip_prefix("! ") {
         let mut parts = serde_json::Deserializer::from_str(error).into_iter::<Value>();
-        let mut part = || parts.next().map(|part| part.unwrap_or_else(|said| panic!("{said} in {error}")));
+        let mut part =
+            || parts.next().map(|part| part.unwrap_or_else(|detail| panic!("{detail} in {error}")));
         let mut error = json!({ "code": part().expect("a code"), "message": part().unwrap_or("*".into()) });
         if let Some(data) = part() {
             error["data"] = data;

@@ -162,7 +162,7 @@ fn ten_thousand_calls_are_answered_in_any_order() {
 }
 
 #[test]
-fn a_thousand_subscriptions_hear_each_of_its_own_change() {
+fn a_thousand_subscriptions_are_notified_each_of_its_own_change() {
     const MANY: usize = 1000;
     let service = service("");
     let mut engine = Engine::new();
@@ -172,13 +172,14 @@ fn a_thousand_subscriptions_hear_each_of_its_own_change() {
     listeners.push(listen(&mut engine, &service, MANY, &all));
     for n in 0..MANY {
         let change = Change::Resource(format!("note://{n}/x/y").into());
-        let heard = listeners.iter_mut().filter_map(|listener| listener.note(&change).then_some(())).count();
-        assert_eq!(heard, 2, "its own and the one that watches all");
+        let received =
+            listeners.iter_mut().filter_map(|listener| listener.note(&change).then_some(())).count();
+        assert_eq!(received, 2, "its own and the one that watches all");
     }
-    let told: Vec<_> =
+    let notified: Vec<_> =
         listeners.iter_mut().map(|listener| std::iter::from_fn(|| listener.next_notice()).count()).collect();
-    assert!(told.iter().take(MANY).all(|told| *told == 1));
-    assert_eq!(told[MANY], MANY);
+    assert!(notified.iter().take(MANY).all(|notified| *notified == 1));
+    assert_eq!(notified[MANY], MANY);
 }
 
 #[test]

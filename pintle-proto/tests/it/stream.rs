@@ -111,12 +111,12 @@ impl Stream {
             call: &running.call,
             refused: &running.refused,
             acts: &mut self.acts,
-            said: Vec::new(),
+            notifications: Vec::new(),
             sent: Vec::new(),
         };
         let turn = demo::run(&mut cx);
-        let (said, sent) = (cx.said, cx.sent);
-        self.written.extend(said);
+        let (notifications, sent) = (cx.notifications, cx.sent);
+        self.written.extend(notifications);
         let slow = match turn {
             Turn::Done(outcome) => return self.finish(&running.call, outcome),
             Turn::Slow => true,
@@ -132,8 +132,8 @@ impl Stream {
                     self.written.push(bytes);
                     self.questions.insert(id, Asked { ticket, key, kind });
                 }
-                Err(said) => {
-                    let error = RpcError::from(AskError::Unsayable(said));
+                Err(text) => {
+                    let error = RpcError::from(AskError::Unsayable(text));
                     return self.finish(&running.call, Outcome::Failed(error));
                 }
             }
@@ -244,7 +244,7 @@ pub(crate) fn service(tweaks: &str) -> Service {
     }))
     .unwrap();
     let mut limits = Limits::default();
-    let (mut sealed, mut untold, mut own) = (true, false, None);
+    let (mut sealed, mut hidden, mut own) = (true, false, None);
     let mut revisions: Vec<Revision> = Vec::new();
     for tweak in tweaks.split_whitespace() {
         let (name, value) = tweak.split_once('=').unwrap_or((tweak, ""));
@@ -264,7 +264,7 @@ pub(crate) fn service(tweaks: &str) -> Service {
             }
             "only" => revisions = value.split(',').map(|name| name.parse().unwrap()).collect(),
             "sealless" => sealed = false,
-            "untold" => untold = true,
+            "untold" => hidden = true,
             "method" => own = Some(value),
             "batch" => limits.batch = number(),
             "in-flight" => limits.in_flight = number(),
@@ -283,5 +283,5 @@ pub(crate) fn service(tweaks: &str) -> Service {
     if sealed {
         service = service.seal(Arc::new(Checksum));
     }
-    if untold { service.hide_identity() } else { service.instructions("Try it.") }
+    if hidden { service.hide_identity() } else { service.instructions("Try it.") }
 }

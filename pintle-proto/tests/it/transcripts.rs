@@ -35,7 +35,7 @@ const REQUESTS: &[(&str, &str)] = &[
 ];
 
 /// Digest 1.2 and 1.3: what the server says by itself. A dash is a revision in which it never does.
-const SERVER_SAYS: &[(&str, &str)] = &[
+const SERVER_SENDS: &[(&str, &str)] = &[
     ("ping", "++++-"),
     ("sampling/createMessage", "+++++"),
     ("roots/list", "+++++"),
@@ -53,7 +53,7 @@ const SERVER_SAYS: &[(&str, &str)] = &[
 ];
 
 /// Digest 1.3: what the client tells. All of it is heard in all revisions, and none of it answered.
-const CLIENT_TELLS: &[&str] = &[
+const CLIENT_NOTIFIES: &[&str] = &[
     "notifications/initialized",
     "notifications/cancelled",
     "notifications/progress",
@@ -157,26 +157,26 @@ fn every_transcript_plays_as_written_and_together_they_cover_the_protocol() {
             };
             check(seen.contains(&wanted), format!("never seen: {wanted}"));
         }
-        for (method, row) in SERVER_SAYS {
-            let said = format!("{revision} S {method}");
-            check(seen.contains(&said) == has(row), format!("{said}: has({})", has(row)));
+        for (method, row) in SERVER_SENDS {
+            let message = format!("{revision} S {method}");
+            check(seen.contains(&message) == has(row), format!("{message}: has({})", has(row)));
         }
-        for method in CLIENT_TELLS {
-            let told = format!("{revision} C {method}");
-            check(seen.contains(&told), format!("never seen: {told}"));
+        for method in CLIENT_NOTIFIES {
+            let notified = format!("{revision} C {method}");
+            check(seen.contains(&notified), format!("never seen: {notified}"));
         }
         for (code, row) in CODES {
-            let said = format!("{revision} ! {code}");
-            check(seen.contains(&said) == has(row), format!("{said}: has({})", has(row)));
+            let message = format!("{revision} ! {code}");
+            check(seen.contains(&message) == has(row), format!("{message}: has({})", has(row)));
         }
     }
     // Digest 1.7: what JSON-RPC and MCP keep for themselves has no other codes.
-    for said in &seen {
-        let code = said.rsplit_once("! ").and_then(|(_, code)| code.parse::<i32>().ok());
+    for message in &seen {
+        let code = message.rsplit_once("! ").and_then(|(_, code)| code.parse::<i32>().ok());
         let kept = code.filter(|code| (-32768..=-32000).contains(code));
         check(
             kept.is_none_or(|kept| CODES.iter().any(|(known, _)| *known == kept)),
-            format!("nobody knows: {said}"),
+            format!("nobody knows: {message}"),
         );
     }
     assert!(gaps.is_empty(), "{}", gaps.join("\n"));

@@ -135,12 +135,12 @@ impl Client {
             0 | 1 => self.ask(course),
             2 => {
                 let id = self.some_id(course);
-                let told = match course.below(2) {
+                let notified = match course.below(2) {
                     0 => self.engine.cancel(&id, Some("late\n")).is_some(),
                     _ => self.engine.abandon(&id).is_some(),
                 };
                 let waited = self.waiting.remove(&id);
-                assert!(waited || !told, "what is over cannot be cancelled");
+                assert!(waited || !notified, "what is over cannot be cancelled");
             }
             3 => self.answer(course),
             4 if course.below(4) == 0 => {

@@ -163,7 +163,7 @@ async fn slots_of_a_cluster_move_under_its_clients() {
     assert_eq!(post(&http, Some(&session), PING).await.status(), 200);
     b.publish(Bytes::from_static(b"change")).await.unwrap();
     // The lists that the service has published itself are not heard by it.
-    let heard = timeout(SOON, async {
+    let received = timeout(SOON, async {
         let c = cluster.connect(&options).await;
         assert!(c.send_to(b.id(), Bytes::from_static(b"message")).await.unwrap());
         loop {
@@ -172,7 +172,7 @@ async fn slots_of_a_cluster_move_under_its_clients() {
             }
         }
     });
-    assert_eq!(heard.await.unwrap(), "message");
+    assert_eq!(received.await.unwrap(), "message");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

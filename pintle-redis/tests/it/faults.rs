@@ -145,7 +145,7 @@ async fn a_redis_that_has_forgotten_is_noticed_by_a_process_that_had_read_nothin
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn all_processes_are_told_once_of_one_that_is_gone() {
+async fn all_processes_are_notified_once_of_one_that_is_gone() {
     let Some(server) = RedisServer::start().await else { return };
     let options = RedisOptions::default().lease(Duration::from_millis(600));
     let [gone, a, b] = [

@@ -67,9 +67,9 @@ async fn a_password_in_clear_text_is_not_sent_into_another_network() {
     let table = |_: u16, command: &str| (command == "CLUSTER SLOTS").then(|| slots(FOREIGN, 6379));
     let hostile = ScriptedRedis::start(table).await;
     use_cluster(hostile.port).await.unwrap_err();
-    let said = lines.taken();
-    assert!(said.contains(FOREIGN) && said.contains("private network"), "{said}");
-    assert!(!said.contains("sesame"), "{said}");
+    let text = lines.taken();
+    assert!(text.contains(FOREIGN) && text.contains("private network"), "{text}");
+    assert!(!text.contains("sesame"), "{text}");
 }
 
 /// A number before a reply is not believed: what it announces is taken when it arrives.

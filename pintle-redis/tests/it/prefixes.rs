@@ -60,14 +60,14 @@ async fn services_with_different_prefixes_share_nothing() {
 
     // The first change that a service hears is its own fleet's.
     again.publish(Bytes::from_static(b"for the same")).await.unwrap();
-    let heard = timeout(SOON, async {
+    let received = timeout(SOON, async {
         loop {
             if let NodeEvent::Change(change) = named.receive().await.unwrap() {
                 break change;
             }
         }
     });
-    assert_eq!(heard.await.unwrap(), "for the same");
+    assert_eq!(received.await.unwrap(), "for the same");
     assert_eq!(post(&http, Some(&session), PING).await.status(), 200);
 }
 

@@ -118,13 +118,13 @@ async fn clients_follow_when_a_replica_takes_over() {
         c.send_to(b.id(), Bytes::from_static(b"after")).await.ok()?.then_some(())
     })
     .await;
-    let heard = timeout(SOON, async {
+    let received = timeout(SOON, async {
         loop {
             if let NodeEvent::Message(message) = b.receive().await.unwrap() {
                 break message;
             }
         }
     });
-    assert_eq!(heard.await.unwrap(), "after");
+    assert_eq!(received.await.unwrap(), "after");
     kits::check_messages(&redis.url()).await;
 }

@@ -121,11 +121,11 @@ fn a_redis_with_tls_is_used_if_its_certificate_is_trusted_and_the_password_is_ri
     let Some(redis) = TlsRedis::start() else { return };
     let authorities = redis.folder.join("ca.pem");
     let url = |user: &str| format!("rediss://{user}@localhost:{}/", redis.port);
-    let (worked, said) = redis.use_it(&url("fleet:sesame"), Some(&authorities));
-    assert!(worked, "{said}");
+    let (worked, text) = redis.use_it(&url("fleet:sesame"), Some(&authorities));
+    assert!(worked, "{text}");
     for (user, authorities) in [("fleet:wrong", Some(&*authorities)), ("fleet:sesame", None)] {
-        let (worked, said) = redis.use_it(&url(user), authorities);
+        let (worked, text) = redis.use_it(&url(user), authorities);
         assert!(!worked, "{user}");
-        assert!(!said.contains("sesame"), "{said}");
+        assert!(!text.contains("sesame"), "{text}");
     }
 }

@@ -161,7 +161,7 @@ impl RelayLink {
         !self.is_deaf.load(Ordering::SeqCst) && self.catalogue.was_just_read(list)
     }
 
-    /// Watches a resource. [`WatchedResources::settled`] tells when the server has answered.
+    /// Watches a resource. [`WatchedResources::settled`] returns once the server has answered.
     pub(crate) fn watch(self: &Arc<Self>, uri: &str) {
         self.want_pushes();
         self.watched.insert(uri);

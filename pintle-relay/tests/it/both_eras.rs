@@ -102,7 +102,7 @@ async fn those_who_share_one_connection_have_its_era() {
 }
 
 #[tokio::test]
-async fn each_client_hears_of_a_change_once() {
+async fn each_client_is_notified_of_a_change_once() {
     let front = world::front(&relay(Mode::Auto).await);
     let mut clients =
         [EraClient::open(&front, R4, json!({})).await, EraClient::open(&front, R5, json!({})).await];
@@ -111,9 +111,9 @@ async fn each_client_hears_of_a_change_once() {
     }
     assert_eq!(clients[1].tool("touch").await, "touched");
     for client in &mut clients {
-        assert_eq!(client.hear().await["method"], "notifications/resources/updated");
+        assert_eq!(client.receive().await["method"], "notifications/resources/updated");
         client.tool("era").await;
-        assert_eq!(client.heard(), Vec::<Value>::new());
+        assert_eq!(client.received(), Vec::<Value>::new());
     }
 }
 
@@ -137,14 +137,14 @@ async fn a_program_runs_once_for_each_session_and_once_more_only_for_others() {
         let mut client = EraClient::open(&front, R5, json!({})).await;
         client.listen(&["note://1"]).await;
         assert_eq!(client.tool("touch").await, "touched");
-        assert_eq!(client.hear().await["params"]["uri"], "note://1");
+        assert_eq!(client.receive().await["params"]["uri"], "note://1");
         programs.reaches(3).await;
         others.push(client);
     }
-    assert_eq!(others[0].hear().await["params"]["uri"], "note://1");
+    assert_eq!(others[0].receive().await["params"]["uri"], "note://1");
     for client in &mut sessions {
         assert_eq!(client.tool("touch").await, "touched");
-        assert_eq!(client.hear().await["params"]["uri"], "note://1");
-        assert_eq!(client.heard(), Vec::<Value>::new());
+        assert_eq!(client.receive().await["params"]["uri"], "note://1");
+        assert_eq!(client.received(), Vec::<Value>::new());
     }
 }

@@ -101,25 +101,25 @@ fn count(list: &Value) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_hears_of_the_changes_of_its_own_program() {
+async fn a_client_is_notified_of_the_changes_of_its_own_program() {
     for downstream in ERAS {
         let front = world::front(&Programs::default().relay().await);
         let mut client = Client::open(&front, downstream, everything()).await;
         client.listen(&["note://1"]).await;
         let before = count(&client.call("tools/list", json!({})).await);
         client.tool("touch").await;
-        let heard = client.hear().await;
-        assert_eq!(heard["method"], "notifications/resources/updated", "{downstream}: {heard}");
-        assert_eq!(heard["params"]["uri"], "note://1");
+        let received = client.receive().await;
+        assert_eq!(received["method"], "notifications/resources/updated", "{downstream}: {received}");
+        assert_eq!(received["params"]["uri"], "note://1");
         client.tool("grow").await;
-        let heard = client.hear().await;
-        assert_eq!(heard["method"], "notifications/tools/list_changed", "{downstream}: {heard}");
+        let received = client.receive().await;
+        assert_eq!(received["method"], "notifications/tools/list_changed", "{downstream}: {received}");
         assert_eq!(count(&client.call("tools/list", json!({})).await), before + 1, "{downstream}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_else_hears_of_them() {
+async fn nobody_else_is_notified_of_them() {
     let front = world::front(&Programs::default().relay().await);
     let (mut ann, mut bob) =
         (Client::open(&front, R4, everything()).await, Client::open(&front, R4, everything()).await);
@@ -127,12 +127,12 @@ async fn nobody_else_hears_of_them() {
     bob.listen(&["note://1"]).await;
     ann.tool("touch").await;
     ann.tool("grow").await;
-    assert_eq!(ann.hear().await["params"]["uri"], "note://1");
+    assert_eq!(ann.receive().await["params"]["uri"], "note://1");
     tokio::time::sleep(Duration::from_secs(5)).await;
     bob.tool("touch").await;
-    assert_eq!(bob.hear().await["method"], "notifications/resources/updated");
+    assert_eq!(bob.receive().await["method"], "notifications/resources/updated");
     tokio::time::sleep(Duration::from_secs(5)).await;
-    assert_eq!(bob.heard(), Vec::<Value>::new());
+    assert_eq!(bob.received(), Vec::<Value>::new());
 }
 
 /// A server without sessions whose connection has the token of ann.
@@ -152,19 +152,20 @@ async fn what_is_connected_for_a_principal_is_heard_by_no_other() {
         let [ann, bob] = &mut clients[..] else { panic!() };
         behind.resource_updated("note://1");
         behind.add_tool(tool("more", || async { "" })).unwrap();
-        let mut heard = [ann.hear().await["method"].to_string(), ann.hear().await["method"].to_string()];
-        heard.sort();
+        let mut received =
+            [ann.receive().await["method"].to_string(), ann.receive().await["method"].to_string()];
+        received.sort();
         let expected = ["\"notifications/resources/updated\"", "\"notifications/tools/list_changed\""];
-        assert_eq!(heard, expected, "{downstream}");
+        assert_eq!(received, expected, "{downstream}");
         tokio::time::sleep(Duration::from_secs(5)).await;
         bob.call("ping", json!({})).await;
-        assert_eq!(bob.heard(), Vec::<Value>::new(), "{downstream}");
+        assert_eq!(bob.received(), Vec::<Value>::new(), "{downstream}");
     }
 }
 
 /// Two principals without a session, on connections of their own.
 #[tokio::test(start_paused = true)]
-async fn principals_without_a_session_hear_of_their_own_programs() {
+async fn principals_without_a_session_are_notified_of_their_own_programs() {
     let front = world::front(&Programs::default().relay().await);
     let listen = modern(
         json!({"notifications": {"toolsListChanged": true, "resourceSubscriptions": ["note://1"]}}),
@@ -193,7 +194,7 @@ async fn principals_without_a_session_hear_of_their_own_programs() {
 
 /// The first connection, which it depends on, was closed a moment ago.
 #[tokio::test(start_paused = true)]
-async fn a_client_that_shares_nothing_hears_of_changes_from_its_acknowledgement_on() {
+async fn a_client_that_shares_nothing_is_notified_of_changes_from_its_acknowledgement_on() {
     let behind = Programs::default().start();
     let front = world::front(&world::relay(&behind, R4).await);
     let mut session = Client::open(&front, R4, everything()).await;
@@ -201,9 +202,9 @@ async fn a_client_that_shares_nothing_hears_of_changes_from_its_acknowledgement_
     let mut nobody = Client::over(Raw::known(&front, Caller::new()), R5, everything()).await;
     nobody.listen(&["note://1"]).await;
     behind.resource_updated("note://1");
-    assert_eq!(nobody.hear().await["params"]["uri"], "note://1");
+    assert_eq!(nobody.receive().await["params"]["uri"], "note://1");
     behind.add_tool(tool("more", || async { "" })).unwrap();
-    assert_eq!(nobody.hear().await["method"], "notifications/tools/list_changed");
+    assert_eq!(nobody.receive().await["method"], "notifications/tools/list_changed");
 }
 
 #[tokio::test(start_paused = true)]
@@ -226,7 +227,7 @@ async fn there_are_as_many_programs_as_sessions() {
     client.listen(&["note://1"]).await;
     client.call("tools/list", json!({})).await;
     client.tool("touch").await;
-    client.hear().await;
+    client.receive().await;
     programs.reaches(1).await;
 }
 
@@ -242,11 +243,11 @@ async fn a_subscription_survives_the_program_that_it_was_made_in() {
         // Another one is started without a call.
         tokio::time::sleep(Duration::from_secs(10)).await;
         programs.reaches(1).await;
-        client.heard();
+        client.received();
         client.tool("touch").await;
         loop {
-            let heard = client.hear().await;
-            if heard["params"]["uri"] == "note://1" {
+            let received = client.receive().await;
+            if received["params"]["uri"] == "note://1" {
                 break;
             }
         }

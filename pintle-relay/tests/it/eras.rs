@@ -76,9 +76,9 @@ async fn scenario(server: &Server, revision: &'static str, capabilities: Value) 
         let answered = client.call("tools/call", params).await;
         let mut seen = seen.lock().unwrap();
         // Without a session a handler runs again in each round, and so does its progress; the server behind may have one.
-        let mut heard = client.heard();
-        heard.dedup();
-        seen.extend(heard);
+        let mut received = client.received();
+        received.dedup();
+        seen.extend(received);
         seen.push(json!([name, without_id(answered)]));
     }
     std::mem::take(&mut *seen.lock().unwrap())
@@ -121,9 +121,9 @@ async fn changes_pass_two_relays_in_a_row() {
                 client.listen(&["note://shopping"]).await;
                 client.call("tools/list", json!({})).await;
                 behind.resource_updated("note://shopping");
-                assert_eq!(client.hear().await["params"]["uri"], "note://shopping", "{what}");
+                assert_eq!(client.receive().await["params"]["uri"], "note://shopping", "{what}");
                 behind.add_tool(tool("new", |_: Cx| async { "it is new" })).unwrap();
-                assert_eq!(client.hear().await["method"], "notifications/tools/list_changed", "{what}");
+                assert_eq!(client.receive().await["method"], "notifications/tools/list_changed", "{what}");
                 assert_eq!(client.tool("new").await, "it is new", "{what}");
             }
         }
@@ -155,11 +155,11 @@ async fn oldest_scenario(server: &Server, revision: &'static str) -> Vec<Value> 
     for (method, params) in requests {
         let what = json!([method, params]);
         let answered = client.call(method, params).await;
-        let mut heard = client.heard();
+        let mut received = client.received();
         // The message of a progress notification is newer than the oldest revision.
-        heard.iter_mut().for_each(|it| drop(it["params"].as_object_mut().unwrap().remove("message")));
-        heard.dedup();
-        seen.extend(heard);
+        received.iter_mut().for_each(|it| drop(it["params"].as_object_mut().unwrap().remove("message")));
+        received.dedup();
+        seen.extend(received);
         seen.push(json!([what, without_id(answered)]));
     }
     for list in ["tools", "prompts", "resources"] {
@@ -275,8 +275,8 @@ async fn a_changed_list_is_reported_and_its_entries_can_be_called() {
             client.listen(&[]).await;
             let before = client.call("tools/list", json!({})).await;
             behind.add_tool(tool("new", |_: Cx| async { "it is new" })).unwrap();
-            let heard = client.hear().await;
-            assert_eq!(heard["method"], "notifications/tools/list_changed", "{downstream} to {upstream}");
+            let received = client.receive().await;
+            assert_eq!(received["method"], "notifications/tools/list_changed", "{downstream} to {upstream}");
             let after = client.call("tools/list", json!({})).await;
             let count = |list: &Value| list["result"]["tools"].as_array().unwrap().len();
             assert_eq!(count(&after), count(&before) + 1);
@@ -297,9 +297,12 @@ async fn an_updated_resource_is_reported_to_those_that_watch_it() {
             client.listen(&["note://shopping", "note://7"]).await;
             for uri in ["note://shopping", "note://7"] {
                 behind.resource_updated(uri);
-                let heard = client.hear().await;
-                assert_eq!(heard["method"], "notifications/resources/updated", "{downstream} to {upstream}");
-                assert_eq!(heard["params"]["uri"], uri);
+                let received = client.receive().await;
+                assert_eq!(
+                    received["method"], "notifications/resources/updated",
+                    "{downstream} to {upstream}"
+                );
+                assert_eq!(received["params"]["uri"], uri);
             }
         }
     }
@@ -307,8 +310,8 @@ async fn an_updated_resource_is_reported_to_those_that_watch_it() {
 
 #[tokio::test(start_paused = true)]
 async fn changed_roots_of_a_session_are_reported_behind_the_relay() {
-    let told = Arc::new(AtomicUsize::new(0));
-    let counted = told.clone();
+    let notified = Arc::new(AtomicUsize::new(0));
+    let counted = notified.clone();
     let behind = world::server(&Seen::default()).on_roots_changed(move |_| {
         counted.fetch_add(1, Ordering::SeqCst);
         async {}
@@ -318,7 +321,7 @@ async fn changed_roots_of_a_session_are_reported_behind_the_relay() {
     client.tool("count").await;
     client.notify("notifications/roots/list_changed", json!({})).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert_eq!(told.load(Ordering::SeqCst), 1);
+    assert_eq!(notified.load(Ordering::SeqCst), 1);
 }
 
 /// The server behind answers no subscription for now.
@@ -356,5 +359,5 @@ async fn subscriptions_are_sent_one_after_the_other() {
     assert_eq!((open.load(Ordering::SeqCst), gate.available_permits()), (0, 0));
     behind.resource_updated("note://0");
     behind.resource_updated("note://shopping");
-    assert_eq!(client.hear().await["params"]["uri"], "note://shopping");
+    assert_eq!(client.receive().await["params"]["uri"], "note://shopping");
 }

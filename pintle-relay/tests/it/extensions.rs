@@ -160,9 +160,9 @@ async fn custom_notifications_pass_through_a_bridge() {
         assert_eq!(set.load(Ordering::SeqCst), 1, "{downstream} to {upstream}");
         assert_eq!(client.tool("tick").await, "ticked");
         if (downstream, upstream) == (R4, R4) {
-            let heard = client.hear().await;
-            assert_eq!(heard["method"], "notifications/clock/tick");
-            assert_eq!(heard["params"], json!({"hour": 7}));
+            let received = client.receive().await;
+            assert_eq!(received["method"], "notifications/clock/tick");
+            assert_eq!(received["params"], json!({"hour": 7}));
         }
     }
 }

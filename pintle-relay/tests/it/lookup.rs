@@ -44,7 +44,7 @@ async fn unknown_names_have_the_list_read_once_a_second() {
         assert_eq!(lists.load(Ordering::SeqCst), 1, "{upstream}");
         // A change is seen at once.
         behind.add_tool(tool("new", |_: Cx| async { "it is new" })).unwrap();
-        client.hear().await;
+        client.receive().await;
         assert_eq!(client.tool("new").await, "it is new");
         assert_eq!(lists.load(Ordering::SeqCst), 2, "{upstream}");
         tokio::time::sleep(Duration::from_secs(2)).await;

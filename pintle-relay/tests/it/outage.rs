@@ -60,8 +60,8 @@ async fn a_lost_session_is_opened_again_and_the_client_is_notified() {
         assert_eq!(count(&after), count(&before), "{downstream}");
         let called = client.call("tools/call", json!({"name": "add", "arguments": {"a": 1, "b": 2}})).await;
         assert_eq!(called["result"]["content"][0]["text"], "3", "{downstream}: {called}");
-        let heard = client.hear().await;
-        assert!(heard["method"].as_str().unwrap().ends_with("/list_changed"), "{heard}");
+        let received = client.receive().await;
+        assert!(received["method"].as_str().unwrap().ends_with("/list_changed"), "{received}");
     }
 }
 

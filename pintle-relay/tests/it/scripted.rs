@@ -203,8 +203,8 @@ async fn the_log_level_behind_is_the_lowest_that_a_client_wants_by_now() {
         }
         link.reply(&call, json!({"content": [{"type": "text", "text": "4"}]})).await;
         client.until(id).await;
-        let heard: Vec<_> = client.heard().iter().map(|log| log["params"]["level"].clone()).collect();
-        steps.push(json!([who, level, heard]));
+        let arrived: Vec<_> = client.received().iter().map(|log| log["params"]["level"].clone()).collect();
+        steps.push(json!([who, level, arrived]));
     }
     assert_eq!(
         json!(steps),
@@ -282,11 +282,11 @@ async fn log_messages_that_nobody_declared_or_asked_for_pass() {
     let call = link.expect("tools/call").await;
     let log = |data: &str| json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "debug", "data": data}});
     link.line.send(log("rolling")).await;
-    assert_eq!(client.hear().await, log("rolling"));
+    assert_eq!(client.receive().await, log("rolling"));
     link.reply(&call, json!({"content": [{"type": "text", "text": "4"}]})).await;
     assert_eq!(text(&client.until(id).await), "4");
     link.line.send(log("afterwards")).await;
-    assert_eq!(client.hear().await, log("afterwards"));
+    assert_eq!(client.receive().await, log("afterwards"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,7 +2,7 @@
 //!
 //! An [`App`] is a resource with a `ui://` URI, and the tools that it is shown for. [`Apps`] adds apps to a server, and refuses to start
 //! with what hosts ignore without a message: a content security policy at a tool, another media type, a tool that names no such
-//! resource. [`client_renders`] tells a tool whether its client shows apps, and [`RenderApps`] declares that for a host.
+//! resource. [`client_renders`] returns whether the client of a tool shows apps, and [`RenderApps`] declares that for a host.
 //!
 //! This is the extension `io.modelcontextprotocol/ui`. It exists in all revisions.
 //!

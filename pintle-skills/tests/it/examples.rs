@@ -29,7 +29,7 @@ async fn both(client: Client, name: &str, talk: impl AsyncFn(Connection)) {
     }
 }
 
-async fn said(server: &Connection, tool: &str, arguments: serde_json::Value) -> String {
+async fn text_of(server: &Connection, tool: &str, arguments: serde_json::Value) -> String {
     server.call_tool(tool, arguments).await.unwrap().text()
 }
 
@@ -52,7 +52,7 @@ async fn an_app_is_shown_by_hosts_and_a_text_elsewhere() {
         [(client(), "The dice shows "), (client().with(RenderApps), "The user sees the dice: ")]
     {
         both(client, "apps", async |server| {
-            let rolled = said(&server, "roll", json!({})).await;
+            let rolled = text_of(&server, "roll", json!({})).await;
             assert!(rolled.starts_with(text), "{rolled}");
             let tools = server.tools().await.unwrap();
             let page = server.read_resource(app_uri(&tools[0]).unwrap()).await.unwrap();

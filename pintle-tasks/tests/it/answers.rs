@@ -140,14 +140,14 @@ async fn a_client_replies_at_once_and_serves_the_task_until_it_expires() {
     question["task"] = json!({"ttl": 100_000});
     question["_meta"] = json!({"progressToken": 7});
     peer.asks(1, "sampling/createMessage", question).await;
-    let told = two(&mut peer).await;
-    let task = told[1]["result"]["task"].clone();
+    let notified = two(&mut peer).await;
+    let task = notified[1]["result"]["task"].clone();
     assert_eq!((&task["status"], &task["ttl"]), (&json!("working"), &json!(100_000)), "{task}");
     let id = &task["taskId"];
     let about = json!({"taskId": id});
     // Progress has the token of the question.
-    assert_eq!(told[0]["method"], "notifications/progress");
-    assert_eq!(told[0]["params"]["progressToken"], 7, "{told:?}");
+    assert_eq!(notified[0]["method"], "notifications/progress");
+    assert_eq!(notified[0]["params"]["progressToken"], 7, "{notified:?}");
     let polled = ask(&mut peer, "tasks/get", about.clone()).await;
     assert_eq!((&polled["result"]["taskId"], &polled["result"]["status"]), (id, &json!("working")));
     let listed = ask(&mut peer, "tasks/list", json!({})).await;
@@ -155,10 +155,13 @@ async fn a_client_replies_at_once_and_serves_the_task_until_it_expires() {
 
     // The request for the result waits until it is there.
     peer.asks(2, "tasks/result", about.clone()).await;
-    let told = two(&mut peer).await;
-    assert_eq!(told[0]["method"], "notifications/tasks/status");
-    assert_eq!((&told[0]["params"]["status"], &told[0]["params"]["taskId"]), (&json!("completed"), id));
-    let result = &told[1]["result"];
+    let notified = two(&mut peer).await;
+    assert_eq!(notified[0]["method"], "notifications/tasks/status");
+    assert_eq!(
+        (&notified[0]["params"]["status"], &notified[0]["params"]["taskId"]),
+        (&json!("completed"), id)
+    );
+    let result = &notified[1]["result"];
     assert_eq!(result["content"]["text"], "hm", "{result}");
     assert_eq!(result["_meta"]["io.modelcontextprotocol/related-task"], about, "{result}");
 
@@ -171,7 +174,7 @@ async fn a_client_replies_at_once_and_serves_the_task_until_it_expires() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancelled_or_expired_answer_is_dropped_and_whoever_waits_is_told() {
+async fn a_cancelled_or_expired_answer_is_dropped_and_who_waits_is_notified() {
     let (client, dropped) = slow(AnswerTasks::new().ttl(Duration::from_secs(20)));
     let (connection, mut peer) = open(&client, R4, json!({})).await;
     let start = async |peer: &mut Peer| {
@@ -191,9 +194,9 @@ async fn a_cancelled_or_expired_answer_is_dropped_and_whoever_waits_is_told() {
 
     let about = start(&mut peer).await;
     peer.asks(3, "tasks/result", about).await;
-    let told = two(&mut peer).await;
-    assert_eq!(told[0]["params"]["status"], "failed", "{told:?}");
-    assert_eq!(told[1]["error"]["code"], -32602, "{told:?}");
+    let notified = two(&mut peer).await;
+    assert_eq!(notified[0]["params"]["status"], "failed", "{notified:?}");
+    assert_eq!(notified[1]["error"]["code"], -32602, "{notified:?}");
     assert_eq!(dropped.load(Ordering::SeqCst), 2, "the handler outlives its task");
 
     // The tasks of a connection end with it.
@@ -279,8 +282,8 @@ fn task(status: &str) -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_asks_as_a_task_polls_and_fetches_the_result() {
-    let heard = Arc::new(Mutex::new(Vec::new()));
-    let seen = heard.clone();
+    let received = Arc::new(Mutex::new(Vec::new()));
+    let seen = received.clone();
     let mut polls = 0;
     let mut client = eras::Client::open(&server(), R4, runs_tasks()).await;
     client.answer = Box::new(move |method, params| {
@@ -301,7 +304,7 @@ async fn a_server_asks_as_a_task_polls_and_fetches_the_result() {
         }
     });
     assert_eq!(client.tool("consult").await, "Ann: hm");
-    let methods = heard.lock().unwrap().clone();
+    let methods = received.lock().unwrap().clone();
     let expected = [
         "elicitation/create",
         "tasks/get",

@@ -56,10 +56,10 @@ async fn in_a_session_its_questions_status_and_result_have_the_id_that_the_clien
     assert_eq!(client.questions, 2);
     let task = client.call("tasks/get", json!({"taskId": id})).await["result"].clone();
     assert_eq!((&task["status"], &task["taskId"]), (&json!("completed"), &id), "{task}");
-    let heard = client.heard();
+    let received = client.received();
     let statuses: Vec<_> =
-        heard.iter().filter(|message| message["method"] == "notifications/tasks/status").collect();
-    assert!(!statuses.is_empty(), "{heard:?}");
+        received.iter().filter(|message| message["method"] == "notifications/tasks/status").collect();
+    assert!(!statuses.is_empty(), "{received:?}");
     assert!(statuses.iter().all(|message| message["params"]["taskId"] == id), "{statuses:?}");
 }
 

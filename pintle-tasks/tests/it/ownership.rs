@@ -147,7 +147,7 @@ async fn nobody_is_notified_of_the_tasks_of_others() {
         for (other, caller) in callers().into_iter().enumerate() {
             let mut listener = open(caller).await;
             listener.send("subscriptions/listen", filter.clone()).await;
-            let acknowledged = listener.hear().await;
+            let acknowledged = listener.receive().await;
             assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged");
             let granted = acknowledged["params"]["notifications"]["taskIds"].as_array().map(Vec::len);
             // One without a name may be the local user, who is told apart when a notification is sent.
@@ -159,7 +159,8 @@ async fn nobody_is_notified_of_the_tasks_of_others() {
         for (other, listener) in listeners.iter_mut().enumerate() {
             // The reply to another request comes after all that was sent before.
             listener.call("tools/list", json!({})).await;
-            let notified = listener.heard().iter().any(|heard| heard["method"] == "notifications/tasks");
+            let notified =
+                listener.received().iter().any(|received| received["method"] == "notifications/tasks");
             // Nothing tells one anonymous caller from another.
             assert_eq!(notified, at == other && at < 2, "a task of {at}, and a listener of {other}");
         }

@@ -136,8 +136,8 @@ async fn progress_is_the_status_and_the_end_is_that_of_the_tool() {
         };
         assert_eq!((&error["code"], &error["message"]), (&json!(-32603), &json!("broken")), "{broken}");
         // Neither progress nor log messages are sent of a task.
-        let heard = client.heard();
-        assert!(heard.iter().all(|message| message["method"] != "notifications/progress"), "{heard:?}");
+        let received = client.received();
+        assert!(received.iter().all(|message| message["method"] != "notifications/progress"), "{received:?}");
     }
 }
 
@@ -241,10 +241,10 @@ async fn clients_are_notified_of_the_status() {
     let task = start(&mut client, "sleep").await;
     let filter = json!({"notifications": {"taskIds": [task["taskId"], "another"]}});
     client.send("subscriptions/listen", filter).await;
-    let granted = client.hear().await;
+    let granted = client.receive().await;
     assert_eq!(granted["params"]["notifications"]["taskIds"], json!([task["taskId"]]), "{granted}");
     loop {
-        let notified = client.hear().await;
+        let notified = client.receive().await;
         assert_eq!(notified["method"], "notifications/tasks", "{notified}");
         assert_eq!(notified["params"]["taskId"], task["taskId"]);
         if notified["params"]["status"] == "completed" {
@@ -255,7 +255,7 @@ async fn clients_are_notified_of_the_status() {
     let mut client = Client::open(&server, R4, capabilities()).await;
     start(&mut client, "sleep").await;
     loop {
-        let notified = client.hear().await;
+        let notified = client.receive().await;
         assert_eq!(notified["method"], "notifications/tasks/status", "{notified}");
         if notified["params"]["status"] == "completed" {
             break;

@@ -30,7 +30,7 @@ impl fmt::Display for Broken {
 
 impl Error for Broken {}
 
-/// The result of a check: the error says what was seen instead of the property.
+/// The result of a check: the error is what was seen instead of the property.
 pub(super) type Checked<T = ()> = Result<T, Box<dyn Error + Send + Sync>>;
 
 /// The time after which a check is taken to hang. The longest ones have hundreds of requests, and may run on a busy machine.

@@ -1,4 +1,4 @@
-//! Kits: each checks what you wrote for a trait of `pintle`, and says which sentences are not true of it.
+//! Kits: each checks what you wrote for a trait of `pintle`, and reports which sentences are not true of it.
 //!
 //! | for | run |
 //! |---|---|

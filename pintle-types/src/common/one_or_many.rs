@@ -103,13 +103,13 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_named() {
-        for (text, said) in [
+        for (text, message) in [
             (r#""a""#, "invalid type: string \"a\", expected an object or a list of objects"),
             (r#"{"type":"text"}"#, "in `text`: missing field `text`"),
             (r#"[{"type":"text"}]"#, "in `text`: missing field `text`"),
         ] {
             let error = serde_json::from_str::<Content>(text).unwrap_err().to_string();
-            assert!(error.starts_with(said), "{error}");
+            assert!(error.starts_with(message), "{error}");
         }
     }
 }

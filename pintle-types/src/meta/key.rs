@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_keys_are_told_apart() {
+    fn bad_keys_are_distinguished() {
         for key in ["/x", "1a/x", "a./x", "a-/x", "a..b/x", "a b/x", "é/x"] {
             assert!(matches!(Meta::check_key(key), Err(MetaKeyError::Prefix { .. })), "{key}");
         }

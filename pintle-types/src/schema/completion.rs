@@ -160,14 +160,14 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_named() {
-        for (text, said) in [
+        for (text, message) in [
             (r#"{"argument":{"name":"a","value":""}}"#, "missing field `ref`"),
             (r#"{"ref":{"name":"x"},"argument":{"name":"a","value":""}}"#, "missing field `type`"),
             (r#"{"ref":{"type":"ref/prompt"}}"#, "in `ref/prompt`: missing field `name`"),
             (r#"{"ref":{"type":"ref/prompt","name":"x"},"argument":{"name":"a"}}"#, "missing field `value`"),
         ] {
             let error = serde_json::from_str::<CompleteParams>(text).unwrap_err().to_string();
-            assert!(error.starts_with(said), "{error}");
+            assert!(error.starts_with(message), "{error}");
         }
     }
 }

@@ -40,8 +40,8 @@ fn object(members: Range<usize>) -> impl Strategy<Value = RawObject> {
 
 fn message() -> impl Strategy<Value = Message> {
     let params = || prop::option::of(object(0..4));
-    let error = (any::<i32>(), any::<String>(), prop::option::of(json())).prop_map(|(code, said, data)| {
-        let error = RpcError::new(pintle_types::ErrorCode(code), said);
+    let error = (any::<i32>(), any::<String>(), prop::option::of(json())).prop_map(|(code, detail, data)| {
+        let error = RpcError::new(pintle_types::ErrorCode(code), detail);
         // A null says as little as nothing does.
         data.filter(|data| !data.is_null()).map_or(error.clone(), |data| error.with_data(&data))
     });

@@ -22,8 +22,8 @@ use serde_json::json;
 
 /// A placeholder for a call of your model.
 async fn model(request: &CreateMessageParams) -> String {
-    let said = request.messages.iter().flat_map(|message| message.content.as_slice());
-    let words: Vec<_> = said.filter_map(ContentBlock::as_text).flat_map(str::split_whitespace).collect();
+    let detail = request.messages.iter().flat_map(|message| message.content.as_slice());
+    let words: Vec<_> = detail.filter_map(ContentBlock::as_text).flat_map(str::split_whitespace).collect();
     format!("{} words, the last of them {}", words.len(), words.last().unwrap_or(&"none"))
 }
 

@@ -82,7 +82,7 @@ impl ClientInstallation {
     }
 
     /// Has the last [result type](Self::result_type) exist in sessions too, where results have no type. `prepare` gets the params of
-    /// a request, and returns those that ask for such a result; `recognize` tells whether a result is one.
+    /// a request, and returns those that ask for such a result; `recognize` returns whether a result is one.
     pub fn in_sessions<F, Fut>(mut self, prepare: F, recognize: fn(&RawObject) -> bool) -> Self
     where
         F: Fn(Connection, RawObject) -> Fut + Send + Sync + 'static,

@@ -6,7 +6,7 @@
 //! # Handlers of one request
 //!
 //! [`Call`] and [`RequestBuilder`] can have their own handlers of input requests (`on_elicit`, `on_elicit_url`, `on_sample`) and their
-//! own callbacks (`on_progress`, `on_log`), so that concurrent calls are told apart. A handler of the request takes precedence over
+//! own callbacks (`on_progress`, `on_log`), so that concurrent calls are distinguished. A handler of the request takes precedence over
 //! that of the client.
 //!
 //! Progress is always attributed to its request. The protocol does not attribute everything else on every transport:

@@ -35,7 +35,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn too_many_files_are_told_from_other_errors() {
+    fn too_many_files_are_distinguished_from_other_errors() {
         for code in [23, 24] {
             let error = explained(io::Error::from_raw_os_error(code));
             assert_eq!(error.kind(), io::ErrorKind::ResourceBusy);

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn whoever_waits_is_told_once_they_are_wanted() {
+    async fn who_waits_is_notified_once_they_are_wanted() {
         PushDemand::always().wanted().await;
         let demand = PushDemand::later();
         assert!(!demand.is_wanted());

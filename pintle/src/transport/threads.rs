@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn flushed_is_written_and_a_reader_that_left_is_told_of() {
+    async fn flushed_is_written_and_a_reader_that_left_is_reported() {
         let (source, sink) = io::pipe().unwrap();
         drop(source);
         let mut writer = writer(sink).unwrap();

@@ -125,9 +125,9 @@ async fn its_shapes_are_on_the_wire_of_a_stream() {
     let (mut pipe, _serving) = Pipe::open(&server().revisions(all()), 1 << 16);
     let call = stamped(json!({"name": "add", "input": {"a": 1}}));
     pipe.say(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})).await;
-    assert_eq!(pipe.hear().await["result"]["content"][0]["text"], r#"{"a":1}"#);
+    assert_eq!(pipe.receive().await["result"]["content"][0]["text"], r#"{"a":1}"#);
     pipe.say(json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": stamped(json!({}))})).await;
-    let list = pipe.hear().await;
+    let list = pipe.receive().await;
     assert!(list["result"]["tools"]["add"].is_object() && list["result"]["maxAgeMs"].is_u64(), "{list}");
     assert_eq!(list["result"].get("ttlMs"), None);
 }
@@ -154,7 +154,7 @@ async fn its_shapes_are_on_the_wire_of_http() {
 async fn who_did_not_ask_for_it_does_not_get_it() {
     let (mut pipe, _serving) = Pipe::open(&server(), 1 << 16);
     pipe.say(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": stamped(json!({}))})).await;
-    let refused = pipe.hear().await;
+    let refused = pipe.receive().await;
     assert_eq!(refused["error"]["code"], -32022, "{refused}");
     assert_eq!(refused["error"]["data"]["supported"][0], R5);
     let server = server().revisions(all());

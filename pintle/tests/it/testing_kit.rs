@@ -61,8 +61,8 @@ async fn sum_up(cx: Cx) -> Result<String, ToolError> {
     let asked = SamplingMessage::new(Role::User, ContentBlock::text("Sum up: the sea is deep."));
     let written = cx.sample("sum", CreateMessageParams::new(vec![asked], 50)).await?;
     let places = cx.roots().await?.len();
-    let said: String = written.content.as_slice().iter().filter_map(ContentBlock::as_text).collect();
-    Ok(format!("{said} ({places} places)"))
+    let message: String = written.content.as_slice().iter().filter_map(ContentBlock::as_text).collect();
+    Ok(format!("{message} ({places} places)"))
 }
 
 fn server() -> Server {
@@ -174,12 +174,12 @@ async fn answers_are_found_by_key_in_both_eras() {
     client.both_eras(&server(), test).await;
     #[cfg(all(feature = "http-client", feature = "http-server"))]
     client.over_http().both_eras(&server(), test).await;
-    let said = failure(async {
+    let message = failure(async {
         let client = TestClient::new().answer("other", seat()).connect(&server()).await;
         client.tool("pay", ()).await;
     });
-    let said = said.await;
-    assert!(said.ends_with("left in the script: `.answer(\"other\", ..)`"), "{said}");
+    let message = message.await;
+    assert!(message.ends_with("left in the script: `.answer(\"other\", ..)`"), "{message}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -229,9 +229,9 @@ async fn any_transport_will_do() {
     test(&connected).await;
     connected.finish().await;
     let old = server.clone().revisions(["2025-11-25".parse().unwrap()]);
-    let said = failure(async { client.both_eras_over(async || old.in_process().unwrap(), test).await });
-    let said = said.await;
-    assert!(said.starts_with("the server does not open a connection (2026-07-28): "), "{said}");
+    let message = failure(async { client.both_eras_over(async || old.in_process().unwrap(), test).await });
+    let message = message.await;
+    assert!(message.starts_with("the server does not open a connection (2026-07-28): "), "{message}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -239,46 +239,46 @@ async fn a_question_that_nobody_expected_fails_the_test() {
     let server = server();
     for era in ["2025-11-25", "2026-07-28"] {
         let server = server.clone().revisions([era.parse().unwrap()]);
-        let said = failure(async {
+        let message = failure(async {
             let client = TestClient::new().form("row", seat()).connect(&server).await;
             client.tool("book", ()).await;
         });
-        let (said, left) = (said.await, "; left in the script: ");
+        let (message, left) = (message.await, "; left in the script: ");
         assert_eq!(
-            said.split_once(left).unwrap().0,
+            message.split_once(left).unwrap().0,
             format!(
                 "in {era}: the server asked for a form with `dish` with the key `meal` and no answer fits: \"Which dish?\"; add \
                  `.form(\"Which dish?\", ..)`"
             )
         );
-        let said = failure(async {
+        let message = failure(async {
             let client = TestClient::new().form("https", seat()).connect(&server).await;
             client.tool("pay", ()).await;
         });
-        let said = said.await;
+        let message = message.await;
         assert!(
-            said.contains("a page (\"Please pay.\") with the key `pay` and no answer fits: \"https://example.com/pay/7\""),
-            "{said}"
+            message.contains("a page (\"Please pay.\") with the key `pay` and no answer fits: \"https://example.com/pay/7\""),
+            "{message}"
         );
-        assert!(said.ends_with(&format!("{left}`.form(\"https\", ..)`")), "{said}");
+        assert!(message.ends_with(&format!("{left}`.form(\"https\", ..)`")), "{message}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_nobody_asked_for_fails_the_test() {
-    let said = failure(async {
+    let message = failure(async {
         let client = TestClient::new().sample("never", "x");
         client.both_eras(&server(), async |client| assert!(client.ping().await.is_ok())).await;
     });
     assert_eq!(
-        said.await,
+        message.await,
         "in 2025-11-25: never asked for: `.sample(\"never\", ..)`; remove it, or find out why"
     );
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_with_a_field_that_the_form_does_not_have_fails_the_test() {
-    let said = failure(async {
+    let message = failure(async {
         let client = TestClient::new()
             .form("row", Answer::accept(json!({"row": 7, "colum": 1})))
             .form("dish", Answer::Decline)
@@ -287,7 +287,7 @@ async fn an_answer_with_a_field_that_the_form_does_not_have_fails_the_test() {
         client.tool("book", ()).await;
     });
     assert_eq!(
-        said.await,
+        message.await,
         "in 2026-07-28: the answer to \"Which row?\" fills in `colum`, and the form has only `row`"
     );
 }
@@ -322,12 +322,12 @@ async fn a_server_from_a_function_is_new_in_each_era() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_is_refused_fails_the_test() {
-    let said = failure(async {
+    let message = failure(async {
         let client = TestClient::new().connect(&server()).await;
         client.tool("boook", ()).await;
     });
-    let said = said.await;
-    assert!(said.starts_with("`boook` was not answered in 2026-07-28: "), "{said}");
+    let message = message.await;
+    assert!(message.starts_with("`boook` was not answered in 2026-07-28: "), "{message}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -344,11 +344,11 @@ async fn changes_are_received_in_both_eras() {
             assert_eq!(client.next_change().await, Change::Tools);
         })
         .await;
-    let said = failure(async {
+    let message = failure(async {
         let client = TestClient::new().connect(&server).await;
         client.next_change().await;
     });
-    assert_eq!(said.await, "the server reported no change in 2026-07-28");
+    assert_eq!(message.await, "the server reported no change in 2026-07-28");
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -410,7 +410,7 @@ template travel://{city}
   name: "city"
 "#,
     );
-    let said = failure(async { catalogue.assert_is(&catalogue.as_str().replace("Slowly", "Fast")) });
-    let said = said.await;
-    assert!(said.contains("  tool plan\n    | Plans a trip.\n-   | Fast.\n+   | Slowly.\n"), "{said}");
+    let message = failure(async { catalogue.assert_is(&catalogue.as_str().replace("Slowly", "Fast")) });
+    let message = message.await;
+    assert!(message.contains("  tool plan\n    | Plans a trip.\n-   | Fast.\n+   | Slowly.\n"), "{message}");
 }

@@ -84,8 +84,8 @@ impl Client {
                 self.request("initialize", &params, revision, course).await;
             }
             2 => {
-                let told = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-                self.post(told.to_string(), revision, course).await;
+                let notified = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+                self.post(notified.to_string(), revision, course).await;
             }
             3 | 4 => {
                 let name = course.of(&["echo", "steps", "ask", "none"]);
@@ -111,9 +111,9 @@ impl Client {
             }
             7 | 8 => {
                 let cancelled = json!({"requestId": self.sent, "reason": "no"});
-                let told =
+                let notified =
                     json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled});
-                self.post(told.to_string(), revision, course).await;
+                self.post(notified.to_string(), revision, course).await;
             }
             9 if !self.streams.is_empty() => {
                 let at = course.below(self.streams.len());

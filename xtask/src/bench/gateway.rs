@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_missed_goal_is_told() {
+    fn a_missed_goal_is_reported() {
         let table = "| what | CPU | × | goal |\n|---|---:|---:|---:|\n| relay | 10 | 1 | |\n| gateway | 14 | 1.40 | ≤ 1.3 |\n| list | 9 | 1.10 | ≤ 1.3 |\n";
         assert_eq!(missed(table), [("gateway", 1.4, 1.3)]);
     }

@@ -92,10 +92,12 @@ pub(super) fn table(reports: &[Report]) -> String {
 /// The page for people.
 pub(super) fn page(reports: &[Report]) -> String {
     let mut text = format!(
-        "# Conformance\n\nResults of the official conformance suite, versions {} and {}. `cargo xtask conformance` runs it and writes\nthis \
-         page.\n\nThe suite itself ignores warnings, scenarios without any check, and clients that exit with an error. Here a scenario\npasses \
-         only if none of its checks failed or warned, at least one succeeded, and the client exited with 0 unless the suite\nexpects an \
-         error.\n\n",
+        "# Conformance\n\n\
+         Results of the official conformance suite, versions {} and {}. `cargo xtask conformance` runs it and\n\
+         writes this page.\n\n\
+         The suite itself ignores warnings, scenarios without any check, and clients that exit with an error. Here a scenario\n\
+         passes only if none of its checks failed or warned, at least one succeeded, and the client exited with 0 unless the\n\
+         suite expects an error.\n\n",
         Suite::Old.version(),
         Suite::New.version()
     );

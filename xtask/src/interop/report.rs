@@ -61,9 +61,10 @@ pub(super) fn faults(judged: &[Judged]) -> Vec<String> {
 /// The page for people.
 pub(super) fn page(judged: &[Judged]) -> String {
     let mut text = String::from(
-        "# Interoperability with other SDKs\n\nPintle's client with the servers of other SDKs, its server with their clients, and its \
-         bridge between the two. `cargo xtask interop` runs them\nand writes this page. It fails if a cell fails, or if a cell that is marked impossible \
-         passes. The programs are in\n[interop](../interop/README.md).\n\n",
+        "# Interoperability with other SDKs\n\n\
+         Pintle's client with the servers of other SDKs, its server with their clients, and its bridge between the two.\n\
+         `cargo xtask interop` runs them and writes this page. It fails if a cell fails, or if a cell that is marked impossible\n\
+         passes. The programs are in [interop](../interop/README.md).\n\n",
     );
     for peer in Peer::ALL {
         let _ = writeln!(text, "- `{}`: {}", peer.as_str(), peer.title());

@@ -1,9 +1,14 @@
-//! A file that passes 600 lines usually holds two ideas.
+//! A file that passes 600 lines usually holds two ideas, and a line of prose past 120 characters makes differences hard to read.
 
 use super::Fault;
 use super::tree::Tree;
 
 const LIMIT: usize = 600;
+/// The limit of characters of a line of prose.
+const WIDTH: usize = 120;
+/// The pages that are wrapped, besides those of the guide.
+const WRAPPED: &[&str] =
+    &["ARCHITECTURE.md", "CONTRIBUTING.md", "README.md", "ROUGH_EDGES.md", "SECURITY.md"];
 
 /// Files that may be longer, and why.
 const LONGER: &[(&str, &str)] = &[];
@@ -29,9 +34,48 @@ fn too_long(tree: &Tree, longer: &[(&str, &str)]) -> Vec<Fault> {
     faults
 }
 
+/// Lines of prose that are too wide. Tables, headings and examples are as wide as they have to be.
+pub(super) fn check_width(tree: &Tree) -> Vec<Fault> {
+    let is_wrapped = |path: &str| {
+        let page = path.strip_prefix("docs/").filter(|page| !page.contains('/') && page.ends_with(".md"));
+        page.is_some() || WRAPPED.contains(&path)
+    };
+    let mut faults = Vec::new();
+    for (path, text) in tree.texts.iter().filter(|(path, _)| is_wrapped(path)) {
+        let mut fenced = false;
+        for (line, number) in text.lines().zip(1..) {
+            let start = line.trim_start();
+            if start.starts_with("```") && !start.trim_start_matches('`').contains('`') {
+                fenced = !fenced;
+            }
+            let is_prose = !fenced && !start.starts_with(['|', '#']);
+            if is_prose && line.chars().count() > WIDTH {
+                faults.push(Fault::new(
+                    path,
+                    number,
+                    format!("more than {WIDTH} characters; wrap the paragraph"),
+                ));
+            }
+        }
+    }
+    faults
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::testing::places;
     use super::*;
+
+    #[test]
+    fn prose_is_wrapped_and_tables_are_not() {
+        let long = "word ".repeat(30);
+        let page = format!("{long}\n| {long} |\n# {long}\n```text\n{long}\n```\n- {long}\n");
+        let found = places(
+            check_width,
+            &[("docs/a.md", &page), ("docs/api/b.md", &page), ("bench/LEDGER.md", &page)],
+        );
+        assert_eq!(found, ["docs/a.md:1", "docs/a.md:7"]);
+    }
 
     fn faults(lines: usize, longer: &[(&str, &str)]) -> Vec<String> {
         let tree = Tree::of(&[("pintle/src/lib.rs", &"\n".repeat(lines))]);

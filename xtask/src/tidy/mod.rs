@@ -48,6 +48,7 @@ const RULES: &[(&str, Rule)] = &[
     ("foreign types stay out of public signatures", foreign::check),
     ("no word of unfinished work, no path of one machine", words::check),
     ("a file is one idea", length::check),
+    ("prose is wrapped", length::check_width),
     ("no forgotten file", orphans::check),
     ("local links resolve", links::check),
     ("the guide's examples are tests", guide::check),

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_and_strings_are_told_from_code() {
+    fn comments_and_strings_are_distinguished_from_code() {
         let raw = concat!(
             "let a = \"one // \\\" two\"; // three\n",
             "/* four /* five */ six */ let b = r#\"seven \" eight\"#;\n",

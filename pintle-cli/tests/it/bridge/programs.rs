@@ -207,7 +207,7 @@ async fn an_old_program_is_replaced_between_two_calls() {
 
 /// A program that shows what it offers once, and then exits at once, whoever starts it.
 #[tokio::test]
-async fn a_program_that_exits_at_once_is_started_again_after_a_delay_that_clients_are_told() {
+async fn a_program_that_exits_at_once_is_started_again_after_a_delay_that_is_reported_to_clients() {
     let machine = Machine::new("bridge-exits");
     let started = machine.path("started");
     let script = format!(

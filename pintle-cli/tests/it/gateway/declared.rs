@@ -17,7 +17,7 @@ fn paged(name: &str) -> Server {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_first_client_is_told_of_the_targets_of_which_it_sees_something() {
+async fn the_first_client_is_notified_of_the_targets_of_which_it_sees_something() {
     let desk = paged("desk").serve_http("127.0.0.1:0").await.unwrap();
     let vault = paged("vault").serve_http("127.0.0.1:0").await.unwrap();
     let rules = r#"
@@ -38,15 +38,21 @@ async fn the_first_client_is_told_of_the_targets_of_which_it_sees_something() {
     for mode in [Mode::Legacy, Mode::Modern] {
         for path in ["", "/desk", "/small"] {
             let bob = connect(&format!("{}{path}", gateway.url), "bob-token", mode).await;
-            let (told, can) = (bob.instructions().unwrap_or_default(), bob.capabilities());
-            assert!(told.contains("Use the desk.") && !told.contains("vault"), "{mode:?} {path}: {told}");
+            let (notified, can) = (bob.instructions().unwrap_or_default(), bob.capabilities());
+            assert!(
+                notified.contains("Use the desk.") && !notified.contains("vault"),
+                "{mode:?} {path}: {notified}"
+            );
             assert!(can.tasks.is_some() || can.extensions.is_some(), "{mode:?} {path}: {can:?}");
         }
         let vault = format!("{}/vault", gateway.url);
         let bob = connect(&vault, "bob-token", mode).await;
-        let (told, can) = (bob.instructions(), bob.capabilities());
-        assert!(told.is_none() && can.tasks.is_none() && can.extensions.is_none(), "{told:?} {can:?}");
+        let (notified, can) = (bob.instructions(), bob.capabilities());
+        assert!(
+            notified.is_none() && can.tasks.is_none() && can.extensions.is_none(),
+            "{notified:?} {can:?}"
+        );
         let alice = connect(&vault, "alice-token", mode).await;
-        assert!(alice.instructions().is_some_and(|told| told.contains("Use the vault.")), "{mode:?}");
+        assert!(alice.instructions().is_some_and(|notified| notified.contains("Use the vault.")), "{mode:?}");
     }
 }

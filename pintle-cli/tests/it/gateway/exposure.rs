@@ -140,8 +140,8 @@ async fn a_target_does_not_take_over_what_others_list() {
     // The first of the file is the last of the alphabet.
     let file = target("z-evil", evil.address()) + &target("bank", bank.address());
     let gateway = gateway(&machine, &file);
-    let said = gateway.printed("both offer the tool `work`").await;
-    assert!(said.contains("`z-evil` and `bank`") && said.contains("that of `z-evil` is used"), "{said}");
+    let text = gateway.printed("both offer the tool `work`").await;
+    assert!(text.contains("`z-evil` and `bank`") && text.contains("that of `z-evil` is used"), "{text}");
     let client = connect(&gateway.url, "alice-token", Mode::Modern).await;
     assert_eq!(client.call_tool("work", ()).await.unwrap().text(), "evil", "the order of the file decides");
     let resources: Vec<_> = client.resources().await.unwrap().into_iter().map(|found| found.uri).collect();

@@ -21,7 +21,7 @@ impl Drop for Kept {
 
 /// A server that tells when a session has ended in which its tool was called.
 fn server() -> (Server, mpsc::UnboundedReceiver<()>) {
-    let (ended, told) = mpsc::unbounded_channel();
+    let (ended, notified) = mpsc::unbounded_channel();
     let keep = tool("keep", move |cx: Cx| {
         let ended = ended.clone();
         async move {
@@ -30,7 +30,7 @@ fn server() -> (Server, mpsc::UnboundedReceiver<()>) {
             Ok::<_, ToolError>("kept")
         }
     });
-    (Server::new("hall", "0").tool(keep), told)
+    (Server::new("hall", "0").tool(keep), notified)
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -164,7 +164,7 @@ async fn what_is_hidden_is_nowhere() {
             let at = format!("{path} {mode:?}");
             let url = format!("{}{path}", gateway.url);
             let (bob, logged) = listening(&url, "bob-token", mode).await;
-            let (alice, told) = listening(&url, "alice-token", mode).await;
+            let (alice, notified) = listening(&url, "alice-token", mode).await;
             let all = names(&alice, |names| names.iter().any(|name| name.contains("secret"))).await;
             let short =
                 all.iter().find(|name| name.contains("secret_dotted")).expect("a name that was changed");
@@ -172,7 +172,10 @@ async fn what_is_hidden_is_nowhere() {
             // What others run is not logged to bob.
             let secret = if path == "/small" { "vault_plain" } else { "vault_secret" };
             assert_eq!(alice.call_tool(secret, ()).await.unwrap().text(), "secret ran");
-            assert!(told.lock().unwrap().iter().any(|told| told.contains("secret is running")), "{at}");
+            assert!(
+                notified.lock().unwrap().iter().any(|notified| notified.contains("secret is running")),
+                "{at}"
+            );
             let mut seen = look(&bob, mode).await;
             assert_eq!(bob.call_tool("vault_open", ()).await.unwrap().text(), "open ran");
             seen.extend(logged.lock().unwrap().iter().cloned());
@@ -204,8 +207,8 @@ async fn what_is_hidden_is_nowhere() {
                 let error = answer(&bob, "tools/call", json!({"name": name})).await;
                 assert!(error.contains("no such tool") && !error.contains("ran"), "{at}: {error}");
             }
-            let told = logged.lock().unwrap().concat();
-            assert!(!told.contains("secret") && !told.contains("ghost"), "{at}: {told}");
+            let notified = logged.lock().unwrap().concat();
+            assert!(!notified.contains("secret") && !notified.contains("ghost"), "{at}: {notified}");
             // Nor is it what was perhaps meant.
             for (method, near) in [("tools/call", "vault_sekret"), ("prompts/get", "ghost_sekret")] {
                 let meant = answer(&alice, method, json!({"name": near})).await;

@@ -55,12 +55,12 @@ impl Drop for Dropped {
 #[cfg(unix)]
 #[tokio::test]
 async fn a_line_says_how_a_request_has_ended_and_keeps_no_secret_of_a_name() {
-    let (said, mut says) = mpsc::channel(4);
+    let (message, mut says) = mpsc::channel(4);
     let wait = tool("wait", move || {
-        let said = said.clone();
+        let message = message.clone();
         async move {
-            said.send("begun").await.unwrap();
-            let _dropped = Dropped(said);
+            message.send("begun").await.unwrap();
+            let _dropped = Dropped(message);
             std::future::pending::<String>().await
         }
     });
@@ -128,7 +128,7 @@ async fn a_log_is_for_its_owner_and_opened_again_on_a_hangup() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_log_that_cannot_be_written_is_said_counted_and_stops_calls_if_it_is_required() {
+async fn a_log_that_cannot_be_written_is_reported_counted_and_stops_calls_if_it_is_required() {
     for required in [false, true] {
         let machine = Machine::new("gateway-log-full");
         let options = format!("audit = \"/dev/full\"\naudit_required = {required}\n");

@@ -149,8 +149,8 @@ mod tests {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let said = BufReader::new(child.stdout.take().unwrap());
-        assert!(said.lines().take(50).any(|line| line.unwrap().ends_with("locked")));
+        let text = BufReader::new(child.stdout.take().unwrap());
+        assert!(text.lines().take(50).any(|line| line.unwrap().ends_with("locked")));
         assert!(FileLock::try_take(&path).unwrap().is_none());
         child.kill().unwrap();
         child.wait().unwrap();

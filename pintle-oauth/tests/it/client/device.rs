@@ -16,9 +16,9 @@ async fn a_user_logs_in_on_another_device_and_is_not_asked_too_often() {
         world.login.fault_times(1, Fault::refused(Endpoint::Token, error));
     }
     let shown: Arc<Mutex<Vec<String>>> = Arc::default();
-    let told = shown.clone();
+    let notified = shown.clone();
     let show = move |device: &DeviceCode| {
-        told.lock().unwrap().push(format!("{} {}", device.url(), device.code()));
+        notified.lock().unwrap().push(format!("{} {}", device.url(), device.code()));
         assert_eq!(device.complete_url(), Some("https://as.test/go?code=ABCD-EFGH"));
         assert!(!format!("{device:?}").contains("device-2"));
     };

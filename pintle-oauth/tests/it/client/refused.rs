@@ -137,13 +137,13 @@ async fn tokens_are_not_asked_for_a_server_that_would_be_told_them_in_the_clear(
 }
 
 #[tokio::test]
-async fn what_the_authorization_server_says_is_told_and_no_secret_is() {
+async fn what_the_authorization_server_reports_is_shown_and_no_secret_is() {
     let world = World::new();
     world.login.fault(Fault::refused(Endpoint::Token, "invalid_target"));
     world.login.fault(Fault::answer(Endpoint::Token, "error_description", "no such\nresource"));
     let error = world.connect(&world.login()).await.unwrap_err().to_string();
-    let said = "the authorization server `https://as.test` refused to issue a token: `invalid_target`: no such resource";
-    assert!(error.contains(said), "{error}");
+    let text = "the authorization server `https://as.test` refused to issue a token: `invalid_target`: no such resource";
+    assert!(error.contains(text), "{error}");
     assert!(!error.contains("code-"), "{error}");
 }
 

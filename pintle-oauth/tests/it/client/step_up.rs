@@ -54,13 +54,13 @@ async fn a_user_who_says_no_to_more_is_not_asked_for_ever() {
     world.change(|state| state.needed = vec!["write".into()]);
     world.login.fault(Fault::Denied);
     world.log();
-    let mut said = Vec::new();
+    let mut reply = Vec::new();
     for _ in 0..6 {
-        said.push(server.call_tool("t", ()).await.unwrap_err().to_string());
+        reply.push(server.call_tool("t", ()).await.unwrap_err().to_string());
     }
     assert_eq!(logins(&world.log()).len(), 3);
-    assert!(said[2].contains("the login was refused: `access_denied`"), "{said:#?}");
-    assert!(said[3].contains("403"), "{said:#?}");
+    assert!(reply[2].contains("the login was refused: `access_denied`"), "{reply:#?}");
+    assert!(reply[3].contains("403"), "{reply:#?}");
     // Something else may be asked for all the same.
     world.change(|state| state.needed = vec!["delete".into()]);
     world.login.clear_faults();

@@ -188,7 +188,7 @@ async fn metadata_that_points_into_a_private_network_is_not_followed() {
 
 #[tokio::test]
 async fn redirects_of_metadata_lead_neither_into_a_private_network_nor_in_circles() {
-    for (location, said) in [
+    for (location, text) in [
         ("https://10.0.0.1/metadata", "requests to `https://10.0.0.1/metadata` are not allowed"),
         ("//10.0.0.1/metadata", "//10.0.0.1/metadata"),
         ("/again", "more than 3 redirects, the last to `https://login.test/again`"),
@@ -197,7 +197,7 @@ async fn redirects_of_metadata_lead_neither_into_a_private_network_nor_in_circle
         let moved = move || async move { (StatusCode::FOUND, [(LOCATION, location)]) };
         drop(notes.hosts.clone().host("https://login.test", Router::new().fallback(moved)));
         let error = notes.connect(STATELESS).await.unwrap_err().to_string();
-        assert!(error.contains(said), "{error}");
+        assert!(error.contains(text), "{error}");
         let log = notes.hosts.log();
         assert!(log.iter().all(|asked| !asked.as_str().contains("10.0.0.1")), "{log:#?}");
         assert!(log.len() < 10, "{log:#?}");
@@ -246,8 +246,8 @@ async fn a_server_that_names_an_authorization_server_in_a_private_network_is_not
 async fn keys_in_a_private_network_are_not_fetched_by_the_server_either() {
     let notes = Notes::new();
     let error = notes.refused(Fault::metadata("jwks_uri", "https://169.254.169.254/keys")).await;
-    let said = "the token cannot be checked at the moment; try again later";
-    assert_eq!(error, answered(503, said, "try again later"));
+    let text = "the token cannot be checked at the moment; try again later";
+    assert_eq!(error, answered(503, text, "try again later"));
     let log = notes.hosts.log();
     assert!(log.iter().all(|asked| !asked.as_str().contains("169.254")), "{log:#?}");
 }
@@ -266,7 +266,7 @@ async fn a_session_is_worth_nothing_to_somebody_else() {
     let notes = Notes::new();
     let token = |name: &str| notes.login.token(&Claims::new(URL).subject(name).scopes(["notes:read"]));
     let (alice, bob) = (token("alice"), token("bob"));
-    let said = async |token: &str, session: Option<&str>, body: Value| {
+    let text = async |token: &str, session: Option<&str>, body: Value| {
         let request = Request::post(URL)
             .header("authorization", format!("Bearer {token}"))
             .header("content-type", "application/json")
@@ -281,11 +281,11 @@ async fn a_session_is_worth_nothing_to_somebody_else() {
     let open = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": SESSION,
         "capabilities": {}, "clientInfo": {"name": "raw", "version": "0"}}});
     let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "read"}});
-    let (status, id) = said(&alice, None, open).await;
+    let (status, id) = text(&alice, None, open).await;
     assert_eq!(status, 200);
-    assert_eq!(said(&bob, id.as_deref(), call.clone()).await.0, 404);
-    assert_eq!(said("", id.as_deref(), call.clone()).await.0, 400);
+    assert_eq!(text(&bob, id.as_deref(), call.clone()).await.0, 404);
+    assert_eq!(text("", id.as_deref(), call.clone()).await.0, 400);
     assert!(notes.ran().is_empty());
-    assert_eq!(said(&alice, id.as_deref(), call).await.0, 200);
+    assert_eq!(text(&alice, id.as_deref(), call).await.0, 200);
     assert_eq!(notes.ran(), ["read for alice"]);
 }

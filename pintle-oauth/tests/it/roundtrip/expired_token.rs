@@ -149,7 +149,7 @@ async fn whoever_logs_in_next_is_who_is_served_and_gets_no_session_of_somebody_e
 }
 
 #[tokio::test]
-async fn a_user_who_does_not_log_in_again_is_told_so_and_nothing_runs() {
+async fn a_user_who_does_not_log_in_again_gets_the_reason_and_nothing_runs() {
     let notes = Notes::asking();
     let server = notes.connect(STATELESS).await.unwrap();
     notes.login.revoke_access();

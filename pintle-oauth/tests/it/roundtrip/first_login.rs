@@ -91,11 +91,11 @@ async fn a_server_that_asks_about_tokens_asks_about_each_call() {
 }
 
 #[tokio::test]
-async fn a_client_that_cannot_log_in_is_told_that_it_should() {
+async fn a_client_that_cannot_log_in_gets_that_as_the_reason() {
     let notes = Notes::new();
     let error = notes.connect_by(notes.http(), STATELESS).await.unwrap_err().to_string();
-    let said = "this server requires a token; see `WWW-Authenticate`";
-    assert_eq!(error, answered(401, said, "authorize with `Http::bearer` or `Http::auth`"));
+    let text = "this server requires a token; see `WWW-Authenticate`";
+    assert_eq!(error, answered(401, text, "authorize with `Http::bearer` or `Http::auth`"));
     assert!(notes.login.log().is_empty());
     assert!(notes.ran().is_empty());
 }

@@ -53,8 +53,8 @@ async fn a_key_that_the_issuer_never_had_is_looked_for_once_per_token_and_a_few_
 async fn a_server_that_cannot_get_the_keys_says_to_come_back_later() {
     let notes = Notes::new();
     let error = notes.refused(Fault::CutOff(Endpoint::Keys)).await;
-    let said = "the token cannot be checked at the moment; try again later";
-    assert_eq!(error, answered(503, said, "try again later"));
+    let text = "the token cannot be checked at the moment; try again later";
+    assert_eq!(error, answered(503, text, "try again later"));
     let asked = notes.asked();
     assert!(count(&asked, "GET /jwks: cut off") >= 1, "{asked:#?}");
     tokio::time::advance(std::time::Duration::from_secs(6)).await;

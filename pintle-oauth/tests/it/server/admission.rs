@@ -14,7 +14,7 @@ use tower_service::Service;
 use crate::support::vault::{ISSUER, METADATA, RESOURCE, Vault, plain, protected, read, stateless, tokens};
 
 #[tokio::test]
-async fn without_a_token_one_is_told_where_to_get_it() {
+async fn without_a_token_the_response_names_where_to_get_one() {
     let vault = Vault::new();
     for request in [
         stateless("tools/list", json!({})).done(),
@@ -41,8 +41,8 @@ async fn a_bad_token_is_401_and_a_bad_header_400() {
     let vault = Vault::new();
     let answer = vault.call("bad", "tools/list", json!({})).await;
     assert_eq!(answer.status, 401);
-    let said = r#"error="invalid_token", error_description="no such token", scope="vault:enter""#;
-    assert_eq!(answer.challenge(), format!(r#"Bearer {said}, resource_metadata="{METADATA}""#));
+    let text = r#"error="invalid_token", error_description="no such token", scope="vault:enter""#;
+    assert_eq!(answer.challenge(), format!(r#"Bearer {text}, resource_metadata="{METADATA}""#));
     assert_eq!(answer.json()["error"]["message"], "the token is not accepted: no such token");
 
     let answer = vault.call("a b", "tools/list", json!({})).await;
@@ -74,7 +74,7 @@ async fn a_token_that_cannot_be_checked_is_not_the_clients_fault() {
 }
 
 #[tokio::test]
-async fn who_comes_when_there_is_too_much_to_do_is_told_to_come_again() {
+async fn who_comes_when_there_is_too_much_to_do_is_asked_to_retry() {
     let answer = Vault::new().call("busy", "tools/list", json!({})).await;
     assert_eq!(answer.status, 503);
     assert_eq!(answer.headers["retry-after"], "1");
@@ -93,10 +93,10 @@ async fn what_every_request_needs_is_needed_by_each() {
     let vault = Vault::new();
     let answer = vault.call("ann-app-gold~see", "tools/list", json!({})).await;
     assert_eq!(answer.status, 403);
-    let said = r#"error="insufficient_scope", error_description="the token lacks a required scope""#;
+    let text = r#"error="insufficient_scope", error_description="the token lacks a required scope""#;
     assert_eq!(
         answer.challenge(),
-        format!(r#"Bearer {said}, scope="vault:enter", resource_metadata="{METADATA}""#)
+        format!(r#"Bearer {text}, scope="vault:enter", resource_metadata="{METADATA}""#)
     );
     assert_eq!(
         answer.json()["error"]["message"],
@@ -165,13 +165,13 @@ fn a_resource_is_kept_byte_for_byte_and_its_metadata_lies_beside_it() {
     for resource in
         ["", "/mcp", "mcp.test", "http://mcp.test/mcp", "https://mcp.test/mcp#x", "https://a@mcp.test/"]
     {
-        let said = Protected::new(resource, tokens()).unwrap_err().to_string();
-        assert!(said.contains("cannot be protected"), "{said}");
+        let text = Protected::new(resource, tokens()).unwrap_err().to_string();
+        assert!(text.contains("cannot be protected"), "{text}");
     }
 }
 
 #[tokio::test]
-async fn several_issuers_are_told_apart_by_their_tokens() {
+async fn several_issuers_are_distinguished_by_their_tokens() {
     let keys =
         r#"{"keys":[{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}"#;
     let jwt = Jwt::new("https://other.test").unwrap().keys(keys).unwrap();
@@ -272,7 +272,7 @@ async fn a_page_may_read_why_it_is_not_let_in() {
     let protected = Protected::new("http://127.0.0.1/mcp", tokens()).unwrap().scopes(["vault:enter"]);
     let serving = protected.serve(&tools, "127.0.0.1:0").await.unwrap();
     let address = serving.address();
-    let said = async |method: &str, more: &str| {
+    let text = async |method: &str, more: &str| {
         let mut stream = TcpStream::connect(address).await.unwrap();
         let head =
             format!("{method} /mcp HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n{more}\r\n\r\n");
@@ -285,7 +285,7 @@ async fn a_page_may_read_why_it_is_not_let_in() {
         let token =
             if token.is_empty() { String::new() } else { format!("\r\nauthorization: Bearer {token}") };
         for (origin, reads) in [("http://localhost:6274", true), ("https://evil.test", false)] {
-            let answer = said("POST", &format!("origin: {origin}{token}")).await;
+            let answer = text("POST", &format!("origin: {origin}{token}")).await;
             assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
             assert_eq!(
                 answer.contains(&format!("access-control-allow-origin: {origin}\r\n")),
@@ -297,7 +297,7 @@ async fn a_page_may_read_why_it_is_not_let_in() {
         }
     }
     let asks = "origin: http://localhost:6274\r\naccess-control-request-method: POST";
-    let answer = said("OPTIONS", asks).await;
+    let answer = text("OPTIONS", asks).await;
     assert!(answer.starts_with("HTTP/1.1 204 "), "{answer}");
     assert!(answer.contains("access-control-allow-origin: http://localhost:6274\r\n"), "{answer}");
     serving.shutdown(std::time::Duration::from_secs(5)).await;

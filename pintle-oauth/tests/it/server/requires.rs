@@ -12,7 +12,7 @@ fn names(list: &Value, of: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn who_lacks_something_is_told_all_that_is_needed() {
+async fn who_lacks_something_gets_all_that_is_needed() {
     let vault = Vault::new();
     let answer =
         vault.call("ann-app-vault~enter.gold~see.other", "tools/call", json!({"name": "take"})).await;
@@ -35,7 +35,7 @@ async fn who_lacks_something_is_told_all_that_is_needed() {
 }
 
 #[tokio::test]
-async fn clients_that_replace_what_they_have_are_told_that_too() {
+async fn clients_that_replace_what_they_have_are_notified_of_that_too() {
     let vault = Vault::new();
     let session = vault.open("ann-app-vault~enter.other.offline_access", "2025-11-25").await;
     let answer = session.call("ann-app-vault~enter.other.offline_access", "take").await;

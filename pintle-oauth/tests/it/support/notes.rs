@@ -156,14 +156,14 @@ fn server() -> (Server, Ran) {
 }
 
 /// What a client says whose request was answered with this status, when it connects.
-pub(crate) fn answered(status: u16, said: &str, advice: &str) -> String {
-    format!("`{URL}` answered `server/discover` with status {status}: {said} (-32600); {advice}")
+pub(crate) fn answered(status: u16, text: &str, advice: &str) -> String {
+    format!("`{URL}` answered `server/discover` with status {status}: {text} (-32600); {advice}")
 }
 
 /// What a client says whose token was not accepted.
 pub(crate) fn not_accepted(why: &str) -> String {
-    let said = format!("the token is not accepted: {why}");
-    answered(401, &said, "what it was authorized with was not accepted")
+    let text = format!("the token is not accepted: {why}");
+    answered(401, &text, "what it was authorized with was not accepted")
 }
 
 /// What a client says that could not log in.

@@ -92,7 +92,7 @@ impl World {
             let mut called = std::mem::take(&mut state.log).into_iter();
             let mut asked: HashMap<_, _> =
                 state.logins.iter().map(|(host, login)| (host.clone(), login.log().into_iter())).collect();
-            let told = |line: Asked| {
+            let notified = |line: Asked| {
                 let (method, url) = line.as_str().split_once(' ').unwrap();
                 let url = url.rsplit_once(": ").unwrap().0.split(" (").next().unwrap();
                 let uri: Uri = url.parse().unwrap();
@@ -107,7 +107,7 @@ impl World {
                     _ => format!("{method} {url}"),
                 }
             };
-            self.hosts.log().into_iter().map(told).collect()
+            self.hosts.log().into_iter().map(notified).collect()
         })
     }
 
@@ -186,8 +186,8 @@ impl State {
         if method == "tools/call"
             && let Some(missing) = self.needed.iter().find(|needed| !has(needed))
         {
-            let said = format!(r#"Bearer error="insufficient_scope", scope="{missing}""#);
-            return answer.status(403).header("www-authenticate", said).body(Body::default()).unwrap();
+            let message = format!(r#"Bearer error="insufficient_scope", scope="{missing}""#);
+            return answer.status(403).header("www-authenticate", message).body(Body::default()).unwrap();
         }
         let result = match method {
             "server/discover" => json!({"resultType": "complete", "supportedVersions": ["2026-07-28"],

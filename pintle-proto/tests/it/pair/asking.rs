@@ -47,11 +47,11 @@ fn nobody_is_asked_what_they_did_not_declare() {
                     Err(Failure::Error(error)) => {
                         assert!(!can, "{about}: {error}");
                         check_refusal(&error, revision, tool);
-                        assert_eq!(pair.client().heard(), ["answer"], "{about}");
+                        assert_eq!(pair.client().received(), ["answer"], "{about}");
                     }
                     Err(other) => panic!("{about}: {other:?}"),
                 }
-                pair.client().heard();
+                pair.client().received();
             }
         }
     }
@@ -97,10 +97,10 @@ fn a_stateless_connection_that_breaks_is_listened_to_again() {
     // No handshake: it just goes on.
     pair.client().start("subscriptions/listen", wanted, &Extras::default()).unwrap();
     assert_eq!(pair.tool("echo", json!({"text": "a"})).unwrap(), "a");
-    pair.client().heard();
+    pair.client().received();
     pair.server.changed(&pintle_proto::server::Change::Tools);
     pair.drive();
-    assert_eq!(pair.client().heard(), ["changed Tools"]);
+    assert_eq!(pair.client().received(), ["changed Tools"]);
 }
 
 #[test]
@@ -128,11 +128,17 @@ fn nothing_is_served_before_the_handshake_and_another_one_is_a_new_agreement() {
         );
         pair.client().out.push_back(early.into());
         pair.drive();
-        assert_eq!(pair.client().heard(), ["ignored a response to request \"early\", which was never sent"]);
+        assert_eq!(
+            pair.client().received(),
+            ["ignored a response to request \"early\", which was never sent"]
+        );
         assert_eq!(pair.open().as_deref(), Ok(*revision));
         pair.client().out.push_back(late.into());
         pair.drive();
-        assert_eq!(pair.client().heard(), ["ignored a response to request \"late\", which was never sent"]);
+        assert_eq!(
+            pair.client().received(),
+            ["ignored a response to request \"late\", which was never sent"]
+        );
         let codes: Vec<Value> = pair
             .wire
             .iter()

@@ -58,10 +58,10 @@ impl Caching {
     }
 
     fn changed(&mut self, change: &Change) {
-        self.pair.client().heard();
+        self.pair.client().received();
         self.pair.server.changed(change);
         self.pair.drive();
-        for line in self.pair.client().heard() {
+        for line in self.pair.client().received() {
             let change = match line.split_once(' ').unwrap() {
                 ("changed", "Tools") => client::Change::Tools,
                 ("changed", "Resources") => client::Change::Resources,
@@ -194,7 +194,7 @@ fn what_is_private_is_not_shared() {
 fn what_took_a_question_is_not_kept() {
     let mut pair = Caching::new(&[R5]);
     let ask = json!({"uri": "note://ask"});
-    let said = pair.get("resources/read", &ask, "ann").unwrap();
-    assert_eq!(said["contents"][0]["text"], "Is it one? Yes.");
+    let reply = pair.get("resources/read", &ask, "ann").unwrap();
+    assert_eq!(reply["contents"][0]["text"], "Is it one? Yes.");
     assert_eq!(pair.asked("resources/read", &ask, "ann"), 1);
 }

@@ -26,7 +26,7 @@ pub(crate) struct Client {
     /// What the client does to the params of a retry, if it is no honest client.
     pub(crate) forges: Option<fn(&mut Value)>,
     /// What happened, in order.
-    pub(crate) heard: Vec<String>,
+    pub(crate) received: Vec<String>,
     pub(crate) out: VecDeque<Vec<u8>>,
     calls: Vec<Call>,
     in_flight: BTreeMap<RequestId, usize>,
@@ -90,7 +90,7 @@ impl Client {
             thinks_ms: 0,
             refuses: false,
             forges: None,
-            heard: Vec::new(),
+            received: Vec::new(),
             out: VecDeque::new(),
             calls: Vec::new(),
             in_flight: BTreeMap::new(),
@@ -122,7 +122,7 @@ impl Client {
                 self.happened(OpeningEvent::Done, now);
             }
             OpeningStep::Reopen => {
-                self.heard.push("started again".into());
+                self.received.push("started again".into());
                 self.happened(OpeningEvent::Done, now);
             }
             OpeningStep::Ready(opened) => {
@@ -213,8 +213,8 @@ impl Client {
     }
 
     /// Takes what was heard since the last time.
-    pub(crate) fn heard(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.heard)
+    pub(crate) fn received(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.received)
     }
 
     pub(crate) fn next_timer(&self) -> Option<u64> {
@@ -300,30 +300,30 @@ impl Client {
                 let answer = self.ask(&question.method, &question.params).map(|answer| object(&answer));
                 self.later(self.thinks_ms, Timer::Reply(question.id, answer), now);
             }
-            Inbound::Withdrawn { .. } => self.heard.push("withdrawn".into()),
+            Inbound::Withdrawn { .. } => self.received.push("withdrawn".into()),
             Inbound::Reply(response) => self.send(Message::Response(response)),
             Inbound::Progress { params, .. } => {
-                let said = params.get("message").unwrap_or("-");
-                self.heard.push(format!("progress {} {said}", params.get("progress").unwrap()));
+                let detail = params.get("message").unwrap_or("-");
+                self.received.push(format!("progress {} {detail}", params.get("progress").unwrap()));
             }
-            Inbound::Log(params) => self.heard.push(format!("log {}", params.get("data").unwrap())),
-            Inbound::Change { change, .. } => self.heard.push(match change {
+            Inbound::Log(params) => self.received.push(format!("log {}", params.get("data").unwrap())),
+            Inbound::Change { change, .. } => self.received.push(match change {
                 Change::Resource(uri) => format!("updated {uri}"),
                 other => format!("changed {other:?}"),
             }),
             Inbound::Acknowledged { granted, .. } => {
-                self.heard.push(format!("granted {}", granted.as_str()));
+                self.received.push(format!("granted {}", granted.as_str()));
             }
             Inbound::Ended { subscription, end } => {
                 self.in_flight.remove(&subscription).expect("the end of nothing");
-                self.heard.push(match end {
+                self.received.push(match end {
                     End::Graceful => "ended".into(),
                     other => format!("ended {other:?}"),
                 });
             }
             Inbound::Ignored(Ignored::Noise(_)) => {}
-            Inbound::Ignored(ignored) => self.heard.push(format!("ignored {ignored}")),
-            Inbound::Violation(violation) => self.heard.push(format!("violation {violation}")),
+            Inbound::Ignored(ignored) => self.received.push(format!("ignored {ignored}")),
+            Inbound::Violation(violation) => self.received.push(format!("violation {violation}")),
             other => panic!("{other:?}"),
         }
     }
@@ -335,7 +335,7 @@ impl Client {
             RequestOutcome::Error(error) => Err(Failure::Error(error)),
             other => panic!("{other:?}"),
         };
-        self.heard.push("answer".into());
+        self.received.push("answer".into());
         assert!(self.calls[call].end.replace(end).is_none(), "it ended twice");
     }
 
@@ -372,20 +372,20 @@ impl Client {
         }
         let answer = match method {
             "roots/list" => {
-                self.heard.push("asked for roots".into());
+                self.received.push("asked for roots".into());
                 return Ok(json!({"roots": [{"uri": "file:///home/ann", "name": "home"}]}));
             }
             "sampling/createMessage" => {
                 let content = &params["messages"][0]["content"];
                 let text = content["text"].as_str().or(content[0]["text"].as_str()).unwrap();
-                self.heard.push(format!("asked {text}"));
+                self.received.push(format!("asked {text}"));
                 let text = format!("{text}? Yes.");
                 let content = json!({"type": "text", "text": text});
                 return Ok(json!({"role": "assistant", "model": "m", "content": content}));
             }
             "ping" => return Ok(json!({})),
             "elicitation/create" => {
-                self.heard.push(format!("asked {}", params["message"].as_str().unwrap()));
+                self.received.push(format!("asked {}", params["message"].as_str().unwrap()));
                 match (params["message"].as_str().unwrap(), params["mode"].as_str()) {
                     (_, Some("url")) => return Ok(json!({"action": "accept"})),
                     ("Which seat?", _) => "12A",

@@ -62,8 +62,8 @@ pub(crate) fn run_all(pair: &mut Pair) {
     let revision = pair.client().revision();
     for feature in FEATURES {
         let has = feature.has.contains(&super::like(revision));
-        pair.client().heard();
-        pair.server.heard();
+        pair.client().received();
+        pair.server.received();
         pair.wire.push(format!(
             "# {}: {} {}",
             revision,
@@ -163,7 +163,7 @@ fn unknown_method(pair: &mut Pair) {
 
 fn form(pair: &mut Pair) {
     assert_eq!(pair.tool("greet", json!({})).unwrap(), "Hello, Ann");
-    assert_eq!(pair.client().heard(), ["asked Your name?", "answer"]);
+    assert_eq!(pair.client().received(), ["asked Your name?", "answer"]);
 }
 
 fn no_form(pair: &mut Pair) {
@@ -174,15 +174,15 @@ fn no_form(pair: &mut Pair) {
         error.message,
         "the client did not declare `{\"elicitation\":{}}`, which the call needs: use a client that does"
     );
-    assert_eq!(pair.client().heard(), ["answer"], "nobody was asked");
+    assert_eq!(pair.client().received(), ["answer"], "nobody was asked");
 }
 
 fn two_forms(pair: &mut Pair) {
     let before = pair.server.shop.charges.get();
-    let said = pair.tool("book", json!({})).unwrap();
-    assert_eq!(said, format!("12A, soup, charge {}", before + 1));
+    let message = pair.tool("book", json!({})).unwrap();
+    assert_eq!(message, format!("12A, soup, charge {}", before + 1));
     assert_eq!(pair.server.shop.charges.get(), before + 1, "once");
-    assert_eq!(pair.client().heard(), ["asked Which seat?", "asked Which meal?", "answer"]);
+    assert_eq!(pair.client().received(), ["asked Which seat?", "asked Which meal?", "answer"]);
     check_rounds(pair, 2);
 }
 
@@ -212,7 +212,7 @@ fn form_and_sample(pair: &mut Pair) {
 
 fn page(pair: &mut Pair) {
     assert_eq!(pair.tool("pay", json!({})).unwrap(), "Accept");
-    assert_eq!(pair.client().heard(), ["asked Pay here", "answer"]);
+    assert_eq!(pair.client().received(), ["asked Pay here", "answer"]);
 }
 
 fn no_page(pair: &mut Pair) {
@@ -231,13 +231,13 @@ fn sampling_tools(pair: &mut Pair) {
 fn no_sampling_tools(pair: &mut Pair) {
     let expected = missing_capability(pair);
     assert_eq!(code(pair.tool("arm", json!({}))), expected);
-    assert_eq!(pair.client().heard(), ["answer"], "nobody was asked");
+    assert_eq!(pair.client().received(), ["answer"], "nobody was asked");
 }
 
 fn two_samples(pair: &mut Pair) {
     let before = pair.server.shop.charges.get();
-    let said = pair.tool("draft", json!({})).unwrap();
-    assert_eq!(said, format!("A poem? Yes.? Yes. charge {}", before + 1));
+    let message = pair.tool("draft", json!({})).unwrap();
+    assert_eq!(message, format!("A poem? Yes.? Yes. charge {}", before + 1));
     assert_eq!(pair.server.shop.charges.get(), before + 1, "once");
     check_rounds(pair, 2);
 }
@@ -265,7 +265,7 @@ fn count(pair: &mut Pair) -> Vec<String> {
     let mut extras = Extras::default();
     extras.progress = true;
     pair.call_with("tools/call", json!({"name": "count"}), &extras).unwrap();
-    pair.client().heard()
+    pair.client().received()
 }
 
 fn progress(pair: &mut Pair) {
@@ -273,7 +273,7 @@ fn progress(pair: &mut Pair) {
         count(pair).iter().map(|line| line.split(' ').take(2).collect::<Vec<_>>().join(" ")).collect();
     assert_eq!(numbers, ["progress 0.5", "progress 1.0", "answer"]);
     pair.call("tools/call", json!({"name": "count"})).unwrap();
-    assert_eq!(pair.client().heard(), ["answer"], "nobody asked for it");
+    assert_eq!(pair.client().received(), ["answer"], "nobody asked for it");
 }
 
 fn progress_words(pair: &mut Pair) {
@@ -288,7 +288,7 @@ fn chat(pair: &mut Pair, level: Option<&str>) -> Vec<String> {
     let mut extras = Extras::default();
     extras.log_level = level;
     pair.call_with("tools/call", json!({"name": "chat"}), &extras).unwrap();
-    pair.client().heard()
+    pair.client().received()
 }
 
 fn log_of_request(pair: &mut Pair) {
@@ -307,7 +307,7 @@ fn no_log(pair: &mut Pair) {
 fn log_of_session(pair: &mut Pair) {
     assert_eq!(code(pair.call("logging/setLevel", json!({"level": "loud"}))), -32602);
     pair.call("logging/setLevel", json!({"level": "error"})).unwrap();
-    pair.client().heard();
+    pair.client().received();
     assert_eq!(chat(pair, None), ["log \"an error\"", "answer"]);
 }
 
@@ -327,7 +327,7 @@ fn cancellation(pair: &mut Pair) {
         pair.client().cancel(call);
         pair.drive();
         assert_eq!(
-            (pair.server.running(), pair.server.heard()),
+            (pair.server.running(), pair.server.received()),
             (usize::from(stubborn), vec!["cancelled".into()])
         );
         // Whatever it still does, nobody hears of it.
@@ -336,7 +336,7 @@ fn cancellation(pair: &mut Pair) {
         pair.drive();
         pair.server.shop.release.set(false);
         assert_eq!((pair.wire.len(), pair.server.running()), (lines, 0));
-        assert!(pair.client().heard().is_empty());
+        assert!(pair.client().received().is_empty());
         assert!(pair.client().ended(call).is_none());
     }
     pair.server.stubborn = false;
@@ -349,7 +349,7 @@ fn withdrawal(pair: &mut Pair) {
     pair.drive();
     pair.client().cancel(call);
     pair.drive();
-    assert_eq!(pair.client().heard(), ["asked Your name?", "withdrawn"]);
+    assert_eq!(pair.client().received(), ["asked Your name?", "withdrawn"]);
     // What the user says after that is told nobody.
     let lines = pair.wire.len();
     pair.advance(2_000);
@@ -368,17 +368,17 @@ fn change_all(pair: &mut Pair) -> Vec<String> {
         pair.server.changed(&change);
     }
     pair.drive();
-    pair.client().heard()
+    pair.client().received()
 }
 
 fn subscribe(pair: &mut Pair) {
     const LISTS: [&str; 3] = ["changed Tools", "changed Prompts", "changed Resources"];
     assert_eq!(change_all(pair), LISTS);
     pair.call("resources/subscribe", json!({"uri": "note://1"})).unwrap();
-    pair.client().heard();
+    pair.client().received();
     assert_eq!(change_all(pair), [&LISTS[..], &["updated note://1"]].concat());
     pair.call("resources/unsubscribe", json!({"uri": "note://1"})).unwrap();
-    pair.client().heard();
+    pair.client().received();
     assert_eq!(change_all(pair), LISTS);
 }
 
@@ -393,7 +393,7 @@ fn listen(pair: &mut Pair) {
     let listening = pair.client().start("subscriptions/listen", wanted.clone(), &Extras::default()).unwrap();
     pair.drive();
     assert_eq!(
-        pair.client().heard(),
+        pair.client().received(),
         [r#"granted {"toolsListChanged":true,"resourceSubscriptions":["note://1"]}"#]
     );
     assert_eq!(change_all(pair), ["changed Tools", "updated note://1"]);
@@ -408,9 +408,9 @@ fn listen(pair: &mut Pair) {
     let now = pair.now;
     assert_eq!(pair.server.unlisten(now), 1);
     pair.drive();
-    let heard = pair.client().heard();
-    assert_eq!(heard[1], "ended");
-    assert!(heard[2..].iter().all(|line| line.starts_with("ignored")), "it ends once: {heard:?}");
+    let received = pair.client().received();
+    assert_eq!(received[1], "ended");
+    assert!(received[2..].iter().all(|line| line.starts_with("ignored")), "it ends once: {received:?}");
 }
 
 fn no_listen(pair: &mut Pair) {
@@ -458,7 +458,7 @@ fn no_ping(pair: &mut Pair) {
 fn ping_back(pair: &mut Pair) {
     assert!(pair.server.ping());
     pair.drive();
-    assert_eq!(pair.server.heard(), ["pong"]);
+    assert_eq!(pair.server.received(), ["pong"]);
 }
 
 fn no_ping_back(pair: &mut Pair) {
@@ -468,7 +468,7 @@ fn no_ping_back(pair: &mut Pair) {
 fn roots_changed(pair: &mut Pair) {
     pair.client().notify("notifications/roots/list_changed").unwrap();
     pair.drive();
-    assert_eq!(pair.server.heard(), ["notifications/roots/list_changed"]);
+    assert_eq!(pair.server.received(), ["notifications/roots/list_changed"]);
 }
 
 fn no_roots_changed(pair: &mut Pair) {
@@ -498,7 +498,7 @@ fn batch(pair: &mut Pair) {
 fn no_batch(pair: &mut Pair) {
     let calls = start_two(pair);
     assert_eq!(last_answer(pair)["error"]["code"], -32600);
-    assert!(pair.client().heard()[0].starts_with("violation an error without an `id`"));
+    assert!(pair.client().received()[0].starts_with("violation an error without an `id`"));
     for call in calls {
         assert!(pair.client().ended(call).is_none());
         assert!(matches!(pair.client().id(call), RequestId::Number(_)));

@@ -94,11 +94,11 @@ fn questions_answers_and_notifications_are_reshaped_too() {
 
     let mut extras = Extras::default();
     extras.progress = true;
-    pair.client().heard();
+    pair.client().received();
     pair.call_with("tools/call", json!({"name": "count"}), &extras).unwrap();
-    assert!(pair.client().heard().contains(&"progress 0.5 \"half\"".to_owned()));
-    let told = pair.wire.iter().find(|line| line.contains("notifications/progress")).unwrap();
-    assert!(told.contains(r#""text":"half""#) && !told.contains("message"), "{told}");
+    assert!(pair.client().received().contains(&"progress 0.5 \"half\"".to_owned()));
+    let notified = pair.wire.iter().find(|line| line.contains("notifications/progress")).unwrap();
+    assert!(notified.contains(r#""text":"half""#) && !notified.contains("message"), "{notified}");
 
     pair.client()
         .start(
@@ -110,9 +110,9 @@ fn questions_answers_and_notifications_are_reshaped_too() {
     pair.drive();
     pair.server.changed(&pintle_proto::server::Change::Resource("note://1".into()));
     pair.drive();
-    assert!(pair.client().heard().contains(&"updated note://1".to_owned()));
-    let told = last(&pair, '<', "notifications/resources/updated");
-    assert_eq!((&told["params"]["resource"], told["params"].get("uri")), (&json!("note://1"), None));
+    assert!(pair.client().received().contains(&"updated note://1".to_owned()));
+    let notified = last(&pair, '<', "notifications/resources/updated");
+    assert_eq!((&notified["params"]["resource"], notified["params"].get("uri")), (&json!("note://1"), None));
     pair.client().abandon_all();
 }
 

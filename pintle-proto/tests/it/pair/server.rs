@@ -31,7 +31,7 @@ pub(crate) struct Server {
     /// Lets cancelled handlers run on, as one that is just being polled does.
     pub(crate) stubborn: bool,
     /// What came in besides requests.
-    pub(crate) heard: Vec<String>,
+    pub(crate) received: Vec<String>,
     running: Vec<Running>,
     listening: Vec<Listen>,
     questions: HashMap<RequestId, Slot>,
@@ -95,7 +95,7 @@ impl Server {
             shop: Rc::default(),
             out: VecDeque::new(),
             stubborn: false,
-            heard: Vec::new(),
+            received: Vec::new(),
             running: Vec::new(),
             listening: Vec::new(),
             questions: HashMap::new(),
@@ -148,13 +148,13 @@ impl Server {
                 let id = response.id.unwrap();
                 if self.pings.remove(&id) {
                     assert_eq!(response.result.unwrap(), RawObject::empty());
-                    self.heard.push("pong".into());
+                    self.received.push("pong".into());
                 } else {
                     *self.questions.remove(&id).unwrap().borrow_mut() = Some(response.result);
                 }
             }
             Inbound::Cancel(ticket) => {
-                self.heard.push("cancelled".into());
+                self.received.push("cancelled".into());
                 self.listening.retain(|listen| listen.call.ticket() != Some(ticket));
                 let at = self.running.iter().position(|running| running.call.ticket() == Some(ticket));
                 if let Some(at) = at {
@@ -166,8 +166,8 @@ impl Server {
                     }
                 }
             }
-            Inbound::Notify(notification, _) => self.heard.push(notification.method.into()),
-            Inbound::Ignore(why) => self.heard.push(why.into()),
+            Inbound::Notify(notification, _) => self.received.push(notification.method.into()),
+            Inbound::Ignore(why) => self.received.push(why.into()),
             Inbound::Many(several) => several.into_iter().for_each(|one| self.inbound(one)),
         }
     }
@@ -257,8 +257,8 @@ impl Server {
         true
     }
 
-    pub(crate) fn heard(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.heard)
+    pub(crate) fn received(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.received)
     }
 
     pub(crate) fn running(&self) -> usize {

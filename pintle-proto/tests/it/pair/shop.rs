@@ -55,7 +55,7 @@ pub(crate) async fn serve(cx: &Cx) -> Result<Outcome, RpcError> {
             let name = params["name"].as_str().unwrap().to_owned();
             match tool(cx, &name, &params["arguments"]).await? {
                 Reply::Text(text) => complete(json!({"content": [{"type": "text", "text": text}]})),
-                Reply::BadArguments(said) => Ok(Outcome::BadArguments(said.into())),
+                Reply::BadArguments(detail) => Ok(Outcome::BadArguments(detail.into())),
             }
         }
         "resources/list" => {
@@ -143,8 +143,8 @@ async fn tool(cx: &Cx, name: &str, arguments: &Value) -> Result<Reply, RpcError>
             format!("{:?}", result.action)
         }
         "count" => {
-            for (done, said) in [(0.5, "half"), (0.25, "back"), (1.0, "all")] {
-                cx.progress(done, said);
+            for (done, detail) in [(0.5, "half"), (0.25, "back"), (1.0, "all")] {
+                cx.progress(done, detail);
                 turn().await;
             }
             "counted".to_owned()

@@ -37,10 +37,10 @@ fn end(mut pair: Pair, call: usize) -> (Result<Value, Failure>, u32) {
     (pair.client().ended(call).expect("an end"), pair.server.shop.charges.get())
 }
 
-fn refused(pair: Pair, call: usize, said: &str) {
+fn refused(pair: Pair, call: usize, text: &str) {
     let (end, charges) = end(pair, call);
     let Err(Failure::Error(error)) = end else { panic!("{end:?}") };
-    assert_eq!((error.code.0, &*error.message), (-32602, said));
+    assert_eq!((error.code.0, &*error.message), (-32602, text));
     assert_eq!(charges, 0, "nothing was done");
 }
 
@@ -88,12 +88,12 @@ fn a_state_of_the_wrong_shape_is_refused() {
             "the answer to `seat` is invalid",
         ),
     ];
-    for (forge, said) in forges {
+    for (forge, text) in forges {
         let (pair, call) = thinking(Server::new(ALL), Some(forge));
         let (end, charges) = end(pair, call);
         let Err(Failure::Error(error)) = end else { panic!("{end:?}") };
         assert_eq!(error.code.0, -32602);
-        assert!(error.message.starts_with(said), "{}", error.message);
+        assert!(error.message.starts_with(text), "{}", error.message);
         assert_eq!(charges, 0);
     }
 }

@@ -60,7 +60,7 @@ fn a_server_that_dies_of_the_probe_is_started_again_once() {
     let mut pair = pair(Mode::Auto, SESSIONS, manner);
     assert_eq!(pair.opened(), Some(Ok(R4.into())));
     assert_eq!(pair.manner.deaths, 1);
-    assert_eq!(pair.client().heard(), ["started again"]);
+    assert_eq!(pair.client().received(), ["started again"]);
     assert_eq!(sent(&pair), ["server/discover", "initialize", "notifications/initialized"]);
     run_all(&mut pair);
 }
@@ -85,7 +85,7 @@ fn an_answer_to_the_probe_after_the_handshake_changes_nothing() {
         let mut pair = pair(Mode::Auto, ALL, manner);
         pair.advance(10 * PATIENCE_MS);
         assert_eq!(pair.opened(), Some(Ok(R4.into())), "{late}");
-        assert_eq!(pair.client().heard(), ["ignored a response to request 1, which has ended"]);
+        assert_eq!(pair.client().received(), ["ignored a response to request 1, which has ended"]);
         run_all(&mut pair);
     }
 }
@@ -100,7 +100,7 @@ fn an_answer_to_the_probe_just_in_time_counts() {
 }
 
 #[test]
-fn noise_is_not_heard() {
+fn noise_is_ignored() {
     for server in [SESSIONS, ALL] {
         let manner = Manner { noisy: true, ..Manner::default() };
         let mut pair = pair(Mode::Auto, server, manner);
@@ -155,7 +155,8 @@ fn both_eras_on_one_stream() {
         for (client, call) in pair.clients.iter_mut().zip(calls) {
             let result = client.ended(call).unwrap().unwrap();
             assert!(result["content"][0]["text"].as_str().unwrap().starts_with(expected), "{result}");
-            let odd: Vec<_> = client.heard().into_iter().filter(|line| !line.starts_with("asked")).collect();
+            let odd: Vec<_> =
+                client.received().into_iter().filter(|line| !line.starts_with("asked")).collect();
             if name == "count" {
                 assert_eq!(odd, ["progress 0.5 \"half\"", "progress 1.0 \"all\"", "answer"]);
             } else {
@@ -176,7 +177,7 @@ fn what_one_era_sets_says_nothing_of_the_other() {
     let call = pair.clients[1].start("tools/call", chat.clone(), &Extras::default()).unwrap();
     pair.drive();
     assert!(pair.clients[1].ended(call).unwrap().is_ok());
-    assert_eq!(pair.clients[1].heard(), ["answer"], "it asked for no log");
+    assert_eq!(pair.clients[1].received(), ["answer"], "it asked for no log");
     // And a cancellation reaches the call of its own era only: ids do not say which they are of.
     let calls: Vec<_> = pair
         .clients
@@ -191,11 +192,11 @@ fn what_one_era_sets_says_nothing_of_the_other() {
     pair.drive();
     assert!(pair.clients[0].ended(calls[0]).unwrap().is_ok());
     assert!(pair.clients[1].ended(calls[1]).is_none());
-    pair.client().heard();
+    pair.client().received();
     // Changes: the session hears of all, the other one of what it listens to.
     pair.server.changed(&pintle_proto::server::Change::Tools);
     pair.server.changed(&pintle_proto::server::Change::Resource("note://1".into()));
     pair.drive();
-    assert_eq!(pair.client().heard(), ["changed Tools", "updated note://1"]);
-    assert!(pair.clients[1].heard().is_empty());
+    assert_eq!(pair.client().received(), ["changed Tools", "updated note://1"]);
+    assert!(pair.clients[1].received().is_empty());
 }

@@ -33,8 +33,8 @@ fn carrier(definition: &str, noun: Value) -> Carrier {
         carrier(Part::Result("tools/list"), "ListToolsResult", place, json!({"tools": [tool]}))
     };
     let in_sampling = |place, member: &str, noun: Value| {
-        let said = json!({"role": "user", "content": {"type": "text", "text": "hi"}});
-        let mut asked = json!({"maxTokens": 9, "messages": [said]});
+        let text = json!({"role": "user", "content": {"type": "text", "text": "hi"}});
+        let mut asked = json!({"maxTokens": 9, "messages": [text]});
         asked[member] = noun;
         carrier(Part::Params("sampling/createMessage"), "CreateMessageRequest", place, asked)
     };
@@ -144,8 +144,8 @@ fn carrier(definition: &str, noun: Value) -> Carrier {
         "PromptReference" | "ResourceTemplateReference" => completing(noun),
         "SamplingMessage" => in_sampling("/messages/0", "messages", json!([noun])),
         "ToolUseContent" => {
-            let said = json!({"role": "assistant", "content": [noun]});
-            in_sampling("/messages/0/content/0", "messages", json!([said]))
+            let text = json!({"role": "assistant", "content": [noun]});
+            in_sampling("/messages/0/content/0", "messages", json!([text]))
         }
         "ToolResultContent" => {
             in_sampling("/messages/0/content/0", "messages", json!([{"role": "user", "content": [noun]}]))

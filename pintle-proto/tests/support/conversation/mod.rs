@@ -34,7 +34,7 @@ pub(crate) fn play(course: &[u8]) {
     if course.below(4) > 0 {
         // Otherwise most conversations would never come to have a session.
         let hello = client::initialize(&mut course);
-        stage.hear(&hello, &mut course);
+        stage.receive(&hello, &mut course);
     }
     while !course.0.is_empty() {
         stage.step(&mut course);
@@ -119,18 +119,18 @@ impl Stage {
         match course.below(16) {
             0..6 => {
                 let line = self.line(course);
-                self.hear(&line, course);
+                self.receive(&line, course);
             }
             6 => {
                 let count = course.below(5);
                 let lines: Vec<_> = (0..count).map(|_| self.line(course)).collect();
                 let batch = format!("[{}]", lines.join(","));
-                self.hear(&batch, course);
+                self.receive(&batch, course);
             }
             7 => {
                 let length = course.below(64);
                 let line = String::from_utf8_lossy(course.bytes(length)).into_owned();
-                self.hear(&line, course);
+                self.receive(&line, course);
             }
             8 | 9 => self.finish(course),
             10 => self.ask(course),
@@ -148,7 +148,7 @@ impl Stage {
     }
 
     /// Takes a line as a driver would.
-    fn hear(&mut self, line: &str, course: &mut Course<'_>) {
+    fn receive(&mut self, line: &str, course: &mut Course<'_>) {
         let arrival = Arrival::at(self.now);
         let arrival = if course.below(8) == 7 { arrival.by("ann") } else { arrival };
         let frame = match Frame::parse(line.as_bytes(), self.service.bounds().batch) {
@@ -286,7 +286,7 @@ impl Stage {
                     self.send(&bytes);
                     if course.below(2) == 0 {
                         let answer = client::answer(&id, course);
-                        self.hear(&answer, course);
+                        self.receive(&answer, course);
                     }
                 }
                 Err(unsayable) => assert!(!unsayable.to_string().is_empty()),
@@ -300,8 +300,8 @@ impl Stage {
     /// A handler tells how far it is.
     fn tell(&mut self, course: &mut Course<'_>) {
         let progress = f64::from(course.below(256) as u8) / 7.0;
-        let said = self.running.get(course.below(8)).cloned();
-        let Some(call) = said else { return };
+        let detail = self.running.get(course.below(8)).cloned();
+        let Some(call) = detail else { return };
         let lines = [
             call.progress(progress, course.of(&[None, Some(9.0), Some(f64::NAN)]), Some("a\nb")),
             call.log(course.of(&[LoggingLevel::Debug, LoggingLevel::Error]), None, &"a\nb"),

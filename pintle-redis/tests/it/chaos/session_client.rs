@@ -232,7 +232,7 @@ impl SessionClient {
             _ => return self.expect_busy(&stream, name).map(|()| CallEnd::Error("503")),
         }
         let (mut last, mut progress, mut response) = (None, Vec::new(), None::<Value>);
-        let (mut heard, begun, mut resumed_times) = (Instant::now(), Instant::now(), 0);
+        let (mut arrived, begun, mut resumed_times) = (Instant::now(), Instant::now(), 0);
         loop {
             // A call may go on at one process after the other.
             if begun.elapsed() > 4 * LIMIT {
@@ -243,7 +243,7 @@ impl SessionClient {
             let received = stream.next(Duration::from_secs(5)).await;
             self.trace.add(format_args!("{received:?}"));
             if !matches!(received, Received::Silence) {
-                heard = Instant::now();
+                arrived = Instant::now();
             }
             match received {
                 Received::Position(position) => last = Some(position),
@@ -287,7 +287,7 @@ impl SessionClient {
                     }
                 }
                 Received::Silence if !self.is_there().await? => return Ok(CallEnd::Error("404")),
-                Received::Silence if heard.elapsed() > LIMIT => {
+                Received::Silence if arrived.elapsed() > LIMIT => {
                     return Err(format!("`{name}` {id} was never answered, after {progress:?} and {last:?}"));
                 }
                 Received::Silence => {}
@@ -456,7 +456,7 @@ impl SessionClient {
         while start.elapsed() < LIMIT {
             match stream.next(Duration::from_secs(5)).await {
                 Received::Message(_, message) if message["params"]["uri"] == uri.as_str() => {
-                    self.tally.count("watch: heard");
+                    self.tally.count("watch: received");
                     return Ok(());
                 }
                 Received::Message(..) | Received::Position(_) => {}
@@ -468,7 +468,7 @@ impl SessionClient {
                 Received::Silence => {}
             }
         }
-        Err(format!("the change of `{uri}` was not heard"))
+        Err(format!("the change of `{uri}` was not received"))
     }
 
     /// Ends the session, and checks that no process serves it any more.

@@ -260,7 +260,7 @@ impl StatelessClient {
         loop {
             match self.next(&mut stream).await {
                 Received::Message(_, message) if message["params"]["uri"] == uri.as_str() => {
-                    self.tally.count("listen: heard");
+                    self.tally.count("listen: received");
                     return Ok(());
                 }
                 Received::Message(..) | Received::Position(_) => {}
@@ -268,7 +268,7 @@ impl StatelessClient {
                     self.tally.count("listen: cut");
                     return Ok(());
                 }
-                Received::Silence => return Err(format!("the change of `{uri}` was not heard")),
+                Received::Silence => return Err(format!("the change of `{uri}` was not received")),
             }
         }
     }

@@ -100,8 +100,8 @@ async fn an_expired_session_is_opened_again(status: u16) {
     }
     let again = ann.tool("session").await;
     assert!(again != of_ann && again != of_bob, "{again}");
-    let heard = ann.hear().await;
-    assert!(heard["method"].as_str().unwrap().ends_with("/list_changed"), "{heard}");
+    let received = ann.receive().await;
+    assert!(received["method"].as_str().unwrap().ends_with("/list_changed"), "{received}");
     assert_eq!(bob.tool("session").await, of_bob);
 }
 

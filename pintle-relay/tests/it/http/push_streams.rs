@@ -114,7 +114,7 @@ async fn a_session_has_a_stream_behind_the_relay_from_when_its_client_has_one() 
 }
 
 #[tokio::test]
-async fn a_client_that_opens_a_stream_and_calls_nothing_hears_of_changes() {
+async fn a_client_that_opens_a_stream_and_calls_nothing_is_notified_of_changes() {
     let behind = growing();
     let (relay, streams) = relay_to(&behind).await;
     let client = Wire::new(&relay.into_server().http().unwrap()).open(R4, json!({})).await;

@@ -22,7 +22,7 @@ use crate::world;
 
 /// A server behind that tells what is watched, in a session or by the only client.
 fn behind() -> (Server, mpsc::UnboundedReceiver<String>) {
-    let (watched, told) = mpsc::unbounded_channel();
+    let (watched, notified) = mpsc::unbounded_channel();
     let server = Server::new("notes", "1")
         .resource(resource("note://1", "one", || async { "" }))
         .resource(resource("note://secret", "secret", || async { "" }))
@@ -37,11 +37,11 @@ fn behind() -> (Server, mpsc::UnboundedReceiver<String>) {
                 outcome
             }
         }));
-    (server, told)
+    (server, notified)
 }
 
-async fn next(told: &mut mpsc::UnboundedReceiver<String>) -> String {
-    tokio::time::timeout(Duration::from_secs(20), told.recv()).await.unwrap().unwrap()
+async fn next(notified: &mut mpsc::UnboundedReceiver<String>) -> String {
+    tokio::time::timeout(Duration::from_secs(20), notified.recv()).await.unwrap().unwrap()
 }
 
 /// What processes of one server share.
@@ -81,8 +81,8 @@ async fn open(http: &Http) -> Wire {
     let message = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
     let opened = send(&wire, "POST", &message.to_string()).await;
     let wire = wire.with("mcp-session-id", opened.header("mcp-session-id").unwrap());
-    let told = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-    assert_eq!(send(&wire, "POST", &told.to_string()).await.status, 202);
+    let notified = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    assert_eq!(send(&wire, "POST", &notified.to_string()).await.status, 202);
     wire
 }
 
@@ -91,9 +91,9 @@ fn no_secrets(request: &GateRequest<'_>) -> Decision {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_restored_session_hears_of_what_it_watches_without_subscribing_again() {
+async fn a_restored_session_is_notified_of_what_it_watches_without_subscribing_again() {
     for upstream in [R4, R5] {
-        let (behind, mut told) = behind();
+        let (behind, mut notified) = behind();
         let shared = Shared::default();
         // One relay for all, if the server behind has no sessions, is that of a principal.
         let process = async || {
@@ -104,18 +104,18 @@ async fn a_restored_session_hears_of_what_it_watches_without_subscribing_again()
         let client = open(&process().await).await;
         let watched = call(&client, "resources/subscribe", json!({"uri": "note://1"})).await;
         assert!(watched["result"].is_object(), "{watched}");
-        assert_eq!(next(&mut told).await, "note://1");
+        assert_eq!(next(&mut notified).await, "note://1");
 
         let other = process().await;
         let client = Wire { http: other, ..client };
         assert!(call(&client, "ping", json!({})).await["result"].is_object());
         let mut stream = send(&client, "GET", "").await;
-        assert_eq!(next(&mut told).await, "note://1", "{upstream}");
+        assert_eq!(next(&mut notified).await, "note://1", "{upstream}");
         behind.resource_updated("note://1");
         loop {
-            let heard = stream.message().await.unwrap();
-            if heard["method"] == "notifications/resources/updated" {
-                assert_eq!(heard["params"]["uri"], "note://1", "{upstream}");
+            let received = stream.message().await.unwrap();
+            if received["method"] == "notifications/resources/updated" {
+                assert_eq!(received["params"]["uri"], "note://1", "{upstream}");
                 break;
             }
         }
@@ -125,18 +125,18 @@ async fn a_restored_session_hears_of_what_it_watches_without_subscribing_again()
 /// What a client may not watch any more is not watched for it.
 #[tokio::test(start_paused = true)]
 async fn what_became_hidden_is_not_watched_for_a_restored_session() {
-    let (behind, mut told) = behind();
+    let (behind, mut notified) = behind();
     let shared = Shared::default();
     let front = async || Server::new("front", "1").provider(world::relay(&behind, R4).await);
     let client = open(&shared.process(&front().await)).await;
     for uri in ["note://secret", "note://1"] {
         call(&client, "resources/subscribe", json!({"uri": uri})).await;
-        assert_eq!(next(&mut told).await, uri);
+        assert_eq!(next(&mut notified).await, uri);
     }
     let other = shared.process(&front().await.gate(no_secrets));
     let client = Wire { http: other, ..client };
     assert!(call(&client, "ping", json!({})).await["result"].is_object());
-    assert_eq!(next(&mut told).await, "note://1");
+    assert_eq!(next(&mut notified).await, "note://1");
     call(&client, "resources/unsubscribe", json!({"uri": "note://1"})).await;
-    assert!(told.try_recv().is_err());
+    assert!(notified.try_recv().is_err());
 }

@@ -17,7 +17,7 @@ use tokio::sync::watch;
 pub(crate) struct TaskProvider {
     name: &'static str,
     answer: Box<Answering>,
-    told: Option<watch::Receiver<Option<String>>>,
+    notified: Option<watch::Receiver<Option<String>>>,
 }
 
 type Answering = dyn Fn(&str, &Value) -> Value + Send + Sync;
@@ -28,12 +28,12 @@ impl TaskProvider {
         name: &'static str,
         answer: impl Fn(&str, &Value) -> Value + Send + Sync + 'static,
     ) -> Self {
-        Self { name, answer: Box::new(answer), told: None }
+        Self { name, answer: Box::new(answer), notified: None }
     }
 
     /// Has it grant every task, and tell its server of these.
-    pub(crate) fn telling(mut self, told: watch::Receiver<Option<String>>) -> Self {
-        self.told = Some(told);
+    pub(crate) fn telling(mut self, notified: watch::Receiver<Option<String>>) -> Self {
+        self.notified = Some(notified);
         self
     }
 }
@@ -71,10 +71,10 @@ impl Provider for TaskProvider {
 
 impl Watch for TaskProvider {
     fn attach(&self, changes: ProviderChanges) {
-        let Some(mut told) = self.told.clone() else { return };
+        let Some(mut notified) = self.notified.clone() else { return };
         tokio::spawn(async move {
-            while told.changed().await.is_ok() {
-                let id = told.borrow_and_update().clone().unwrap_or_default();
+            while notified.changed().await.is_ok() {
+                let id = notified.borrow_and_update().clone().unwrap_or_default();
                 let params = json!({"status": "working", "statusMessage": "told"});
                 changes.tell(Notice::new("taskIds", "notifications/tasks", params).about_task(id));
             }
@@ -87,7 +87,7 @@ impl Watch for TaskProvider {
         _: Vec<String>,
     ) -> WatchFuture<'_, Result<ProviderSubscription, RequestError>> {
         let mut subscription = ProviderSubscription::new();
-        if self.told.is_some() {
+        if self.notified.is_some() {
             let params: Value = cx.params().decode().unwrap_or_default();
             let ids = params["notifications"]["taskIds"].as_array().into_iter().flatten();
             // Those that it was asked for, and one of another server.

@@ -100,8 +100,9 @@ pub(super) async fn follow(client: &mut Client, name: &str) -> Followed {
         });
         let done = client.call("tasks/result", json!({"taskId": id})).await["result"].clone();
         assert_eq!(done["_meta"]["io.modelcontextprotocol/related-task"]["taskId"], id, "{done}");
-        let heard = client.heard().into_iter().filter(|heard| heard["params"]["taskId"] == id);
-        let statuses = heard.filter_map(|heard| heard["params"]["statusMessage"].as_str().map(str::to_owned));
+        let received = client.received().into_iter().filter(|received| received["params"]["taskId"] == id);
+        let statuses =
+            received.filter_map(|received| received["params"]["statusMessage"].as_str().map(str::to_owned));
         return Followed { result: done, statuses: statuses.collect() };
     }
     let question = &asking["inputRequests"]["drink"];

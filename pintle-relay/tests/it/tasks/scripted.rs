@@ -71,7 +71,7 @@ async fn a_task_that_is_created_when_its_call_is_cancelled_is_cancelled_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_questions_of_a_task_have_keys_and_its_end_is_told_to_the_server() {
+async fn the_questions_of_a_task_have_keys_and_its_end_is_sent_to_the_server() {
     let (relay, mut upstream, _first) = relay_to(capabilities()).await;
     let mut client = Client::open(&relay.into_server(), R5, declares()).await;
     let (mut link, call, called) = called(&mut client, &mut upstream).await;

@@ -55,7 +55,7 @@ async fn to_its_end(client: &mut Client, id: &Value, steps: &Steps, name: &str) 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_hears_of_the_tasks_of_a_mounted_server_by_their_ids_here() {
+async fn a_client_is_notified_of_the_tasks_of_a_mounted_server_by_their_ids_here() {
     let steps = Steps::new();
     let mall = Server::new("mall", "1").mount(Prefix::new("shop").uris(), behind("shop", &steps));
     let desk = Server::new("desk", "1").mount(Prefix::new("mall").uris(), mall);
@@ -67,7 +67,7 @@ async fn a_client_hears_of_the_tasks_of_a_mounted_server_by_their_ids_here() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_hears_of_the_tasks_of_one_server_behind_a_relay() {
+async fn a_client_is_notified_of_the_tasks_of_one_server_behind_a_relay() {
     let steps = Steps::new();
     let relay = world::relay(&behind("a", &steps), R5).await;
     let as_provider = Server::new("front", "1").provider(relay.clone());
@@ -117,7 +117,7 @@ async fn one_subscription_has_tasks_of_the_server_and_of_two_behind_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_principals_who_are_one_client_behind_hear_of_their_own_tasks_only() {
+async fn two_principals_who_are_one_client_behind_are_notified_of_their_own_tasks_only() {
     let [own, a, b] = [(); 3].map(|()| Steps::new());
     let front = gateway(&own, &a, &b).await;
     let open = async |caller: Caller| Client::over(Raw::known(&front, caller), R5, declares()).await;
@@ -179,7 +179,7 @@ async fn a_client_without_the_extension_learns_what_is_missing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_hears_of_the_status_of_its_tasks_by_their_ids_here() {
+async fn a_session_is_notified_of_the_status_of_its_tasks_by_their_ids_here() {
     let [a, b] = [(); 2].map(|()| Steps::new());
     let front = Server::new("front", "1")
         .provider(Mount::new("a", world::relay(&behind("a", &a), R4).await))
@@ -204,9 +204,9 @@ async fn a_session_hears_of_the_status_of_its_tasks_by_their_ids_here() {
 
 /// A provider that grants every task, and tells its server of any.
 fn hostile(name: &'static str) -> (watch::Sender<Option<String>>, Mount<TaskProvider>) {
-    let (tells, told) = watch::channel(None);
+    let (tells, notified) = watch::channel(None);
     let answer = |_: &str, _: &Value| json!({"resultType": "task", "taskId": "t-1", "status": "working"});
-    (tells, Mount::new(name, TaskProvider::new(name, answer).telling(told)))
+    (tells, Mount::new(name, TaskProvider::new(name, answer).telling(notified)))
 }
 
 #[tokio::test(start_paused = true)]
@@ -223,8 +223,8 @@ async fn a_server_behind_cannot_report_the_tasks_of_another() {
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     good_tells.send_replace(Some("t-1".to_owned()));
-    let heard = client.hear().await;
-    assert_eq!((&heard["params"]["taskId"], &heard["params"]["statusMessage"]), (&id, &json!("told")));
+    let received = client.receive().await;
+    assert_eq!((&received["params"]["taskId"], &received["params"]["statusMessage"]), (&id, &json!("told")));
     let listed = client.send("tools/list", json!({})).await;
     assert_eq!(client.recv().await["id"], listed, "it was told of once");
 }

@@ -49,7 +49,7 @@ pub(crate) async fn start(client: &mut Client, name: &str) -> Value {
 /// Wants to be notified of tasks. Returns those that are granted.
 pub(crate) async fn listen(client: &mut Client, ids: &[&Value]) -> Value {
     client.send("subscriptions/listen", json!({"notifications": {"taskIds": ids}})).await;
-    let acknowledged = client.hear().await;
+    let acknowledged = client.receive().await;
     assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged", "{acknowledged}");
     acknowledged["params"]["notifications"]["taskIds"].clone()
 }
@@ -57,10 +57,10 @@ pub(crate) async fn listen(client: &mut Client, ids: &[&Value]) -> Value {
 /// Waits for the status of a task.
 pub(crate) async fn status(client: &mut Client, id: &Value, expected: &str) -> Value {
     for _ in 0..10 {
-        let heard = client.hear().await;
-        assert_eq!(heard["params"]["taskId"], *id, "{heard}");
-        if heard["params"]["status"] == expected {
-            return heard;
+        let received = client.receive().await;
+        assert_eq!(received["params"]["taskId"], *id, "{received}");
+        if received["params"]["status"] == expected {
+            return received;
         }
     }
     panic!("the task does not become {expected}");

@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_named() {
-        for (text, said) in [
+        for (text, detail) in [
             (r#"{"message":"Who?"}"#, "missing field `requestedSchema` of a form"),
             (r#"{"mode":"url","message":"Go"}"#, "missing field `url` of mode `url`"),
             (r#"{"mode":"url","message":"Go","url":7}"#, "invalid `url`: expected a string, got 7"),
@@ -223,7 +223,7 @@ mod tests {
             (r#"{"mode":"url","url":"https://example.com/"}"#, "missing field `message`"),
         ] {
             let error = serde_json::from_str::<ElicitParams>(text).unwrap_err().to_string();
-            assert!(error.starts_with(said), "{error}");
+            assert!(error.starts_with(detail), "{error}");
         }
     }
 }

@@ -289,7 +289,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_form_is_told_apart_and_comes_back() {
+    fn every_form_is_distinguished_and_comes_back() {
         for (text, is) in [
             (
                 r#"{"type":"string","minLength":1,"format":"email"}"#,

@@ -211,8 +211,8 @@ mod tests {
         ] {
             let read = |text: String| {
                 serde_json::from_str::<ContentBlock>(&text).map_err(|error| {
-                    let said = error.to_string();
-                    said.split(" at line").next().unwrap_or_default().to_owned()
+                    let message = error.to_string();
+                    message.split(" at line").next().unwrap_or_default().to_owned()
                 })
             };
             let straight = read(format!(r#"{{"type":"text",{members}}}"#));
@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_named() {
-        for (text, said) in [
+        for (text, message) in [
             (r#"{"text":"x"}"#, "missing field `type`"),
             (r#"{"type":1}"#, "invalid `type`: expected a string, got 1"),
             (r#"{"type":"text"}"#, "in `text`: missing field `text`"),
@@ -270,7 +270,7 @@ mod tests {
             (r#""hello""#, "invalid type: string \"hello\", expected a map"),
         ] {
             let error = serde_json::from_str::<ContentBlock>(text).unwrap_err().to_string();
-            assert!(error.starts_with(said), "{error}");
+            assert!(error.starts_with(message), "{error}");
         }
     }
 

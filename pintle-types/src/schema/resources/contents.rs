@@ -165,13 +165,13 @@ mod tests {
 
     #[test]
     fn both_or_neither_is_refused() {
-        for (text, said) in [
+        for (text, message) in [
             (r#"{"uri":"a:b","text":"","blob":""}"#, "resource contents `a:b` have both `text` and `blob`"),
             (r#"{"uri":"a:b","text":null}"#, "resource contents `a:b` have neither `text` nor `blob`"),
             (r#"{"text":""}"#, "missing field `uri`"),
         ] {
             let error = serde_json::from_str::<ResourceContents>(text).unwrap_err().to_string();
-            assert!(error.starts_with(said), "{error}");
+            assert!(error.starts_with(message), "{error}");
         }
     }
 }

@@ -119,13 +119,13 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_named() {
-        for (text, said) in [
+        for (text, message) in [
             (r#"{"inputSchema":{}}"#, "missing field `name`"),
             (r#"{"name":"x"}"#, "missing field `inputSchema`"),
             (r#"{"name":"x","inputSchema":null}"#, "invalid type: null, expected a map"),
         ] {
             let error = serde_json::from_str::<Tool>(text).unwrap_err().to_string();
-            assert!(error.starts_with(said), "{error}");
+            assert!(error.starts_with(message), "{error}");
         }
     }
 

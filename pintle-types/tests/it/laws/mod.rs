@@ -39,8 +39,8 @@ fn message(read: &Message, original: &[u8]) {
     if !original.contains(&b'\n') && !original.contains(&b'\r') {
         assert_eq!(again, *read);
     }
-    let (Some(meant), Some(said)) = (tree(original), tree(&printed)) else { return };
-    assert_eq!(essence(meant), said);
+    let (Some(meant), Some(detail)) = (tree(original), tree(&printed)) else { return };
+    assert_eq!(essence(meant), detail);
 }
 
 /// What is refused is answered with a response, unless it was one.

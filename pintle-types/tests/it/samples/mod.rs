@@ -237,11 +237,11 @@ fn asking() -> Vec<Sample> {
     (required.request_state, required.meta) = (Some("sealed".into()), Some(result_meta()));
     let mut accepted = ElicitResult::new(ElicitAction::Accept);
     accepted.content = Some(object(json!({"name": "Ada", "age": 36, "member": true, "likes": ["tea"]})));
-    let mut said = CreateMessageResult::new("some-model", vec![text(), tool_use()]);
-    (said.stop_reason, said.meta) = (Some(StopReason::ToolUse), Some(meta()));
+    let mut detail = CreateMessageResult::new("some-model", vec![text(), tool_use()]);
+    (detail.stop_reason, detail.meta) = (Some(StopReason::ToolUse), Some(meta()));
     vec![
         sample("CreateMessageRequestParams", create_message()),
-        sample("CreateMessageResult", said),
+        sample("CreateMessageResult", detail),
         sample("SamplingMessage", sampling_message()),
         sample("ModelPreferences", model_preferences()),
         sample("ModelHint", ModelHint::new("haiku")),

@@ -452,11 +452,11 @@ mod tests {
             mut self: Pin<&mut Self>,
             _: &mut Context<'_>,
         ) -> Poll<Option<Result<Piece<Bytes>, Infallible>>> {
-            let said = self.0.as_mut().map(std::mem::take);
-            match said {
+            let text = self.0.as_mut().map(std::mem::take);
+            match text {
                 None => Poll::Ready(None),
                 Some("") => Poll::Pending,
-                Some(said) => Poll::Ready(Some(Ok(Piece::data(said.into())))),
+                Some(text) => Poll::Ready(Some(Ok(Piece::data(text.into())))),
             }
         }
     }

@@ -150,7 +150,7 @@ fn size(event: &Event) -> usize {
 mod tests {
     use super::*;
 
-    fn told(bytes: usize) -> Event {
+    fn sized_event(bytes: usize) -> Event {
         let params = format!(r#"{{"x":"{}"}}"#, "x".repeat(bytes - 9)).parse().unwrap();
         Event::Notification(Notification::new("n", Some(params)))
     }
@@ -159,11 +159,11 @@ mod tests {
     async fn what_waits_is_bounded_in_bytes() {
         let hub = EventHub::new(100);
         let queue = hub.listen();
-        (0..3).for_each(|_| hub.push(&told(40)));
+        (0..3).for_each(|_| hub.push(&sized_event(40)));
         assert_eq!(queue.next().await, Some(Event::Missed(1)));
-        assert_eq!(queue.next().await, Some(told(40)));
+        assert_eq!(queue.next().await, Some(sized_event(40)));
         // One that is too large by itself takes the place of all others, and is missed as they are.
-        hub.push(&told(101));
+        hub.push(&sized_event(101));
         hub.push(&Event::Reopened);
         assert_eq!(queue.next().await, Some(Event::Missed(2)));
         assert_eq!(queue.next().await, Some(Event::Reopened));

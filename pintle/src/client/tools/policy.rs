@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_said_is_assumed_to_be_the_worst() {
+    fn what_is_omitted_is_assumed_to_be_the_worst() {
         assert_eq!(hints("{}"), Hints::default());
         let read_only = hints(r#"{"readOnlyHint":true,"destructiveHint":true}"#);
         assert!(

@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_believed_while_somebody_would_have_told_of_a_change() {
+    fn a_list_is_believed_while_somebody_would_have_reported_a_change() {
         let (mut tools, now) = (ToolRegistry::new(1000), Instant::now());
         let asked = tools.version(Some(1));
         drop(tools.learn(page(&["a"], true, false, now), asked));
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_believed_for_as_long_as_the_server_said() {
+    fn a_list_is_believed_for_as_long_as_the_server_allows() {
         let (mut tools, now) = (ToolRegistry::new(1000), Instant::now());
         let asked = tools.version(None);
         drop(tools.learn(page(&["a"], true, true, now + Duration::from_secs(1)), asked));

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::schema::{Schema, SchemaError};
 
-fn told(schema: &Value) -> String {
+fn described(schema: &Value) -> String {
     Schema::compile(schema).expect_err("refused").to_string()
 }
 
@@ -17,7 +17,7 @@ fn references_stay_inside() {
         ("#gone", "gone"),
     ] {
         assert_eq!(
-            told(&json!({"properties": {"a": {"$ref": reference}}})),
+            described(&json!({"properties": {"a": {"$ref": reference}}})),
             format!(
                 "schema: nothing in it is called `{name}`, and nothing is fetched; put the target into `$defs`"
             )
@@ -33,7 +33,7 @@ fn references_stay_inside() {
 #[test]
 fn an_unknown_dialect_is_named() {
     assert_eq!(
-        told(&json!({"$schema": "https://e.example/mine"})),
+        described(&json!({"$schema": "https://e.example/mine"})),
         "schema: dialect `https://e.example/mine` is not known; leave `$schema` out for 2020-12, or name 2019-09 or \
          draft 7, 6 or 4"
     );
@@ -45,27 +45,27 @@ fn an_unknown_dialect_is_named() {
 #[test]
 fn arguments_are_an_object() {
     assert!(Schema::for_arguments(&json!({"type": "object"})).is_ok());
-    let told = |schema: Value| Schema::for_arguments(&schema).expect_err("refused").to_string();
+    let refused_arguments = |schema: Value| Schema::for_arguments(&schema).expect_err("refused").to_string();
     assert_eq!(
-        told(json!({"type": "string"})),
+        refused_arguments(json!({"type": "string"})),
         "schema: arguments are an object, and its type is `\"string\"`; make it `\"object\"`"
     );
     assert_eq!(
-        told(json!({"properties": {}})),
+        refused_arguments(json!({"properties": {}})),
         "schema: arguments are an object, and it has no type; add `\"type\":\"object\"`"
     );
-    assert_eq!(told(json!(true)), "schema: `true` is not a schema; give a JSON object");
-    assert_eq!(self::told(&json!([1])), "schema: `[1]` is not a schema; give a JSON object");
+    assert_eq!(refused_arguments(json!(true)), "schema: `true` is not a schema; give a JSON object");
+    assert_eq!(described(&json!([1])), "schema: `[1]` is not a schema; give a JSON object");
 }
 
 #[test]
 fn a_keyword_with_a_wrong_value_is_named() {
     assert_eq!(
-        told(&json!({"properties": {"a": {"type": "strnig"}}})),
+        described(&json!({"properties": {"a": {"type": "strnig"}}})),
         "schema: `\"strnig\"` at `/properties/a/type` is not what JSON Schema allows there"
     );
     assert_eq!(
-        told(&json!({"minimum": "1"})),
+        described(&json!({"minimum": "1"})),
         "schema: `\"1\"` at `/minimum` is not what JSON Schema allows there"
     );
 }
@@ -88,16 +88,22 @@ fn patterns_that_may_not_end_are_refused() {
 fn what_costs_too_much_is_refused() {
     let nested = |levels| (0..levels).fold(json!({}), |inner, _| json!({"items": inner}));
     assert!(Schema::compile(&nested(99)).is_ok());
-    assert_eq!(told(&nested(200)), "schema: it is nested more than 100 levels deep; move parts into `$defs`");
     assert_eq!(
-        told(&json!({"description": "x".repeat(1024 * 1024)})),
+        described(&nested(200)),
+        "schema: it is nested more than 100 levels deep; move parts into `$defs`"
+    );
+    assert_eq!(
+        described(&json!({"description": "x".repeat(1024 * 1024)})),
         "schema: it has more than 1048576 bytes; split it up"
     );
     let many = |count: usize, part: Value| json!({"properties": (0..count).map(|at| (format!("p{at}"), part.clone())).collect::<serde_json::Map<_, _>>()});
     assert!(Schema::compile(&many(9_000, json!({}))).is_ok());
-    assert_eq!(told(&many(10_000, json!({}))), "schema: it has more than 10000 subschemas; make it simpler");
     assert_eq!(
-        told(&many(129, json!({"pattern": "a"}))),
+        described(&many(10_000, json!({}))),
+        "schema: it has more than 10000 subschemas; make it simpler"
+    );
+    assert_eq!(
+        described(&many(129, json!({"pattern": "a"}))),
         "schema: it has more than 128 patterns; make it simpler"
     );
 }

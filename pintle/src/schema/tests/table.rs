@@ -15,7 +15,7 @@ struct Case {
     schema: Value,
     good: Option<Value>,
     bad: Value,
-    told: Vec<&'static str>,
+    messages: Vec<&'static str>,
 }
 
 fn cases() -> Vec<Case> {
@@ -27,7 +27,13 @@ fn cases() -> Vec<Case> {
             Some(serde_json::from_str(all(word).first()?).unwrap_or_else(|error| panic!("{error}:\n{text}")))
         };
         let needed = |word: &str| json(word).unwrap_or_else(|| panic!("no `{word}`:\n{text}"));
-        Case { text, schema: needed("schema"), good: json("good"), bad: needed("bad"), told: all("told") }
+        Case {
+            text,
+            schema: needed("schema"),
+            good: json("good"),
+            bad: needed("bad"),
+            messages: all("error"),
+        }
     };
     include_str!("cases.txt").split("\n\n").map(case).collect()
 }
@@ -36,13 +42,13 @@ fn cases() -> Vec<Case> {
 fn each_keyword_takes_the_good_and_explains_the_bad() {
     let cases = cases();
     assert!(cases.len() > 70, "{} cases", cases.len());
-    for Case { text, schema, good, bad, told } in &cases {
+    for Case { text, schema, good, bad, messages } in &cases {
         let schema = Schema::compile(schema).unwrap_or_else(|error| panic!("{error}:\n{text}"));
         if let Some(good) = good {
             assert_eq!(schema.check(good), Ok(()), "{text}");
         }
         let faults = schema.check(bad).expect_err(text);
-        assert_eq!(faults.iter().map(ToString::to_string).collect::<Vec<_>>(), *told, "{text}");
+        assert_eq!(faults.iter().map(ToString::to_string).collect::<Vec<_>>(), *messages, "{text}");
     }
 }
 

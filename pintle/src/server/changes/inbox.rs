@@ -335,8 +335,8 @@ mod tests {
         assert_eq!(inbox.lock().pending.updates(), (0, 0));
         for n in 0..10_000 {
             updated(&inbox, format!("note://1/{n}"));
-            let told = Notice::new("x", "notifications/x", serde_json::json!({ "n": n }));
-            inbox.add_notice(&Arc::new(told), ceiling());
+            let added = Notice::new("x", "notifications/x", serde_json::json!({ "n": n }));
+            inbox.add_notice(&Arc::new(added), ceiling());
         }
         assert_eq!(inbox.lock().pending.updates(), (0, 0));
         assert_eq!(count(&inbox), 32);
@@ -386,10 +386,10 @@ mod tests {
     fn notices_that_wait_are_bounded_in_bytes_of_a_client_and_in_all_and_who_holds_most_gives_way() {
         let (ledger, ceiling) = (Ledger::default(), Ceiling { kind: 8 << 20, all: 64 << 20 });
         let before = ledger.bytes();
-        let told = notice(100 << 10);
+        let added = notice(100 << 10);
         let tell = |inboxes: &[(Engine, Arc<ChangeInbox>)], count: usize| {
             for (_, inbox) in inboxes {
-                (0..count).for_each(|_| inbox.add_notice(&Arc::new(Notice::clone(&told)), ceiling));
+                (0..count).for_each(|_| inbox.add_notice(&Arc::new(Notice::clone(&added)), ceiling));
             }
         };
         // A client has a quarter of the kind.
@@ -403,9 +403,9 @@ mod tests {
         let all: usize = clients.iter().map(|client| held(client)).sum();
         let eve = inboxes(&ledger, "eve", 1);
         tell(&eve, 3);
-        assert_eq!(held(&eve), 3 * told.bytes());
+        assert_eq!(held(&eve), 3 * added.bytes());
         let after: usize = clients.iter().map(|client| held(client)).sum();
-        assert!(after <= all - told.bytes(), "{all} {after}");
+        assert!(after <= all - added.bytes(), "{all} {after}");
         // What is read is not charged any more, and the same notice is read once.
         let mut taken = 0;
         while eve[0].1.take_notice().is_some() {

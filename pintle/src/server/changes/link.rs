@@ -4,7 +4,7 @@ use pintle_proto::server::Change;
 
 use super::{Audience, notice::Notice};
 
-/// A server that another one is mounted in, and that is told of its changes.
+/// A server that another one is mounted in, and that is notified of its changes.
 pub(crate) trait ChangeLink: Send + Sync {
     /// Returns whether the outer server still exists.
     fn is_alive(&self) -> bool;

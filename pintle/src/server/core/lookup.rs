@@ -1,4 +1,4 @@
-//! The entry that a name or URI leads to. Entries of that name come first, whoever has them, then templates, of which the most literal
+//! The entry that a name or URI leads to. Entries of that name come first, of the server and all providers, then templates, of which the most literal
 //! counts; of equals that of the server itself, then that of the first provider.
 
 use std::sync::Arc;

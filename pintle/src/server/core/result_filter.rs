@@ -1,4 +1,4 @@
-//! Results and questions without what their caller does not see. They are told by their shapes, whatever method brings them.
+//! Results and questions without what their caller does not see. They are recognized by their shapes, in the result of any method.
 
 use std::{borrow::Cow, fmt, mem};
 

@@ -33,7 +33,7 @@ use crate::{
 /// A server: what it offers, and how it is reached.
 ///
 /// Cheap to clone: clones are the same server. Everything may be added, taken away and changed while it runs; clients
-/// that want to know are told.
+/// that want to know are notified.
 ///
 /// ```
 /// use pintle::server::{Args, Server, tool};
@@ -67,7 +67,7 @@ pub(in crate::server) struct ServerInner {
     pub(in crate::server) changes: ChangeHub,
     pub(in crate::server) sessions: SessionRegistry,
     pub(in crate::server) forms: FormCache,
-    /// Lints are told when the first connection is served, not with each.
+    /// Lints are logged when the first connection is served, not with each.
     pub(in crate::server) linted: Once,
     pub(in crate::server) notified: RwLock<HashMap<String, Arc<OnNotification>>>,
     pub(in crate::server) watches: Watches,
@@ -258,7 +258,7 @@ impl Server {
         self.setting(|settings| settings.lists.page = entries.max(1))
     }
 
-    /// Results of more bytes are not sent: a tool's becomes an error that says so. 16 MiB if nothing is said.
+    /// Sets the limit of the bytes of a result. A larger result of a tool becomes an error. 16 MiB by default.
     #[must_use]
     pub fn max_content_bytes(self, bytes: usize) -> Self {
         self.setting(|settings| settings.calls.result_bytes = bytes)
@@ -276,7 +276,7 @@ impl Server {
         self.setting(|settings| settings.capabilities.tool_completion = true)
     }
 
-    /// How long clients may keep the lists, and who may. What [`cache_list`](Self::cache_list) says of one goes first.
+    /// Sets how long clients may cache the lists, and for whom. [`cache_list`](Self::cache_list) takes precedence for its list.
     #[must_use]
     pub fn cache_lists(self, hint: CacheHint) -> Self {
         self.setting(|settings| settings.lists.hint = hint)
@@ -298,7 +298,7 @@ impl Server {
         self.declaring(|declared| declare(&mut declared.extensions, "extension", name, settings))
     }
 
-    /// How long clients may keep what the server says of itself, and who may.
+    /// Sets how long clients may cache the description of the server, and for whom.
     #[must_use]
     pub fn cache_discovery(self, hint: CacheHint) -> Self {
         self.service(|service| service.discover_hint(hint))

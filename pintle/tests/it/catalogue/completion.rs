@@ -74,7 +74,7 @@ async fn arguments_of_prompts_and_variables_of_templates() {
             complete(client, notes, "title", "").await,
             json!({"values": ["a", "b"], "total": 17, "hasMore": true})
         );
-        for (reference, name, said) in [
+        for (reference, name, text) in [
             (travel(), "typo", "the prompt `travel` has no argument `typo`"),
             (
                 json!({"type": "ref/prompt", "name": "nope"}),
@@ -93,7 +93,7 @@ async fn arguments_of_prompts_and_variables_of_templates() {
             ),
         ] {
             let error = complete(client, reference, name, "").await;
-            assert_eq!((&error["code"], &error["message"]), (&json!(-32602), &json!(said)));
+            assert_eq!((&error["code"], &error["message"]), (&json!(-32602), &json!(text)));
         }
     })
     .await;

@@ -219,7 +219,7 @@ async fn several_changes_take_effect_together() {
             Value::from(names)
         };
         assert_eq!(names(client).await, json!(["a", "b", "c"]));
-        client.heard();
+        client.received();
         client.listen(&[]).await;
         let edits = CatalogueEdits::new()
             .remove_tool("a")
@@ -230,9 +230,10 @@ async fn several_changes_take_effect_together() {
             .remove_prompt("not there")
             .add(resource("r://1", "r", || async { "" }));
         server.apply(edits).unwrap();
-        let mut heard = [client.hear().await["method"].clone(), client.hear().await["method"].clone()];
-        heard.sort_by_key(Value::to_string);
-        assert_eq!(heard, ["notifications/resources/list_changed", "notifications/tools/list_changed"]);
+        let mut received =
+            [client.receive().await["method"].clone(), client.receive().await["method"].clone()];
+        received.sort_by_key(Value::to_string);
+        assert_eq!(received, ["notifications/resources/list_changed", "notifications/tools/list_changed"]);
         assert_eq!(names(client).await, json!(["b", "c", "d", "e", "a"]));
         assert_eq!(listed(client, "tools/list", "tools").await[0]["name"], "b", "in its place");
 
@@ -242,7 +243,7 @@ async fn several_changes_take_effect_together() {
         let invalid = CatalogueEdits::new().remove_tool("b").add(named("not a name"));
         assert!(server.apply(invalid).is_err());
         assert_eq!(names(client).await, json!(["b", "c", "d", "e", "a"]), "all or nothing");
-        assert!(client.heard().is_empty(), "one notification for each list, and none for what failed");
+        assert!(client.received().is_empty(), "one notification for each list, and none for what failed");
     })
     .await;
 }
@@ -253,9 +254,9 @@ async fn lists_can_be_declared_changed() {
     each(&server, &ALL, json!({}), async |client: &mut Client| {
         client.listen(&[]).await;
         server.tools_changed();
-        assert_eq!(client.hear().await["method"], "notifications/tools/list_changed");
+        assert_eq!(client.receive().await["method"], "notifications/tools/list_changed");
         server.prompts_changed();
-        assert_eq!(client.hear().await["method"], "notifications/prompts/list_changed");
+        assert_eq!(client.receive().await["method"], "notifications/prompts/list_changed");
     })
     .await;
 }

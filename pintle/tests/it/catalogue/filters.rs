@@ -119,7 +119,7 @@ async fn by_era() {
 async fn changes_of_what_is_hidden_are_not_told() {
     let server = server(|scope| scope.principal == Some("ann"));
     for revision in ALL {
-        for (principal, told) in [
+        for (principal, notified) in [
             (
                 "ann",
                 vec![
@@ -146,8 +146,8 @@ async fn changes_of_what_is_hidden_are_not_told() {
             // What is a part of something is hidden with it.
             let parts = ["secret://r/part", "open://r/part"];
             uris.into_iter().chain(parts).for_each(|uri| server.resource_updated(uri));
-            for uri in told {
-                assert_eq!(client.hear().await["params"]["uri"], uri, "{principal} {revision}");
+            for uri in notified {
+                assert_eq!(client.receive().await["params"]["uri"], uri, "{principal} {revision}");
             }
         }
     }

@@ -30,27 +30,27 @@ async fn several_changes_are_notified_once_and_never_in_part() {
         server.replace_tools([named("a")]).unwrap();
         server.replace_prompts([]).unwrap();
         assert_eq!(names(client, "tools/list", "tools").await, ["a"]);
-        client.heard();
+        client.received();
         client.listen(&[]).await;
         server.extend_tools([named("b"), named("c")]).unwrap();
         server.remove_tool("c");
-        assert_eq!(client.hear().await["method"], "notifications/tools/list_changed");
+        assert_eq!(client.receive().await["method"], "notifications/tools/list_changed");
         server.add_prompt(prompt("p", || async { String::new() })).unwrap();
         assert_eq!(
-            client.hear().await["method"],
+            client.receive().await["method"],
             "notifications/prompts/list_changed",
             "tools were told once"
         );
         assert_eq!(names(client, "tools/list", "tools").await, ["a", "b"]);
-        let said = server.extend_tools([named("d"), named("b")]).unwrap_err().to_string();
-        assert_eq!(said, "a tool named `b` is already registered; choose another name");
+        let text = server.extend_tools([named("d"), named("b")]).unwrap_err().to_string();
+        assert_eq!(text, "a tool named `b` is already registered; choose another name");
         assert!(server.extend_tools([named("d"), named("d")]).is_err());
         assert!(server.replace_tools([named("not a name")]).is_err());
         assert_eq!(names(client, "tools/list", "tools").await, ["a", "b"], "all or nothing");
         server.replace_tools([named("z")]).unwrap();
-        assert_eq!(client.hear().await["method"], "notifications/tools/list_changed");
+        assert_eq!(client.receive().await["method"], "notifications/tools/list_changed");
         assert_eq!(names(client, "tools/list", "tools").await, ["z"]);
-        assert!(client.heard().is_empty());
+        assert!(client.received().is_empty());
         assert_eq!(names(client, "prompts/list", "prompts").await, ["p"]);
     })
     .await;
@@ -67,19 +67,19 @@ async fn resources_and_templates_come_and_go() {
                 vars.get("n").unwrap_or("?").to_owned()
             }))
             .unwrap();
-        assert_eq!(client.hear().await["method"], "notifications/resources/list_changed");
+        assert_eq!(client.receive().await["method"], "notifications/resources/list_changed");
         assert_eq!(names(client, "resources/list", "resources").await, ["one"]);
         assert_eq!(names(client, "resources/templates/list", "resourceTemplates").await, ["many"]);
         let read = client.call("resources/read", json!({"uri": "y://7"})).await;
         assert_eq!(read["result"]["contents"][0]["text"], "7");
         server.resource_updated("x://1");
-        let told = client.hear().await;
+        let notified = client.receive().await;
         assert_eq!(
-            (&told["method"], &told["params"]["uri"]),
+            (&notified["method"], &notified["params"]["uri"]),
             (&json!("notifications/resources/updated"), &json!("x://1"))
         );
         assert!(server.remove_resource("x://1") && server.remove_template("y://{n}"));
-        assert_eq!(client.hear().await["method"], "notifications/resources/list_changed");
+        assert_eq!(client.receive().await["method"], "notifications/resources/list_changed");
         let gone = client.call("resources/read", json!({"uri": "y://7"})).await;
         assert_eq!(gone["error"]["message"], "no such resource: `y://7`");
     })

@@ -64,14 +64,14 @@ async fn a_session_has_its_own_tools() {
         let mut one = client(&server, Caller::local(), revision).await;
         let mut other = client(&server, Caller::local(), revision).await;
         assert_eq!(called(&mut one, "unlock").await, "unlocked");
-        assert_eq!(one.hear().await["method"], "notifications/tools/list_changed", "{revision}");
+        assert_eq!(one.receive().await["method"], "notifications/tools/list_changed", "{revision}");
         assert_eq!(names(&mut one).await, [["secret", "common", "unlock", "lock"]]);
         assert_eq!(called(&mut one, "secret").await, "of the session");
         assert_eq!(called(&mut one, "common").await, "of the session", "it goes before that of everybody");
         assert_eq!(names(&mut other).await, [["unlock", "common", "lock"]]);
         assert_eq!(called(&mut other, "common").await, "of everybody");
         assert_eq!(called(&mut other, "secret").await, "no such tool: `secret`");
-        assert!(other.heard().is_empty(), "{revision}: only the session is notified");
+        assert!(other.received().is_empty(), "{revision}: only the session is notified");
         assert_eq!(called(&mut one, "lock").await, "[true, false]");
         assert_eq!(called(&mut one, "common").await, "of everybody");
         assert_eq!(names(&mut one).await, [["unlock", "common", "lock"]]);

@@ -178,10 +178,10 @@ async fn the_files_of_a_directory_and_nothing_else() {
         client.listen(&["docs://sub"]).await;
         std::fs::write(scratch.0.join("sub/b c.txt"), client.revision).unwrap();
         server.resource_updated("docs://sub/b%20c.txt");
-        assert_eq!(client.hear().await["params"]["uri"], "docs://sub/b%20c.txt");
+        assert_eq!(client.receive().await["params"]["uri"], "docs://sub/b%20c.txt");
         assert_eq!(read(client, "docs://sub/b%20c.txt").await["text"], client.revision);
         server.resources_changed();
-        assert_eq!(client.hear().await["method"], "notifications/resources/list_changed");
+        assert_eq!(client.receive().await["method"], "notifications/resources/list_changed");
         std::fs::write(scratch.0.join("sub/b c.txt"), "b").unwrap();
     })
     .await;

@@ -73,7 +73,7 @@ async fn results_are_read_as_what_is_wanted() {
         let call = || server.call_tool_as::<Sum>("add", json!({}));
         assert_eq!(call().await.unwrap(), Sum { sum: 3 });
         assert_eq!(call().await.unwrap(), Sum { sum: 4 });
-        assert!(matches!(call().await.unwrap_err(), Error::Tool(said) if said == "too large"));
+        assert!(matches!(call().await.unwrap_err(), Error::Tool(detail) if detail == "too large"));
         assert!(matches!(call().await.unwrap_err(), Error::Decode(_)));
     };
     tokio::join!(calls, script);

@@ -50,23 +50,23 @@ async fn an_old_server_that_is_a_script_is_used_and_closed() {
 }
 
 #[tokio::test]
-async fn a_server_that_exits_is_told_apart_from_one_that_is_silent() {
+async fn a_server_that_exits_is_distinguished_from_one_that_is_silent() {
     let open = |client: Client, script: &'static str| async move {
         let error = client.connect(sh(script).spawn().unwrap()).await.unwrap_err();
-        let said = error.to_string();
+        let text = error.to_string();
         match error {
-            Error::Open { error, .. } => (error, said),
+            Error::Open { error, .. } => (error, text),
             other => panic!("{other}"),
         }
     };
-    let (error, said) = open(client(), "echo Welcome; exit 3").await;
-    assert!(matches!(error, OpenError::Exited { .. }), "{said}");
+    let (error, text) = open(client(), "echo Welcome; exit 3").await;
+    assert!(matches!(error, OpenError::Exited { .. }), "{text}");
     assert!(
-        said.contains("it printed a line that is not a message, `Welcome`; ") && said.ends_with("3)"),
-        "{said}"
+        text.contains("it printed a line that is not a message, `Welcome`; ") && text.ends_with("3)"),
+        "{text}"
     );
-    let (error, said) = open(impatient(), "cat >/dev/null").await;
-    assert!(matches!(error, OpenError::Silent { .. }), "{said}");
+    let (error, text) = open(impatient(), "cat >/dev/null").await;
+    assert!(matches!(error, OpenError::Silent { .. }), "{text}");
 }
 
 #[tokio::test]

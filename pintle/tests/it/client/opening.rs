@@ -45,13 +45,13 @@ async fn one_client_opens_many_connections() {
     let client = client();
     let (one, mut one_peer) = open(&client, SESSION, json!({})).await;
     let (other, mut other_peer) = open(&client, STATELESS, json!({})).await;
-    for (server, peer, said) in [(one, &mut one_peer, "one"), (other, &mut other_peer, "other")] {
+    for (server, peer, message) in [(one, &mut one_peer, "one"), (other, &mut other_peer, "other")] {
         let script = async {
             let call = peer.receives("tools/call").await;
-            peer.answers(&call, text(said)).await;
+            peer.answers(&call, text(message)).await;
         };
         let (result, ()) = tokio::join!(server.call_tool("t", json!({})), script);
-        assert_eq!(result.unwrap().content[0].as_text(), Some(said));
+        assert_eq!(result.unwrap().content[0].as_text(), Some(message));
     }
     // A connection knows its client, which opens another one.
     let (first, _peer) = open(&client, STATELESS, json!({})).await;
@@ -161,7 +161,7 @@ async fn a_noisy_server_is_called_noisy() {
     let (mut peer, transport) = Peer::new();
     peer.prints("Listening on port 80").await;
     peer.prints("warning: [] is not {}").await;
-    let (noise, mut heard) = mpsc::unbounded_channel();
+    let (noise, mut received) = mpsc::unbounded_channel();
     let client = client().on_noise(move |line| noise.send((*line).to_owned()).unwrap());
     let error = client.connect(transport).await.unwrap_err().to_string();
     assert!(error.starts_with("the server did not answer `initialize`"), "{error}");
@@ -171,7 +171,7 @@ async fn a_noisy_server_is_called_noisy() {
         ),
         "{error}"
     );
-    assert_eq!(heard.recv().await.unwrap(), "Listening on port 80");
+    assert_eq!(received.recv().await.unwrap(), "Listening on port 80");
 }
 
 #[tokio::test(start_paused = true)]
@@ -206,7 +206,7 @@ async fn a_server_that_refuses_is_quoted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_goes_away_is_told_apart() {
+async fn a_server_that_goes_away_is_distinguished() {
     let (mut peer, transport) = Peer::new();
     let client = client();
     let script = async {

@@ -51,7 +51,7 @@ async fn ask(peer: &mut Peer, id: u32) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_that_ask_at_once_are_told_apart_where_the_protocol_does() {
+async fn calls_that_ask_at_once_are_distinguished_where_the_protocol_does() {
     let client = client().on_elicit(|_| async { by("client") });
     for revision in BOTH {
         let (server, mut peer) = open(&client, revision, json!({})).await;

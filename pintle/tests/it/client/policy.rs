@@ -43,7 +43,7 @@ async fn a_policy_sees_declared_hints_and_assumes_the_worst_otherwise() {
     });
     let (server, mut peer) = open(&client, SESSION, json!({})).await;
     let refused = server.call_tool("read", ()).await.unwrap_err();
-    assert!(matches!(refused, Error::Refused(said) if said == "nothing is destroyed here"));
+    assert!(matches!(refused, Error::Refused(message) if message == "nothing is destroyed here"));
     listed(&server, &mut peer).await;
     let script = async {
         for name in ["read", "write"] {
@@ -134,7 +134,7 @@ async fn what_is_not_known_is_looked_up_and_a_change_is_looked_at() {
         assert_eq!(peer.receives_now().await, None);
     };
     let (refused, ()) = tokio::join!(server.call_tool("t", ()), script);
-    assert!(matches!(refused.unwrap_err(), Error::Refused(said) if said == "it writes"));
+    assert!(matches!(refused.unwrap_err(), Error::Refused(message) if message == "it writes"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -39,8 +39,8 @@ async fn ask(peer: &mut Peer, revision: &str, call: &Value, questions: Value) ->
     let mut answers = serde_json::Map::new();
     for _ in 0..questions.as_object().unwrap().len() {
         let answer = peer.next().await.unwrap();
-        let said = answer.get("result").or(answer.get("error")).unwrap();
-        answers.insert(answer["id"].as_str().unwrap().to_owned(), said.clone());
+        let detail = answer.get("result").or(answer.get("error")).unwrap();
+        answers.insert(answer["id"].as_str().unwrap().to_owned(), detail.clone());
     }
     peer.answers(call, text("done")).await;
     answers.into()
@@ -142,7 +142,7 @@ async fn the_questions_of_one_round_are_thought_about_at_the_same_time() {
 
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_panics_or_fails_is_an_answer() {
-    for (client, said) in [
+    for (client, detail) in [
         (
             client().on_elicit(|question| async move {
                 assert!(question.message.is_empty(), "this handler is broken");
@@ -158,7 +158,7 @@ async fn a_handler_that_panics_or_fails_is_an_answer() {
     ] {
         let (server, mut peer) = open(&client, SESSION, json!({})).await;
         let answers = call_and_ask(&server, &mut peer, SESSION, json!({"a": form()})).await;
-        assert_eq!(answers["a"], json!({"code": -32603, "message": said}));
+        assert_eq!(answers["a"], json!({"code": -32603, "message": detail}));
 
         // There is no way to say so in the other era: the call is given up.
         let (server, mut peer) = open(&client, STATELESS, json!({})).await;
@@ -169,7 +169,7 @@ async fn a_handler_that_panics_or_fails_is_an_answer() {
         };
         let (result, ()) = tokio::join!(server.call_tool("t", json!({})), script);
         let error = result.unwrap_err();
-        assert!(matches!(&error, Error::Refused(text) if text.contains(said)), "{error}");
+        assert!(matches!(&error, Error::Refused(text) if text.contains(detail)), "{error}");
         settle().await;
         assert_eq!(peer.receives_now().await, None);
     }
@@ -326,7 +326,7 @@ async fn a_page_that_must_not_be_opened_reaches_no_handler() {
         let (refused, ()) = tokio::join!(server.call_tool("t", ()), script);
         let refused = refused.unwrap_err();
         assert!(
-            matches!(&refused, Error::Refused(said) if said.contains("its `url` ")),
+            matches!(&refused, Error::Refused(detail) if detail.contains("its `url` ")),
             "{url}: {refused:?}"
         );
 
@@ -339,7 +339,7 @@ async fn a_page_that_must_not_be_opened_reaches_no_handler() {
         let (refused, ()) = tokio::join!(server.call_tool("t", ()), script);
         let refused = refused.unwrap_err();
         assert!(
-            matches!(&refused, Error::Refused(said) if said.contains("its `url` ")),
+            matches!(&refused, Error::Refused(detail) if detail.contains("its `url` ")),
             "{url}: {refused:?}"
         );
     }

@@ -447,7 +447,7 @@ async fn what_a_revision_lacks_is_reported_before_anything_is_sent() {
     let (server, mut peer) = open(&client(), "2024-11-05", json!({})).await;
     let error = server.call_raw("subscriptions/listen", RawObject::empty()).await.unwrap_err();
     assert!(
-        matches!(&error, Error::Misuse(said) if said.contains("has no `subscriptions/listen`")),
+        matches!(&error, Error::Misuse(detail) if detail.contains("has no `subscriptions/listen`")),
         "{error}"
     );
     settle().await;

@@ -125,7 +125,7 @@ async fn lists_progress_and_panics_in_every_revision() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn changes_are_heard_of_in_every_revision() {
+async fn changes_are_received_in_every_revision() {
     let server = server(Arc::default());
     TestClient::new()
         .every_revision(&server, async |connection| {

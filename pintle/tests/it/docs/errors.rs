@@ -38,8 +38,8 @@ fn headings() -> Vec<&'static str> {
         .collect()
 }
 
-fn fits(pattern: &str, said: &str) -> bool {
-    let mut rest = said;
+fn fits(pattern: &str, detail: &str) -> bool {
+    let mut rest = detail;
     for (at, part) in pattern.split('…').enumerate() {
         match rest.find(part) {
             Some(0) => rest = &rest[part.len()..],
@@ -52,15 +52,18 @@ fn fits(pattern: &str, said: &str) -> bool {
 
 #[tokio::test(start_paused = true)]
 async fn every_heading_is_what_people_read() {
-    let mut said = at_the_start();
-    said.extend(in_handlers().await);
-    said.extend(in_clients().await);
-    said.extend(at_the_door().await);
-    said.extend(by_the_compiler());
+    let mut detail = at_the_start();
+    detail.extend(in_handlers().await);
+    detail.extend(in_clients().await);
+    detail.extend(at_the_door().await);
+    detail.extend(by_the_compiler());
     let headings = headings();
     assert!(headings.len() > 20, "{headings:?}");
     for heading in headings {
-        assert!(said.iter().any(|said| fits(heading, said)), "nobody says `{heading}`; they say {said:#?}");
+        assert!(
+            detail.iter().any(|detail| fits(heading, detail)),
+            "nobody says `{heading}`; they say {detail:#?}"
+        );
     }
 }
 
@@ -267,5 +270,5 @@ fn by_the_compiler() -> Vec<String> {
     let texts = files.filter(|path| path.extension().is_some_and(|end| end == "stderr"));
     let texts: Vec<_> = texts.map(|path| fs::read_to_string(path).unwrap()).collect();
     let errors = texts.iter().flat_map(|text| text.lines()).filter(|line| line.starts_with("error"));
-    errors.filter_map(|line| line.split_once(": ").map(|(_, said)| said.to_owned())).collect()
+    errors.filter_map(|line| line.split_once(": ").map(|(_, detail)| detail.to_owned())).collect()
 }

@@ -41,7 +41,7 @@ async fn both(client: Client, name: &str, talk: impl AsyncFn(Connection)) {
     }
 }
 
-async fn said(server: &Connection, tool: &str, arguments: serde_json::Value) -> String {
+async fn text_of(server: &Connection, tool: &str, arguments: serde_json::Value) -> String {
     server.call_tool(tool, arguments).await.unwrap().text()
 }
 
@@ -101,7 +101,7 @@ async fn messages_are_logged_to_a_file_without_secrets() {
 async fn the_smallest_server_adds() {
     both(client(), "smallest", async |server| {
         assert_eq!(server.server_info().unwrap().name, "adder");
-        assert_eq!(said(&server, "add", json!({"a": 1, "b": 2})).await, "3");
+        assert_eq!(text_of(&server, "add", json!({"a": 1, "b": 2})).await, "3");
     })
     .await;
 }
@@ -128,7 +128,7 @@ async fn notes_are_saved_asked_about_read_and_digested() {
         let completed = server.complete(reference, "title", "to", []).await.unwrap();
         assert_eq!(completed.values, ["to do"]);
 
-        assert_eq!(said(&server, "digest", json!({"title": "to do"})).await, "about bread");
+        assert_eq!(text_of(&server, "digest", json!({"title": "to do"})).await, "about bread");
         let review = server.get_prompt("review", json!({"title": "to do"})).await.unwrap();
         assert!(review.messages[0].content.as_text().unwrap().ends_with("Bread."));
     })
@@ -169,7 +169,7 @@ async fn issues_are_created_found_closed_and_deleted_after_a_confirmation() {
     .await;
     let server = connect(&self::client(), "tracker").await;
     server.call_tool("create_issue", json!({"title": "The pump leaks"})).await.unwrap();
-    let refused = said(&server, "delete_issue", json!({"id": 1})).await;
+    let refused = text_of(&server, "delete_issue", json!({"id": 1})).await;
     assert_eq!(refused, "the user cannot be asked: close the issue instead");
 }
 
@@ -185,10 +185,10 @@ async fn files_are_read_in_the_roots_and_nowhere_else() {
 
     let roots = [Root::new(pintle::uri::uri_from_path(&root).unwrap())];
     both(client().roots(roots), "files", async |server| {
-        assert!(said(&server, "list", json!({})).await.ends_with("notes/"));
-        assert_eq!(said(&server, "list", json!({"folder": "notes"})).await, "boat.txt");
+        assert!(text_of(&server, "list", json!({})).await.ends_with("notes/"));
+        assert_eq!(text_of(&server, "list", json!({"folder": "notes"})).await, "boat.txt");
         let lines = json!({"path": "notes/boat.txt", "from": 2, "lines": 1});
-        assert_eq!(said(&server, "read", lines).await, "two");
+        assert_eq!(text_of(&server, "read", lines).await, "two");
         for path in ["../secret.txt", "link.txt", folder.join("secret.txt").to_str().unwrap()] {
             let refused = server.call_tool("read", json!({"path": path})).await.unwrap();
             assert_eq!(refused.is_error, Some(true), "{path}");
@@ -197,7 +197,7 @@ async fn files_are_read_in_the_roots_and_nowhere_else() {
     })
     .await;
     both(client(), "files", async |server| {
-        let refused = said(&server, "list", json!({})).await;
+        let refused = text_of(&server, "list", json!({})).await;
         assert_eq!(refused, "no folder is open: ask the user to open one");
     })
     .await;
@@ -296,7 +296,7 @@ async fn a_long_call_reports_and_is_stopped_by_dropping_it() {
             ended = years => panic!("{ended:?}"),
             step = reported.recv() => assert_eq!(step.flatten().as_deref(), Some("5133 primes so far")),
         }
-        assert_eq!(said(&server, "count_primes", json!({"below": 100})).await, "25 primes below 100");
+        assert_eq!(text_of(&server, "count_primes", json!({"below": 100})).await, "25 primes below 100");
     })
     .await;
 }
@@ -305,13 +305,13 @@ async fn a_long_call_reports_and_is_stopped_by_dropping_it() {
 async fn clients_are_notified_when_the_catalogue_changes() {
     both(client(), "dynamic_catalogue", async |server| {
         let mut changes = server.changes().await.unwrap();
-        let learn = async || said(&server, "learn", json!({"language": "welsh"})).await;
+        let learn = async || text_of(&server, "learn", json!({"language": "welsh"})).await;
         assert_eq!(learn().await, "there is a tool `greet_in_welsh` now");
         assert_eq!(changes.next().await, Some(Event::Changed(Change::Tools)));
         assert_eq!(server.tools().await.unwrap().len(), 3);
-        assert_eq!(said(&server, "greet_in_welsh", json!({"name": "Ann"})).await, "Helo, Ann!");
+        assert_eq!(text_of(&server, "greet_in_welsh", json!({"name": "Ann"})).await, "Helo, Ann!");
         assert_eq!(learn().await, "a tool named `greet_in_welsh` is already registered; choose another name");
-        assert_eq!(said(&server, "forget", json!({"language": "welsh"})).await, "forgotten");
+        assert_eq!(text_of(&server, "forget", json!({"language": "welsh"})).await, "forgotten");
         assert_eq!(changes.next().await, Some(Event::Changed(Change::Tools)));
         assert_eq!(server.tools().await.unwrap().len(), 2);
     })
@@ -323,19 +323,19 @@ async fn a_checkout_appears_with_the_first_item_of_a_session() {
     let server = connect(&client().mode(Mode::Legacy), "session_tools").await;
     let mut changes = server.changes().await.unwrap();
     assert_eq!(server.tools().await.unwrap().len(), 2);
-    assert_eq!(said(&server, "pick", json!({"item": "tea"})).await, "1 in the basket");
+    assert_eq!(text_of(&server, "pick", json!({"item": "tea"})).await, "1 in the basket");
     assert_eq!(changes.next().await, Some(Event::Changed(Change::Tools)));
-    assert_eq!(said(&server, "pick", json!({"item": "milk"})).await, "2 in the basket");
+    assert_eq!(text_of(&server, "pick", json!({"item": "milk"})).await, "2 in the basket");
     assert_eq!(server.tools().await.unwrap().len(), 3);
-    assert_eq!(said(&server, "check_out", json!({})).await, "bought tea, milk");
+    assert_eq!(text_of(&server, "check_out", json!({})).await, "bought tea, milk");
     assert_eq!(changes.next().await, Some(Event::Changed(Change::Tools)));
     assert_eq!(server.tools().await.unwrap().len(), 2);
     server.close().await;
 
     let server = connect(&client().mode(Mode::Modern), "session_tools").await;
-    let refused = said(&server, "pick", json!({"item": "tea"})).await;
+    let refused = text_of(&server, "pick", json!({"item": "tea"})).await;
     assert_eq!(refused, "your client has no session: use `buy` with all items at once");
-    assert_eq!(said(&server, "buy", json!({"items": ["tea"]})).await, "bought tea");
+    assert_eq!(text_of(&server, "buy", json!({"items": ["tea"]})).await, "bought tea");
     server.close().await;
 }
 
@@ -346,7 +346,7 @@ async fn middleware_counts_refuses_and_writes_a_line_for_each_call() {
         .stderr(Stderr::lines(move |line| drop(lines.try_send(line.to_owned()))));
     let server = client().connect(command.spawn().unwrap()).await.unwrap();
     for _ in 0..3 {
-        let rolled = said(&server, "roll", json!({})).await;
+        let rolled = text_of(&server, "roll", json!({})).await;
         assert!(rolled.starts_with("4 for "), "{rolled}");
     }
     let refused = server.call_tool("roll", json!({})).await.unwrap_err();
@@ -424,9 +424,9 @@ async fn a_gateway_is_several_servers_as_one() {
         let gateway = Child::spawn(program("gateway"), [behind("sums", "smallest"), behind("desk", "notes")]);
         let client = client().mode(mode).on_elicit(async |_| Answer::accept(json!({"overwrite": true})));
         let server = client.connect(gateway.unwrap()).await.unwrap();
-        assert_eq!(said(&server, "servers", json!({})).await, "sums, desk");
-        assert_eq!(said(&server, "sums_add", json!({"a": 2, "b": 3})).await, "5");
-        let save = |text: &str| said(&server, "desk_save", json!({"title": "boat", "text": text}));
+        assert_eq!(text_of(&server, "servers", json!({})).await, "sums, desk");
+        assert_eq!(text_of(&server, "sums_add", json!({"a": 2, "b": 3})).await, "5");
+        let save = |text: &str| text_of(&server, "desk_save", json!({"title": "boat", "text": text}));
         save("green").await;
         assert!(
             save("red").await.contains(r#""replaced":true"#),
@@ -444,8 +444,8 @@ async fn errors_of_any_type_are_read_by_the_model() {
         let count = server.call_tool("count_lines", json!({"path": "/no/such/file"})).await.unwrap();
         assert_eq!(count.is_error, Some(true));
         assert_eq!(count.text(), "the file cannot be read: name another");
-        assert_eq!(said(&server, "half", json!({"number": "7"})).await, "7 is odd: give an even number");
-        assert_eq!(said(&server, "half", json!({"number": "x"})).await, "invalid digit found in string");
+        assert_eq!(text_of(&server, "half", json!({"number": "7"})).await, "7 is odd: give an even number");
+        assert_eq!(text_of(&server, "half", json!({"number": "x"})).await, "invalid digit found in string");
         let error = server.read_resource("numbers://1/by/0").await.unwrap_err().to_string();
         assert!(error.contains("nothing can be divided by 0"), "{error}");
     })
@@ -458,12 +458,12 @@ async fn tools_of_definitions_are_replaced_in_one_step() {
         let lamp = server.tools().await.unwrap().into_iter().find(|tool| tool.name == "home_lamp").unwrap();
         assert_eq!(lamp.extra["com.example/room"], "kitchen");
         assert_eq!(lamp.annotations.unwrap().read_only_hint, Some(false));
-        assert_eq!(said(&server, "home_lamp", json!({"on": true})).await, r#"lamp: {"on":true}"#);
+        assert_eq!(text_of(&server, "home_lamp", json!({"on": true})).await, r#"lamp: {"on":true}"#);
         let refused = server.call_tool("home_blinds", json!({"percent": 101})).await.unwrap();
         assert_eq!(refused.is_error, Some(true));
-        assert_eq!(said(&server, "add_up", json!({"below": 10})).await, "45");
-        assert_eq!(said(&server, "reload", json!({})).await, "done");
-        assert_eq!(said(&server, "home_curtains", json!({})).await, "curtains: {}");
+        assert_eq!(text_of(&server, "add_up", json!({"below": 10})).await, "45");
+        assert_eq!(text_of(&server, "reload", json!({})).await, "done");
+        assert_eq!(text_of(&server, "home_curtains", json!({})).await, "curtains: {}");
         assert!(matches!(server.call_tool("home_blinds", json!({})).await, Err(Error::Rpc(_))));
     })
     .await;

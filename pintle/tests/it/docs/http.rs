@@ -116,7 +116,7 @@ impl Stream {
 /// Does what the page says; the page with what came of it.
 async fn follow(address: SocketAddr, run: impl AsyncFn(&str) -> Output) -> String {
     let page = std::fs::read_to_string(PAGE).unwrap();
-    let (mut came, mut said) = (String::new(), VecDeque::<String>::new());
+    let (mut came, mut message) = (String::new(), VecDeque::<String>::new());
     let (mut session, mut stream) = (SESSION.to_owned(), None::<Stream>);
     let mut commands = 0;
     let mut blocks = page.split("```");
@@ -142,9 +142,9 @@ async fn follow(address: SocketAddr, run: impl AsyncFn(&str) -> Output) -> Strin
                         session = after[..SESSION.len()].to_owned();
                     }
                 }
-                said.push_back(output);
+                message.push_back(output);
             }
-            "text" => inside = said.pop_front().expect("an answer comes after its command"),
+            "text" => inside = message.pop_front().expect("an answer comes after its command"),
             "text,stream" => inside = stream.as_mut().expect("a stream that is open").event().await,
             _ => {}
         }
@@ -152,7 +152,7 @@ async fn follow(address: SocketAddr, run: impl AsyncFn(&str) -> Output) -> Strin
         let shown: Vec<_> = shown.trim_end().lines().filter(|line| !line.starts_with("date: ")).collect();
         came += &format!("```{info}\n{}\n```", shown.join("\n"));
     }
-    assert!(said.is_empty() && commands >= 10, "{commands} commands");
+    assert!(message.is_empty() && commands >= 10, "{commands} commands");
     let (_, rest) = page.rsplit_once("```").unwrap();
     came + rest
 }

@@ -148,7 +148,7 @@ async fn a_default_inside_of_an_argument_is_judged_too() {
 }
 
 #[tokio::test]
-async fn callers_are_told_apart_and_nothing_known_has_no_rights() {
+async fn callers_are_distinguished_and_nothing_known_has_no_rights() {
     let server = Server::new("s", "0").tool(tool("who", || async { "ran" })).gate(
         |request: &GateRequest<'_>| match (request.identity(), request.has("run")) {
             (Principal::Anonymous, true) => unreachable!("an anonymous caller has no rights"),

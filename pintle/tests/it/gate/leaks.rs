@@ -159,8 +159,8 @@ fn requests(name: &str, place: Place) -> Vec<(&'static str, Value, bool)> {
 }
 
 /// Returns the URI that a notification is about. Of a task that has ended, there may be some later.
-fn updated(heard: &Value) -> Option<String> {
-    heard["params"]["uri"].as_str().map(str::to_owned)
+fn updated(received: &Value) -> Option<String> {
+    received["params"]["uri"].as_str().map(str::to_owned)
 }
 
 struct World {
@@ -300,9 +300,9 @@ impl World {
     }
 
     fn logs(&mut self) {
-        let heard = json!(self.client.heard()).to_string();
-        assert!(heard.contains("open is running"), "{heard}");
-        assert_eq!(heard.contains("secret"), self.decision == Decision::Allow, "{heard}");
+        let received = json!(self.client.received()).to_string();
+        assert!(received.contains("open is running"), "{received}");
+        assert_eq!(received.contains("secret"), self.decision == Decision::Allow, "{received}");
     }
 
     /// Subscribes to a resource. Returns the error, or the resources that are granted.
@@ -316,7 +316,7 @@ impl World {
             return Err(self.client.call("subscriptions/listen", filter).await["error"].clone());
         }
         self.client.send("subscriptions/listen", filter).await;
-        let acknowledged = self.client.hear().await;
+        let acknowledged = self.client.receive().await;
         assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged", "{acknowledged}");
         Ok(acknowledged["params"]["notifications"]["resourceSubscriptions"].clone())
     }
@@ -350,17 +350,17 @@ impl World {
         uris.iter().for_each(|uri| things.resource_updated(*uri));
         let expected = if self.decision == Decision::Allow { &uris[..] } else { &uris[..1] };
         // Each of the subscriptions of a client without sessions has the open one.
-        let mut heard = Vec::new();
-        while heard.len() < expected.len() {
-            heard.extend(updated(&self.client.hear().await));
-            heard.sort_unstable();
-            heard.dedup();
+        let mut received = Vec::new();
+        while received.len() < expected.len() {
+            received.extend(updated(&self.client.receive().await));
+            received.sort_unstable();
+            received.dedup();
         }
         self.client.call("tools/list", json!({})).await;
-        heard.extend(self.client.heard().iter().filter_map(updated));
-        heard.sort_unstable();
-        heard.dedup();
-        assert_eq!(heard, expected);
+        received.extend(self.client.received().iter().filter_map(updated));
+        received.sort_unstable();
+        received.dedup();
+        assert_eq!(received, expected);
     }
 }
 
@@ -542,8 +542,8 @@ async fn no_decision_leaks_through_a_search() {
                     let absent = called(&mut client, "call_tool", json!({"name": "absent"})).await;
                     let behind = behind["error"].to_string().replace("secret", "absent");
                     assert_eq!(behind, absent["error"].to_string());
-                    let heard = client.heard();
-                    assert!(!json!(heard).to_string().contains("secret"), "{heard:?}");
+                    let received = client.received();
+                    assert!(!json!(received).to_string().contains("secret"), "{received:?}");
                 }
             }
         }

@@ -180,12 +180,12 @@ async fn a_notification_costs_the_same_however_much_is_watched() {
         assert_eq!(granted["method"], "notifications/subscriptions/acknowledged", "{granted}");
         provider.taken();
         provider.updated("deep://x/7/a");
-        assert_eq!(client.hear().await["params"]["uri"], "deep://x/7/a");
+        assert_eq!(client.receive().await["params"]["uri"], "deep://x/7/a");
         steps.push(provider.taken());
         // A server behind may notify of anything: what is too long to be judged is not told, and not looked up.
         provider.updated(&format!("deep://x/7{}", "/a".repeat(20_000)));
         provider.updated("deep://x/8");
-        assert_eq!(client.hear().await["params"]["uri"], "deep://x/8");
+        assert_eq!(client.receive().await["params"]["uri"], "deep://x/8");
         assert!(provider.taken() <= steps[0], "{steps:?}");
     }
     assert_eq!(steps[0], steps[1], "{steps:?}");

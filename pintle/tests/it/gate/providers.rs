@@ -133,7 +133,7 @@ async fn that_a_provider_fails_is_not_known_of_what_is_hidden() {
     let mut client = Client::open(&server, R5, json!({})).await;
     let filter = json!({"notifications": {"resourceSubscriptions": ["own://r", "open://r", "secret://r"]}});
     client.send("subscriptions/listen", filter).await;
-    let granted = client.hear().await["params"]["notifications"]["resourceSubscriptions"].clone();
+    let granted = client.receive().await["params"]["notifications"]["resourceSubscriptions"].clone();
     assert_eq!(granted, json!(["own://r"]));
     // Nor does a search tell why a tool cannot be found.
     let search = ToolSearch::new(Odd::new(Found::Failed, 1));
@@ -165,7 +165,7 @@ async fn what_a_transform_removes_is_not_watched() {
         if revision == R5 {
             let filter = json!({"notifications": {"resourceSubscriptions": uris}});
             client.send("subscriptions/listen", filter).await;
-            client.hear().await;
+            client.receive().await;
         } else {
             for uri in uris {
                 client.call("resources/subscribe", json!({"uri": uri})).await;
@@ -208,7 +208,7 @@ async fn a_subscription_ends_with_the_rules_that_allowed_it() {
         if revision == R5 {
             let filter = json!({"notifications": {"resourceSubscriptions": ["one://r", "two://r"]}});
             client.send("subscriptions/listen", filter).await;
-            client.hear().await;
+            client.receive().await;
         } else {
             for uri in ["one://r", "two://r"] {
                 client.call("resources/subscribe", json!({"uri": uri})).await;
@@ -218,7 +218,7 @@ async fn a_subscription_ends_with_the_rules_that_allowed_it() {
         rules.replace(set(denied)).unwrap();
         server.resource_updated("one://r");
         server.resource_updated("two://r");
-        assert_eq!(client.hear().await["params"]["uri"], "two://r", "{revision}");
+        assert_eq!(client.receive().await["params"]["uri"], "two://r", "{revision}");
     }
 }
 

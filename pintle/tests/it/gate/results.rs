@@ -37,8 +37,8 @@ fn embedded(uri: &str) -> ContentBlock {
 /// Notes, a tool that returns one of each kind, and one that asks with them.
 fn notes() -> Server {
     async fn consult(cx: Cx) -> Result<String, ToolError> {
-        let told = ["open://n", "secret://n"].map(|uri| SamplingMessage::new(Role::User, embedded(uri)));
-        Ok(cx.sample("k", CreateMessageParams::new(told.to_vec(), 9)).await?.text())
+        let notified = ["open://n", "secret://n"].map(|uri| SamplingMessage::new(Role::User, embedded(uri)));
+        Ok(cx.sample("k", CreateMessageParams::new(notified.to_vec(), 9)).await?.text())
     }
     let server = Server::new("notes", "0")
         .with(Tasks::new())

@@ -252,13 +252,13 @@ async fn rules_can_be_replaced_and_every_decision_is_written_down_once() {
             "deny" => drop(client.call("subscriptions/listen", filter).await),
             _ => {
                 client.send("subscriptions/listen", filter).await;
-                client.hear().await;
+                client.receive().await;
             }
         }
         if decision == "allow" {
             // Nothing is written down for what it leads to.
             server.resource_updated("r://r");
-            assert_eq!(client.hear().await["params"]["uri"], "r://r");
+            assert_eq!(client.receive().await["params"]["uri"], "r://r");
         }
         let record = |access: &str, name: &str| json!({"principal": "@local", "access": access, "name": name, "decision": decision, "rule": "all"});
         let records = std::mem::take(&mut *records.lock().unwrap());
@@ -295,7 +295,7 @@ async fn a_subscription_is_written_down_once_by_the_rules_of_a_mounted_server_to
                 (_, "deny") => drop(client.call("subscriptions/listen", params).await),
                 _ => {
                     client.send("subscriptions/listen", params).await;
-                    client.hear().await;
+                    client.receive().await;
                 }
             }
             let records = std::mem::take(&mut *records.lock().unwrap());

@@ -149,7 +149,7 @@ async fn a_stream_is_granted_without_any_spelling_of_a_hidden_resource() {
         let mut client = Client::open(&server, R5, json!({})).await;
         let uris: Vec<&str> = ["note://public/1"].into_iter().chain(SECRET).collect();
         client.send("subscriptions/listen", json!({"notifications": {"resourceSubscriptions": uris}})).await;
-        let granted = client.hear().await;
+        let granted = client.receive().await;
         let granted = &granted["params"]["notifications"]["resourceSubscriptions"];
         assert_eq!(*granted, json!(["note://public/1"]), "{place}");
     }
@@ -231,12 +231,12 @@ async fn a_change_is_told_whatever_spelling_was_subscribed_to() {
     let mut client = Client::open(&front, R4, json!({})).await;
     client.call("resources/subscribe", json!({"uri": "NOTE://a/%7eb"})).await;
     server.resource_updated("note://a/~b");
-    let told = client.hear().await;
-    assert_eq!(told["params"]["uri"], "note://a/~b");
+    let notified = client.receive().await;
+    assert_eq!(notified["params"]["uri"], "note://a/~b");
     client.call("resources/unsubscribe", json!({"uri": "note://%61/~b"})).await;
     server.resource_updated("note://a/~b");
     client.call("ping", json!({})).await;
-    assert!(client.heard().is_empty());
+    assert!(client.received().is_empty());
 }
 
 #[tokio::test(start_paused = true)]

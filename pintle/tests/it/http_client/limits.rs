@@ -82,6 +82,6 @@ async fn an_event_of_a_session_that_is_too_long_is_skipped_once() {
     let again = server.line(get).await;
     assert_eq!(again.header("last-event-id"), None);
     let _open = again.events();
-    server.hears_nothing(Duration::from_secs(60)).await;
+    server.receives_nothing(Duration::from_secs(60)).await;
     drop(connection);
 }

@@ -46,7 +46,7 @@ async fn a_subscription_that_breaks_is_opened_again() {
     drop(changes);
     connection.close().await;
     stream.given_up().await;
-    server.hears_nothing(Duration::from_secs(60)).await;
+    server.receives_nothing(Duration::from_secs(60)).await;
 }
 
 #[tokio::test(start_paused = true)]

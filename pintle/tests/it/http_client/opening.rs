@@ -78,7 +78,7 @@ async fn an_error_of_the_stateless_era_is_no_reason_to_fall_back() {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_does_not_identify_the_era_is_an_error() {
-    for (status, said) in [
+    for (status, message) in [
         (401, "answered `server/discover` with status 401; authorize with `Http::bearer` or `Http::auth`"),
         (502, "answered `server/discover` with status 502; look at the server's log"),
         (429, "answered `server/discover` with status 429; try again later"),
@@ -88,7 +88,7 @@ async fn an_answer_that_does_not_identify_the_era_is_an_error() {
         server.receives("server/discover").await.status(status);
         let error = opening.await.unwrap().unwrap_err();
         assert!(matches!(error, Error::Failed(_)), "{error:?}");
-        assert_eq!(error.to_string(), format!("`http://server.test/mcp` {said}"));
+        assert_eq!(error.to_string(), format!("`http://server.test/mcp` {message}"));
     }
     let (mut server, http) = script();
     let opening = tokio::spawn(async move { client().connect(http).await });
@@ -106,11 +106,11 @@ async fn a_server_that_asks_to_come_back_later_is_probed_again_then() {
         let (mut server, http) = script();
         let opening = tokio::spawn(async move { client().connect(http).await });
         server.receives("server/discover").await.answer(status, &[("retry-after", "20")], "");
-        server.hears_nothing(Duration::from_secs(19)).await;
+        server.receives_nothing(Duration::from_secs(19)).await;
         let body = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no"}}"#;
         server.receives("server/discover").await.json(404, body);
         server.receives("initialize").await.answer(status, &[("retry-after", "20")], "");
-        server.hears_nothing(Duration::from_secs(19)).await;
+        server.receives_nothing(Duration::from_secs(19)).await;
         server.initializes("2025-11-25", "s").await;
         opening.await.unwrap().unwrap();
     }
@@ -158,7 +158,7 @@ async fn an_endpoint_of_another_kind_is_reported_as_one() {
 
 /// Whoever is refused is told so first, whatever the server does with the requests after that.
 #[tokio::test(start_paused = true)]
-async fn a_caller_that_was_refused_is_told_so_by_status() {
+async fn a_caller_that_was_refused_gets_the_reason_by_status() {
     for last in [405, 501, 502] {
         let (mut server, http) = script();
         let opening = tokio::spawn(async move { client().connect(http).await });

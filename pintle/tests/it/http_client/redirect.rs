@@ -27,7 +27,7 @@ async fn a_redirect_that_keeps_the_request_and_the_origin_is_followed() {
 async fn any_other_redirect_is_an_error() {
     let (mut server, http) = script();
     let connection = server.opens(client(), http).await;
-    for (status, location, said) in [
+    for (status, location, text) in [
         (
             307,
             "https://server.test/mcp",
@@ -52,8 +52,8 @@ async fn any_other_redirect_is_an_error() {
         let (called, ()) = tokio::join!(connection.call_tool("t", ()), async {
             server.receives("tools/call").await.answer(status, &[("location", location)], "");
         });
-        let Err(Error::Failed(failed)) = called else { panic!("{said}") };
-        assert_eq!(failed.to_string(), format!("`http://server.test/mcp` answered with {said}"));
+        let Err(Error::Failed(failed)) = called else { panic!("{text}") };
+        assert_eq!(failed.to_string(), format!("`http://server.test/mcp` answered with {text}"));
         assert_eq!(failed.delivery, Delivery::Never);
     }
 }

@@ -43,13 +43,13 @@ async fn a_stream_is_taken_up_again_exactly_when_the_server_says() {
     assert_eq!(resumed.header("accept"), Some("text/event-stream"));
     resumed.events().sends(&format!("id: event-2\n{answer}"));
     call.await.unwrap().unwrap();
-    server.hears_nothing(Duration::from_secs(60)).await;
+    server.receives_nothing(Duration::from_secs(60)).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn each_stream_comes_back_for_its_own_and_goes_on_from_the_last_event() {
     let (mut server, connection) = without_standing_stream("2025-06-18").await;
-    let (steps, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let (steps, mut notified) = tokio::sync::mpsc::unbounded_channel();
     let call = tokio::spawn(async move {
         connection.call("t").on_progress(move |p| steps.send(p.progress).unwrap()).send().await
     });
@@ -75,7 +75,7 @@ async fn each_stream_comes_back_for_its_own_and_goes_on_from_the_last_event() {
     server.line(GET).await.events().sends(&answer);
     call.await.unwrap().unwrap();
     let mut seen = Vec::new();
-    while let Ok(step) = told.try_recv() {
+    while let Ok(step) = notified.try_recv() {
         seen.push(step);
     }
     assert_eq!(seen, [1.0, 2.0, 3.0, 4.0]);
@@ -108,7 +108,7 @@ async fn a_stream_that_brings_nothing_new_is_given_up_after_a_while() {
     for (wait, least) in waits.iter().zip([250, 500, 1_000, 2_000, 4_000, 8_000]) {
         assert!((least..=least * 5 / 4 + 1).contains(wait), "{waits:?}");
     }
-    server.hears_nothing(Duration::from_secs(60)).await;
+    server.receives_nothing(Duration::from_secs(60)).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -123,7 +123,7 @@ async fn a_stream_without_ids_is_over_when_it_breaks() {
     stream.breaks();
     let error = call.await.unwrap().unwrap_err().to_string();
     assert!(error.contains("broke off: connection reset: the server may have carried it out"), "{error}");
-    server.hears_nothing(Duration::from_secs(60)).await;
+    server.receives_nothing(Duration::from_secs(60)).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -148,5 +148,5 @@ async fn the_stream_of_a_session_is_opened_again_and_never_ends_the_session() {
         server.receives("tools/call").await.result(r#"{"content":[]}"#);
     });
     called.unwrap();
-    server.hears_nothing(Duration::from_secs(600)).await;
+    server.receives_nothing(Duration::from_secs(600)).await;
 }

@@ -74,11 +74,11 @@ async fn nothing_overtakes_the_end_of_the_handshake() {
     let stream = hello.events();
     stream.sends("event: message\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{\"level\":\"info\",\"data\":1}}\n\n");
     stream.sends("data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":\"2025-11-25\",\"capabilities\":{\"logging\":{}},\"serverInfo\":{\"name\":\"s\",\"version\":\"1\"}}}\n\n");
-    let told = server.receives("notifications/initialized").await;
+    let notified = server.receives("notifications/initialized").await;
     let connection = opening.await.unwrap().unwrap();
-    server.hears_nothing(Duration::from_secs(5)).await;
+    server.receives_nothing(Duration::from_secs(5)).await;
     // Some servers say this.
-    told.json(200, r#"{"jsonrpc":"2.0","result":{}}"#);
+    notified.json(200, r#"{"jsonrpc":"2.0","result":{}}"#);
     // Then the stream of the session; a server that does not answer before it has something to say is not waited for.
     let listening = server.line(GET).await;
     assert_eq!(listening.header("mcp-session-id"), None);
@@ -87,10 +87,10 @@ async fn nothing_overtakes_the_end_of_the_handshake() {
     assert_eq!(before.elapsed(), Duration::from_millis(500));
     level.result("{}");
     listening.status(405);
-    server.hears_nothing(Duration::from_secs(5)).await;
+    server.receives_nothing(Duration::from_secs(5)).await;
     // Without a session there is nothing to end.
     connection.close().await;
-    server.hears_nothing(Duration::from_secs(5)).await;
+    server.receives_nothing(Duration::from_secs(5)).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -137,12 +137,12 @@ async fn a_cancelled_call_is_reported_to_the_server() {
     let stream = asked.events();
     stream.sends("id: 1\ndata:\n\n");
     call.abort();
-    let told = server.receives("notifications/cancelled").await;
-    assert_eq!(told.message()["params"]["requestId"], id);
-    told.status(202);
+    let notified = server.receives("notifications/cancelled").await;
+    assert_eq!(notified.message()["params"]["requestId"], id);
+    notified.status(202);
     // And nobody comes back for the rest.
     stream.given_up().await;
-    server.hears_nothing(Duration::from_secs(60)).await;
+    server.receives_nothing(Duration::from_secs(60)).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -189,16 +189,16 @@ async fn nobody_thinks_about_a_question_of_a_call_that_was_given_up() {
     }
     calls[0].abort();
     // The server is told, and need not wait for an answer either.
-    let mut told = Vec::new();
+    let mut notified = Vec::new();
     for _ in 0..2 {
         let asked = server.next().await;
-        told.push(asked.message());
+        notified.push(asked.message());
         asked.status(202);
     }
-    told.sort_by_key(|message| message.get("error").is_some());
-    assert_eq!(told[0]["method"], "notifications/cancelled");
-    assert_eq!(told[1]["id"], "one");
-    assert_eq!(told[1]["error"]["message"], "the call that this was asked for was given up");
+    notified.sort_by_key(|message| message.get("error").is_some());
+    assert_eq!(notified[0]["method"], "notifications/cancelled");
+    assert_eq!(notified[1]["id"], "one");
+    assert_eq!(notified[1]["error"]["message"], "the call that this was asked for was given up");
     assert_eq!(thinking.load(Ordering::SeqCst), 1, "the other one goes on");
 }
 
@@ -291,7 +291,7 @@ async fn a_400_means_that_the_session_is_lost_and_one_more_is_tried() {
     server.receives("tools/call").await.json(400, NO_SESSION);
     let error = call.await.unwrap().unwrap_err();
     assert!(error.to_string().contains("No valid session ID"), "{error}");
-    server.hears_nothing(Duration::from_secs(60)).await;
+    server.receives_nothing(Duration::from_secs(60)).await;
     // Later it may have been lost again.
     let call = tokio::spawn(async move { connection.call_tool("t", ()).await });
     server.receives("tools/call").await.json(400, NO_SESSION);
@@ -314,7 +314,7 @@ async fn a_400_that_says_what_is_wrong_with_a_request_leaves_the_session_alone()
         });
         assert!(matches!(&called, Err(Error::Rpc(error)) if error.code.0 == code), "{called:?}");
     }
-    server.hears_nothing(Duration::from_secs(60)).await;
+    server.receives_nothing(Duration::from_secs(60)).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -348,7 +348,7 @@ async fn a_call_that_ran_when_the_session_was_lost_is_not_sent_again() {
     server.initializes("2025-11-25", "s-2").await;
     assert!(call.await.unwrap().is_err());
     server.line(GET).await.status(405);
-    server.hears_nothing(Duration::from_secs(60)).await;
+    server.receives_nothing(Duration::from_secs(60)).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -383,7 +383,7 @@ async fn a_stream_of_a_session_that_cannot_be_taken_up_is_opened_anew() {
     assert_eq!(anew.header("last-event-id"), None);
     assert_eq!(anew.header("mcp-session-id"), Some("s-1"));
     anew.status(405);
-    server.hears_nothing(Duration::from_secs(3600)).await;
+    server.receives_nothing(Duration::from_secs(3600)).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -410,7 +410,7 @@ async fn a_server_without_a_stream_for_its_session_may_say_so_with_404() {
     let (mut server, http) = script();
     let connection = server.shakes("2025-11-25", client(), http).await;
     server.line(GET).await.status(404);
-    server.hears_nothing(Duration::from_secs(3600)).await;
+    server.receives_nothing(Duration::from_secs(3600)).await;
     let (called, ()) = tokio::join!(connection.call_tool("t", ()), async {
         let asked = server.receives("tools/call").await;
         assert_eq!(asked.header("mcp-session-id"), Some("s-1"));
@@ -445,5 +445,5 @@ async fn a_call_that_is_sent_again_to_another_session_is_decided_on_again() {
     lists(&mut server, "{}").await;
     let refused = call.await.unwrap().unwrap_err();
     assert!(matches!(refused, Error::Refused(_)), "{refused:?}");
-    server.hears_nothing(Duration::from_secs(60)).await;
+    server.receives_nothing(Duration::from_secs(60)).await;
 }

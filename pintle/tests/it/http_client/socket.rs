@@ -201,9 +201,9 @@ async fn a_server_that_cannot_be_reached_is_reported() {
     let error = Client::new("t", "1").connect(direct(&url).retry(retry)).await.unwrap_err();
     let Error::Failed(failed) = &error else { panic!("{error:?}") };
     assert_eq!(failed.delivery, Delivery::Never);
-    let said = error.to_string();
-    assert!(said.contains("could not be reached: Connection refused"), "{said}");
-    assert!(!said.contains("s3cret"), "{said}");
+    let detail = error.to_string();
+    assert!(detail.contains("could not be reached: Connection refused"), "{detail}");
+    assert!(!detail.contains("s3cret"), "{detail}");
 }
 
 #[tokio::test]
@@ -228,14 +228,14 @@ async fn a_connection_that_breaks_in_the_middle_fails_its_call() {
         }
     });
     let connection = connect(&url).await;
-    for said in [
+    for detail in [
         "to `tools/call` broke off",
         "broke off before it answered `tools/call`",
         "to `tools/call` is longer than 65536 bytes: raise the limit `head`",
     ] {
         let error = connection.call_tool("t", ()).await.unwrap_err();
         assert!(matches!(&error, Error::Failed(failed) if failed.delivery == Delivery::Maybe), "{error:?}");
-        assert!(error.to_string().contains(said), "{error}");
+        assert!(error.to_string().contains(detail), "{error}");
     }
     serving.await.unwrap();
 }

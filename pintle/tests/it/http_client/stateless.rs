@@ -36,20 +36,20 @@ async fn a_call_is_one_post_with_headers_that_repeat_it() {
     assert_eq!(call.await.unwrap().unwrap().content[0].as_text(), Some("hallo"));
     // Nothing is said at the end: there is no session.
     connection.close().await;
-    server.hears_nothing(Duration::from_secs(60)).await;
+    server.receives_nothing(Duration::from_secs(60)).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_may_be_a_stream() {
     let (mut server, http) = script();
     let connection = server.opens(client(), http).await;
-    let (steps, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let (steps, mut notified) = tokio::sync::mpsc::unbounded_channel();
     let call = tokio::spawn(async move {
         connection.call("count").on_progress(move |p| steps.send(p.progress).unwrap()).send().await
     });
     let stream = server.receives("tools/call").await.events();
     stream.sends(": alive\n\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{\"progressToken\":2,\"progress\":0.5}}\n\n");
-    assert_eq!(told.recv().await, Some(0.5));
+    assert_eq!(notified.recv().await, Some(0.5));
     stream.sends("data: {\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{\"content\":[],\ndata: \"resultType\":\"complete\"}}\n\n");
     assert!(call.await.unwrap().unwrap().content.is_empty());
     // A server that does not hang up is hung up on.
@@ -77,13 +77,13 @@ async fn dropping_a_call_closes_its_stream_and_says_nothing() {
     stream.sends(": working\n\n");
     call.abort();
     stream.given_up().await;
-    server.hears_nothing(Duration::from_secs(10)).await;
+    server.receives_nothing(Duration::from_secs(10)).await;
 
     // A timeout does the same.
     let call = connection.call("slow").timeout(Duration::from_secs(2)).send();
     let (called, ()) = tokio::join!(call, async { server.receives("tools/call").await.given_up().await });
     assert!(matches!(called, Err(Error::Timeout(_))));
-    server.hears_nothing(Duration::from_secs(10)).await;
+    server.receives_nothing(Duration::from_secs(10)).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -154,7 +154,7 @@ async fn a_request_that_fails_fails_alone() {
             "the stream of `http://server.test/mcp` for `tools/call` ended before the answer came: the server may have carried it out",
         ),
     ];
-    for (answer, delivery, said) in cases {
+    for (answer, delivery, message) in cases {
         let call = connection.call_tool("t", ());
         let (called, ()) = tokio::join!(call, async {
             let asked = server.receives("tools/call").await;
@@ -163,12 +163,12 @@ async fn a_request_that_fails_fails_alone() {
                 None => asked.fails(io::ErrorKind::ConnectionReset),
             }
         });
-        let Err(Error::Failed(failed)) = called else { panic!("{said}: {called:?}") };
-        assert_eq!(failed.to_string(), said);
-        assert_eq!(failed.delivery, delivery, "{said}");
+        let Err(Error::Failed(failed)) = called else { panic!("{message}: {called:?}") };
+        assert_eq!(failed.to_string(), message);
+        assert_eq!(failed.delivery, delivery, "{message}");
     }
     // What is over the limit in a stream, and what breaks in the middle.
-    for (text, said) in [
+    for (text, message) in [
         (format!("data: {long}\n\n"), "cannot be read: an event of the stream is longer than 1000 bytes"),
         ("data: {".into(), "broke off: connection reset"),
     ] {
@@ -179,7 +179,7 @@ async fn a_request_that_fails_fails_alone() {
             stream.breaks();
         });
         let error = called.unwrap_err().to_string();
-        assert!(error.contains(said), "{error}");
+        assert!(error.contains(message), "{error}");
     }
     other_asked.result(r#"{"resultType":"complete","content":[]}"#);
     other.await.unwrap().unwrap();
@@ -226,7 +226,7 @@ async fn what_did_not_arrive_is_sent_again() {
         failed.to_string(),
         "`http://server.test/mcp` could not be reached: connection refused: check the address, and that the server is running"
     );
-    server.hears_nothing(Duration::from_secs(60)).await;
+    server.receives_nothing(Duration::from_secs(60)).await;
 }
 
 #[tokio::test(start_paused = true)]

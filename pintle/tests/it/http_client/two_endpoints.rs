@@ -25,9 +25,9 @@ async fn shakes(server: &mut Script, stream: &Saying) {
     hello.answer(202, &[], "Accepted");
     let id = &message["id"];
     stream.sends(&format!("event: message\ndata: {{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"protocolVersion\":\"2024-11-05\",\"capabilities\":{{\"tools\":{{}}}},\"serverInfo\":{{\"name\":\"old\",\"version\":\"1\"}}}}}}\n\n"));
-    let told = server.line(ENDPOINT).await;
-    assert_eq!(told.message()["method"], "notifications/initialized");
-    told.answer(202, &[], "");
+    let notified = server.line(ENDPOINT).await;
+    assert_eq!(notified.message()["method"], "notifications/initialized");
+    notified.answer(202, &[], "");
 }
 
 /// Whatever the method, the address of the stream has the stream.
@@ -78,14 +78,14 @@ async fn a_server_of_the_oldest_transport_is_found_and_used() {
         });
         server.line(ENDPOINT).await.status(202);
         call.abort();
-        let told = server.line(ENDPOINT).await;
-        assert_eq!(told.message()["method"], "notifications/cancelled");
-        told.status(202);
+        let notified = server.line(ENDPOINT).await;
+        assert_eq!(notified.message()["method"], "notifications/cancelled");
+        notified.status(202);
 
         // Closing is hanging up.
         connection.close().await;
         stream.given_up().await;
-        server.hears_nothing(Duration::from_secs(60)).await;
+        server.receives_nothing(Duration::from_secs(60)).await;
     }
 }
 
@@ -119,7 +119,7 @@ async fn the_end_of_the_stream_is_the_end_of_the_session() {
 
 #[tokio::test(start_paused = true)]
 async fn an_endpoint_elsewhere_is_refused() {
-    for (events, said) in [
+    for (events, text) in [
         ("event: endpoint\ndata: https://evil.test/messages\n\n", "redirected to another origin"),
         ("event: endpoint\ndata: //evil.test/messages\n\n", "redirected to another origin"),
         (": nothing\n\n", "`http://server.test/mcp` named no endpoint for messages"),
@@ -130,7 +130,7 @@ async fn an_endpoint_elsewhere_is_refused() {
         stream.sends(events);
         drop(stream);
         let error = opening.await.unwrap().unwrap_err().to_string();
-        assert!(error.contains(said), "{events}: {error}");
-        server.hears_nothing(Duration::from_secs(60)).await;
+        assert!(error.contains(text), "{events}: {error}");
+        server.receives_nothing(Duration::from_secs(60)).await;
     }
 }

@@ -25,7 +25,7 @@ struct Seat {
 }
 
 #[tokio::test]
-async fn each_revision_asks_tells_and_answers() {
+async fn each_revision_asks_notifies_and_answers() {
     let server = Server::new("desk", "1.0.0").tool(tool("book", book));
     let serving = server.serve_http("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", serving.address());
@@ -37,12 +37,12 @@ async fn each_revision_asks_tells_and_answers() {
         let connection = client.connect(http).await.unwrap();
         assert_eq!(connection.revision().to_string(), revision);
         assert_eq!(connection.tools().await.unwrap().len(), 1);
-        let (steps, mut told) = tokio::sync::mpsc::unbounded_channel();
+        let (steps, mut notified) = tokio::sync::mpsc::unbounded_channel();
         let call = connection.call("book").on_progress(move |step| steps.send(step.progress).unwrap());
         let result = call.send().await.unwrap();
         let text = result.content[0].as_text().unwrap();
         assert!(text.contains("12A"), "{revision}: {text}");
-        assert_eq!(told.recv().await, Some(1.0), "{revision}");
+        assert_eq!(notified.recv().await, Some(1.0), "{revision}");
         connection.close().await;
     }
     serving.shutdown(Duration::from_secs(5)).await;

@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 use tower_service::Service as _;
 
 use crate::support::{
-    eras::{ALL, Client as Told, R4, R5},
+    eras::{ALL, Client as EraClient, R4, R5},
     http_client::{Answer, Wire},
     line_client::Raw,
 };
@@ -94,8 +94,8 @@ async fn what_is_required_since_the_head_was_read_is_required() {
         let text = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
         send.send(text.to_string()).unwrap();
         let mut answer = Answer::new(answering.await.unwrap().unwrap());
-        let said = answer.json().await;
-        assert_eq!(said.get("result"), None, "{said}");
+        let reply = answer.json().await;
+        assert_eq!(reply.get("result"), None, "{reply}");
     }
 }
 
@@ -104,7 +104,7 @@ async fn futures_pending<F: Future + Unpin>(future: &mut F) -> bool {
 }
 
 #[tokio::test]
-async fn a_subscription_hears_nothing_of_what_became_restricted() {
+async fn a_subscription_gets_nothing_of_what_became_restricted() {
     let server = Server::new("growing", "1")
         .may_change()
         .resource(resource("gold://bar", "bar", || async { "heavy" }));
@@ -118,8 +118,8 @@ async fn a_subscription_hears_nothing_of_what_became_restricted() {
     server.add_resource(resource("gold://bar", "bar", || async { "heavy" }).requires(["gold"])).unwrap();
     server.resource_updated("gold://bar");
     server.add_tool(tool("greet", || async { "Hello!" })).unwrap();
-    let told = listening.message().await.unwrap();
-    assert_eq!(told["method"], "notifications/tools/list_changed");
+    let notified = listening.message().await.unwrap();
+    assert_eq!(notified["method"], "notifications/tools/list_changed");
 }
 
 #[tokio::test]
@@ -152,9 +152,9 @@ async fn a_caller_is_nobody_unless_it_is_said_to_be_somebody() {
         (Caller::new().with(Authenticated::new("ann").rights(|_| false)), "ann", false),
         (Caller::local(), "local", true),
     ] {
-        let mut client = Told::over(Raw::known(&server, caller), R5, json!({})).await;
-        let said = client.call("tools/call", call("who")).await;
-        assert_eq!(said["result"]["content"][0]["text"], name);
+        let mut client = EraClient::over(Raw::known(&server, caller), R5, json!({})).await;
+        let reply = client.call("tools/call", call("who")).await;
+        assert_eq!(reply["result"]["content"][0]["text"], name);
         let opened = client.call("tools/call", call("open")).await;
         assert_eq!(opened.get("result").is_some(), opens, "{opened}");
     }
@@ -214,8 +214,8 @@ async fn what_a_filter_hides_is_not_there_even_if_it_requires_something() {
         let mut new = Wire::new(&http).modern(1, method, params, json!({})).await;
         for answer in [&mut old, &mut new] {
             assert_ne!(answer.status, 403, "{method}");
-            let said = answer.json().await["error"]["message"].as_str().unwrap().to_owned();
-            assert!(said.ends_with(expected), "{method}: {said}");
+            let reply = answer.json().await["error"]["message"].as_str().unwrap().to_owned();
+            assert!(reply.ends_with(expected), "{method}: {reply}");
         }
     }
     assert_eq!(session.call(2, "completion/complete", complete("greet")).await.status, 403);
@@ -233,10 +233,10 @@ async fn what_a_filter_hides_is_not_there_even_if_it_requires_something() {
 async fn completing_what_one_may_not_have_is_refused_on_every_connection() {
     for revision in ALL {
         let ann = Caller::new().with(Authenticated::new("ann").rights(|_| false));
-        let mut client = Told::over(Raw::known(&filtered(), ann), revision, json!({})).await;
+        let mut client = EraClient::over(Raw::known(&filtered(), ann), revision, json!({})).await;
         let params = json!({"ref": {"type": "ref/prompt", "name": "greet"}, "argument": {"name": "kind", "value": ""}});
-        let said = client.call("completion/complete", params).await;
-        assert_eq!(said["error"]["message"], "`greet` needs more than the caller may", "{revision}");
+        let reply = client.call("completion/complete", params).await;
+        assert_eq!(reply["error"]["message"], "`greet` needs more than the caller may", "{revision}");
     }
 }
 
@@ -277,8 +277,8 @@ async fn a_choice_may_be_waited_for_and_may_refuse() {
     let wire = Wire::new(&http);
     let mut refused = wire.modern(1, "tools/call", call("greet"), json!({})).await;
     assert_eq!(refused.status, 404);
-    let said = refused.json().await;
-    assert_eq!(said["error"]["message"], "no such tenant: name one in `X-Tenant`");
+    let reply = refused.json().await;
+    assert_eq!(reply["error"]["message"], "no such tenant: name one in `X-Tenant`");
     let wire = wire.with("x-tenant", "a");
     assert_eq!(wire.modern(1, "tools/call", call("greet"), json!({})).await.status, 200);
     let session = wire.open(R4, json!({})).await;

@@ -116,17 +116,17 @@ fn judge(world: &World, mark: &str, came: Result<String, Error>) -> bool {
             true
         }
         Err(error) => {
-            let said = error.to_string();
-            assert!(said.len() > 20, "{said}");
+            let message = error.to_string();
+            assert!(message.len() > 20, "{message}");
             let silent =
                 matches!(error, Error::Timeout(_) | Error::Open { error: OpenError::Silent { .. }, .. });
-            assert!(!silent, "{mark}: {said}");
-            assert!(!matches!(error, Error::Protocol(_) | Error::Decode(_)), "{mark}: {said}");
-            assert!(carried_out <= 1, "{mark}: {carried_out} times: {said}");
+            assert!(!silent, "{mark}: {message}");
+            assert!(!matches!(error, Error::Protocol(_) | Error::Decode(_)), "{mark}: {message}");
+            assert!(carried_out <= 1, "{mark}: {carried_out} times: {message}");
             if let Error::Failed(failed) = &error
                 && failed.delivery == Delivery::Never
             {
-                assert_eq!(carried_out, 0, "{mark}: {said}");
+                assert_eq!(carried_out, 0, "{mark}: {message}");
             }
             false
         }

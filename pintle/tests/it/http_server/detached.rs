@@ -241,8 +241,8 @@ async fn after_its_answer_a_call_waits_for_its_turn_again() {
         let other = asks.clone();
         let held = tokio::spawn(async move { other.call(2, "tools/call", call("hold")).await.json().await });
         settle().await;
-        let told = json!({"jsonrpc": "2.0", "id": question["id"], "result": result});
-        assert_eq!(asks.post(told).await.status, 202);
+        let notified = json!({"jsonrpc": "2.0", "id": question["id"], "result": result});
+        assert_eq!(asks.post(notified).await.status, 202);
         (answer.result().await, held.await.unwrap())
     });
     for _ in 0..20 {

@@ -46,8 +46,8 @@ async fn without_sessions_each_request_is_independent() {
         let mut opened = wire.call(0, "initialize", params).await;
         assert_eq!(opened.header("mcp-session-id"), None);
         assert_eq!(opened.json().await["result"]["protocolVersion"], revision);
-        let told = wire.post(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
-        assert_eq!(told.status, 202);
+        let notified = wire.post(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+        assert_eq!(notified.status, 202);
         let mut quiet = wire.call(1, "tools/call", json!({"name": "greet"})).await;
         assert_eq!(quiet.json().await["result"]["content"][0]["text"], "Hello!");
         let mut loud =

@@ -62,11 +62,11 @@ async fn as_everyone(address: SocketAddr, http: &Http, expected: &str) {
     for revision in ALL {
         let (client, remote) = (client(revision, "c"), remote(revision, address).header("x-user", "ann"));
         let connection = soon(client.connect(remote)).await.unwrap();
-        let (steps, mut heard) = tokio::sync::mpsc::unbounded_channel();
+        let (steps, mut received) = tokio::sync::mpsc::unbounded_channel();
         let call = connection.call("whoami").on_progress(move |step| steps.send(step.progress).unwrap());
         let result = soon(call.send()).await.unwrap();
         assert_eq!(result.content[0].as_text(), Some(expected), "{revision}");
-        assert_eq!(soon(heard.recv()).await, Some(1.0), "{revision}");
+        assert_eq!(soon(received.recv()).await, Some(1.0), "{revision}");
         soon(connection.close()).await;
     }
     wait_for(|| http.sessions() == 0).await;

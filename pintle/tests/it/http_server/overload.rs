@@ -43,9 +43,9 @@ fn limits(change: impl FnOnce(&mut Limits)) -> Limits {
 /// Whether it says what to do, in the head and in the body.
 async fn assert_overloaded(mut answer: Answer, status: u16) {
     assert_eq!((answer.status.as_u16(), answer.header("retry-after")), (status, Some("1")));
-    let said = answer.json().await;
-    assert_eq!(said["error"]["code"], OVERLOADED, "{said}");
-    assert_eq!(said["error"]["data"], json!({"retryAfterMs": 1000}));
+    let reply = answer.json().await;
+    assert_eq!(reply["error"]["code"], OVERLOADED, "{reply}");
+    assert_eq!(reply["error"]["data"], json!({"retryAfterMs": 1000}));
 }
 
 fn listen(wire: &Wire) -> Request<String> {
@@ -197,9 +197,9 @@ async fn too_many_requests_at_a_time_are_refused_alike_on_every_transport() {
         |id: u32| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "wait"}});
     raw.send(wait(1)).await;
     raw.send(wait(2)).await;
-    let said = raw.recv().await;
-    assert_eq!((&said["id"], &said["error"]["code"]), (&json!(2), &json!(OVERLOADED)), "{said}");
-    assert_eq!(said["error"]["data"], json!({"retryAfterMs": 1000}));
+    let reply = raw.recv().await;
+    assert_eq!((&reply["id"], &reply["error"]["code"]), (&json!(2), &json!(OVERLOADED)), "{reply}");
+    assert_eq!(reply["error"]["data"], json!({"retryAfterMs": 1000}));
 
     let http = waiting().http().unwrap();
     let wire = Wire::new(&http).open(R4, json!({})).await;
@@ -244,15 +244,15 @@ async fn a_layer_that_limits_rates_has_its_own_wait_on_every_transport() {
                 _ => wire.modern(7, "tools/call", params.clone(), json!({})).await,
             };
             let (status, wait) = (answer.status.as_u16(), answer.header("retry-after").map(str::to_owned));
-            let said = answer.json().await;
-            assert_eq!(said["id"], 7);
+            let reply = answer.json().await;
+            assert_eq!(reply["id"], 7);
             if n < 2 {
                 assert_eq!((status, wait), (200, None), "{era}");
                 continue;
             }
             assert_eq!((status, wait.as_deref()), (429, Some("30")), "{era}");
-            assert_eq!(said["error"]["code"], OVERLOADED, "{said}");
-            assert_eq!(said["error"]["data"], json!({"retryAfterMs": 29_001}));
+            assert_eq!(reply["error"]["code"], OVERLOADED, "{reply}");
+            assert_eq!(reply["error"]["data"], json!({"retryAfterMs": 29_001}));
         }
     }
     let mut raw = Raw::new(&limited());
@@ -348,9 +348,9 @@ async fn calls_that_run_are_bounded_in_bytes_and_who_holds_most_gives_way() {
             running.push(call);
         }
         let mut refused = long_call(&http, address).await;
-        let said = refused.json().await;
-        assert_eq!(said["error"]["code"], OVERLOADED, "{said}");
-        assert!(said["error"]["message"].as_str().unwrap().contains("wait for answers"), "{said}");
+        let reply = refused.json().await;
+        assert_eq!(reply["error"]["code"], OVERLOADED, "{reply}");
+        assert!(reply["error"]["message"].as_str().unwrap().contains("wait for answers"), "{reply}");
     }
     // All without a principal have three quarters, and these three have them.
     let mut calls = Vec::new();

@@ -148,12 +148,12 @@ async fn a_refusal_says_what_to_change() {
         ),
     ];
     let mut wrong = Vec::new();
-    for ((method, path, fields, body), status, said) in table {
+    for ((method, path, fields, body), status, reply) in table {
         let wire = fields.iter().fold(wire.clone(), |wire, (name, value)| wire.with(name, *value));
         let mut answer = wire.send(wire.request(method, path, *body)).await;
         assert_eq!(answer.header("content-type"), Some("application/json"));
         let came = String::from_utf8(answer.bytes().await).unwrap();
-        if (answer.status.as_u16(), &*came) != (*status, *said) {
+        if (answer.status.as_u16(), &*came) != (*status, *reply) {
             wrong.push(format!("{method} {path} {fields:?} {body}: {} {came}", answer.status));
         }
         let allow = match (*status, *path) {
@@ -172,8 +172,8 @@ async fn a_version_that_is_not_served_is_refused_with_those_that_are() {
     let wire = Wire::new(&http()).open(R4, json!({})).await;
     let mut answer = wire.with("mcp-protocol-version", "1999-01-01").call(1, "ping", json!({})).await;
     assert_eq!(answer.status, 400);
-    let said = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"the `MCP-Protocol-Version` header is `1999-01-01`; send `2025-11-25` or `2025-06-18` or `2025-03-26`"}}"#;
-    assert_eq!(String::from_utf8(answer.bytes().await).unwrap(), said);
+    let reply = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"the `MCP-Protocol-Version` header is `1999-01-01`; send `2025-11-25` or `2025-06-18` or `2025-03-26`"}}"#;
+    assert_eq!(String::from_utf8(answer.bytes().await).unwrap(), reply);
 }
 
 /// A body that never comes.
@@ -197,8 +197,8 @@ async fn a_body_that_does_not_come_is_not_waited_for() {
     let request = Wire::new(&http).request("POST", "/mcp", "").map(|_| Never);
     let mut answer = Answer::new(http.call(request).await.unwrap());
     assert_eq!(answer.status, 408);
-    let said = r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"the body did not arrive in time; send the whole request at once"}}"#;
-    assert_eq!(String::from_utf8(answer.bytes().await).unwrap(), said);
+    let reply = r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"the body did not arrive in time; send the whole request at once"}}"#;
+    assert_eq!(String::from_utf8(answer.bytes().await).unwrap(), reply);
 }
 
 #[tokio::test]
@@ -207,8 +207,8 @@ async fn a_malformed_answer_is_refused_without_its_id() {
     let wire = Wire::new(&http).open(R4, json!({})).await;
     let mut answer = wire.post(json!({"jsonrpc": "2.0", "id": 7, "result": 5})).await;
     assert_eq!(answer.status, 400);
-    let said = answer.json().await;
-    assert_eq!(said.get("id"), None, "{said}");
+    let reply = answer.json().await;
+    assert_eq!(reply.get("id"), None, "{reply}");
     let mut answer = wire.post(json!({"jsonrpc": "2.0", "id": 7, "method": 5})).await;
     assert_eq!(answer.json().await["id"], 7);
 }
@@ -220,14 +220,14 @@ async fn arguments_that_are_no_object_are_bad_params() {
     let wire = Wire::new(&http);
     for arguments in [json!([1]), json!("x"), json!(7), json!(true)] {
         let params = json!({"name": "greet", "arguments": arguments});
-        let said = wire.modern(1, "tools/call", params.clone(), json!({})).await.json().await;
-        assert_eq!(said["error"]["code"], -32602, "{said}");
-        let said = wire.open(R4, json!({})).await.call(1, "tools/call", params).await.json().await;
-        assert_eq!(said["error"]["code"], -32602, "{said}");
+        let reply = wire.modern(1, "tools/call", params.clone(), json!({})).await.json().await;
+        assert_eq!(reply["error"]["code"], -32602, "{reply}");
+        let reply = wire.open(R4, json!({})).await.call(1, "tools/call", params).await.json().await;
+        assert_eq!(reply["error"]["code"], -32602, "{reply}");
     }
     let params = json!({"name": "greet", "arguments": null});
-    let said = wire.modern(1, "tools/call", params, json!({})).await.json().await;
-    assert!(said.get("result").is_some(), "{said}");
+    let reply = wire.modern(1, "tools/call", params, json!({})).await.json().await;
+    assert!(reply.get("result").is_some(), "{reply}");
 }
 
 #[tokio::test]
@@ -237,10 +237,10 @@ async fn a_long_unknown_path_is_not_echoed_in_full() {
     let uri = format!("a://{}", "x".repeat(8000));
     let session = Wire::new(&http).open(R4, json!({})).await;
     let mut answer = session.call(1, "resources/read", json!({ "uri": uri })).await;
-    let said = answer.json().await;
-    assert_eq!(said["error"]["code"], -32002);
-    assert!(said.to_string().len() < 1500, "{}", said.to_string().len());
-    assert!(said["error"]["data"]["uri"].as_str().unwrap().starts_with("a://xxx"));
+    let reply = answer.json().await;
+    assert_eq!(reply["error"]["code"], -32002);
+    assert!(reply.to_string().len() < 1500, "{}", reply.to_string().len());
+    assert!(reply["error"]["data"]["uri"].as_str().unwrap().starts_with("a://xxx"));
     let version = "9".repeat(4000);
     let mut answer = Wire::new(&http)
         .with("mcp-protocol-version", &version)
@@ -248,9 +248,9 @@ async fn a_long_unknown_path_is_not_echoed_in_full() {
             "io.modelcontextprotocol/protocolVersion": version,
             "io.modelcontextprotocol/clientCapabilities": {}}}}))
         .await;
-    let said = answer.json().await;
-    assert_eq!(said["error"]["code"], -32022);
-    assert!(said.to_string().len() < 800, "{said}");
+    let reply = answer.json().await;
+    assert_eq!(reply["error"]["code"], -32022);
+    assert!(reply.to_string().len() < 800, "{reply}");
 }
 
 #[tokio::test]
@@ -277,9 +277,9 @@ async fn who_runs_the_server_reads_whom_it_turns_away() {
     use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 
     #[derive(Clone, Default)]
-    struct Heard(Arc<Mutex<Vec<String>>>);
+    struct Recorded(Arc<Mutex<Vec<String>>>);
 
-    impl<S: tracing::Subscriber> Layer<S> for Heard {
+    impl<S: tracing::Subscriber> Layer<S> for Recorded {
         fn on_event(&self, event: &tracing::Event<'_>, _: Context<'_, S>) {
             struct Words(String);
             impl tracing::field::Visit for Words {
@@ -293,9 +293,9 @@ async fn who_runs_the_server_reads_whom_it_turns_away() {
         }
     }
 
-    let heard = Heard::default();
+    let received = Recorded::default();
     let _guard =
-        crate::support::subscriber::set_subscriber(tracing_subscriber::registry().with(heard.clone()));
+        crate::support::subscriber::set_subscriber(tracing_subscriber::registry().with(received.clone()));
     let http = Server::new("s", "0").http().unwrap();
     let mut answer = Wire::new(&http).with("host", "vm:8000").post(json!({})).await;
     assert_eq!(answer.status, 403);
@@ -306,8 +306,11 @@ async fn who_runs_the_server_reads_whom_it_turns_away() {
     assert_eq!(lost.status, 404);
     let lost_reason = "nothing is served at `/`; send MCP requests to `/mcp`";
     assert_eq!(lost.json().await["error"]["message"], lost_reason);
-    let heard = heard.0.lock().unwrap();
+    let received = received.0.lock().unwrap();
     for reason in [reason, lost_reason] {
-        assert!(heard.iter().any(|said| said.starts_with("WARN") && said.contains(reason)), "{heard:?}");
+        assert!(
+            received.iter().any(|reply| reply.starts_with("WARN") && reply.contains(reason)),
+            "{received:?}"
+        );
     }
 }

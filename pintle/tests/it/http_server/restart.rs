@@ -64,7 +64,7 @@ async fn a_client_of_any_revision_goes_on() {
         }
 
         // What was wished for holds: it is asked for again, without a word from here.
-        let told = async {
+        let notified = async {
             loop {
                 if let Some(Event::Changed(Change::Resource(uri))) = changes.next().await {
                     break uri;
@@ -79,7 +79,7 @@ async fn a_client_of_any_revision_goes_on() {
         };
         let uri = soon(async {
             tokio::select! {
-                uri = told => uri,
+                uri = notified => uri,
                 () = touched => unreachable!(),
             }
         })

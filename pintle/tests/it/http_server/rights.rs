@@ -15,7 +15,7 @@ use pintle::{
 use serde_json::{Value, json};
 
 use crate::support::{
-    eras::{ALL, Client as Told, R1, R2, R4, R5},
+    eras::{ALL, Client as EraClient, R1, R2, R4, R5},
     http_client::{Answer, Wire},
     line_client::Raw,
 };
@@ -41,11 +41,15 @@ fn server() -> Server {
 }
 
 /// A request by somebody with these rights.
-fn by(mut request: Request<String>, rights: &'static [&'static str], told: &Challenged) -> Request<String> {
-    let told = told.clone();
+fn by(
+    mut request: Request<String>,
+    rights: &'static [&'static str],
+    notified: &Challenged,
+) -> Request<String> {
+    let notified = notified.clone();
     let ann = Authenticated::new("ann").rights(|right| rights.contains(&right)).challenge(
         move |lacking: &MissingRights<'_>| {
-            told.lock().unwrap().push((lacking.needed.join(" "), lacking.accumulates));
+            notified.lock().unwrap().push((lacking.needed.join(" "), lacking.accumulates));
             Some(HeaderValue::from_static("Badge"))
         },
     );
@@ -75,37 +79,37 @@ async fn what_a_gate_hides_is_unknown_and_not_forbidden() {
         "open_safe" => Decision::Hide,
         _ => Decision::Allow,
     };
-    let (http, told) = (server().gate(gate).http().unwrap(), Challenged::default());
+    let (http, notified) = (server().gate(gate).http().unwrap(), Challenged::default());
     let wire = Wire::new(&http);
-    let mut hidden = wire.send(by(modern(&http, "open_safe"), &[], &told)).await;
-    let mut absent = wire.send(by(modern(&http, "elsewhere"), &[], &told)).await;
+    let mut hidden = wire.send(by(modern(&http, "open_safe"), &[], &notified)).await;
+    let mut absent = wire.send(by(modern(&http, "elsewhere"), &[], &notified)).await;
     assert_eq!(hidden.status, absent.status);
     let hidden = hidden.json().await.to_string().replace("open_safe", "elsewhere");
     assert_eq!(hidden, absent.json().await.to_string());
-    assert_eq!(*told.lock().unwrap(), []);
+    assert_eq!(*notified.lock().unwrap(), []);
 }
 
 #[tokio::test]
 async fn a_call_without_its_rights_is_forbidden_in_both_eras() {
-    let (http, told) = (server().http().unwrap(), Challenged::default());
+    let (http, notified) = (server().http().unwrap(), Challenged::default());
     let wire = Wire::new(&http);
-    let mut answer = wire.send(by(modern(&http, "open_safe"), &["safe"], &told)).await;
+    let mut answer = wire.send(by(modern(&http, "open_safe"), &["safe"], &notified)).await;
     assert_eq!((answer.status.as_u16(), answer.header("www-authenticate")), (403, Some("Badge")));
-    let said = "`open_safe` needs more than the caller may: `gold`, `safe` is required";
-    let error = json!({"code": -32600, "message": said});
+    let reply = "`open_safe` needs more than the caller may: `gold`, `safe` is required";
+    let error = json!({"code": -32600, "message": reply});
     assert_eq!(answer.json().await, json!({"jsonrpc": "2.0", "id": 1, "error": error}));
-    let answer = wire.send(by(modern(&http, "open_safe"), &["safe", "gold"], &told)).await;
+    let answer = wire.send(by(modern(&http, "open_safe"), &["safe", "gold"], &notified)).await;
     assert_eq!(text(answer).await, "open for ann");
 
     let open = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": R4,
         "capabilities": {}, "clientInfo": {"name": "raw", "version": "0"}}});
-    let opened = wire.send(by(wire.request("POST", "/mcp", open.to_string()), &[], &told)).await;
+    let opened = wire.send(by(wire.request("POST", "/mcp", open.to_string()), &[], &notified)).await;
     let session = wire.with("mcp-session-id", opened.header("mcp-session-id").unwrap());
     let request = || session.request("POST", "/mcp", call(2, "open_safe").to_string());
-    assert_eq!(session.send(by(request(), &["gold"], &told)).await.status, 403);
-    assert_eq!(text(session.send(by(request(), &["gold", "safe"], &told)).await).await, "open for ann");
+    assert_eq!(session.send(by(request(), &["gold"], &notified)).await.status, 403);
+    assert_eq!(text(session.send(by(request(), &["gold", "safe"], &notified)).await).await, "open for ann");
     assert_eq!(session.send(request()).await.status, 404, "nobody is not ann");
-    assert_eq!(*told.lock().unwrap(), [("gold safe".to_owned(), true), ("gold safe".to_owned(), false)]);
+    assert_eq!(*notified.lock().unwrap(), [("gold safe".to_owned(), true), ("gold safe".to_owned(), false)]);
 }
 
 /// One resource.
@@ -160,7 +164,7 @@ async fn methods_and_sources_require_rights_as_tools_do() {
             Server::new("outer", "1").provider(inner),
             extended,
         ];
-        let (https, told) = (served.map(|server| server.http().unwrap()), Challenged::default());
+        let (https, notified) = (served.map(|server| server.http().unwrap()), Challenged::default());
         for ((method, params, name), http) in
             requests.iter().flat_map(|it| https.iter().map(move |http| (it, http)))
         {
@@ -172,7 +176,7 @@ async fn methods_and_sources_require_rights_as_tools_do() {
                     wire = wire.with("mcp-name", name);
                 }
                 let mut answer =
-                    wire.send(by(wire.request("POST", "/mcp", body.to_string()), rights, &told)).await;
+                    wire.send(by(wire.request("POST", "/mcp", body.to_string()), rights, &notified)).await;
                 (answer.status.as_u16(), answer.json().await)
             };
             let (status, answer) = ask(&[]).await;
@@ -183,10 +187,10 @@ async fn methods_and_sources_require_rights_as_tools_do() {
             for server in [server.clone(), Server::new("outer", "1").mount("b", server.clone())] {
                 for (rights, is_met) in [(false, false), (true, true)] {
                     let caller = Caller::new().with(Authenticated::new("ann").rights(move |_| rights));
-                    let mut told = Told::over(Raw::known(&server, caller), R4, json!({})).await;
-                    let answer = told.call(method, params.clone()).await;
+                    let mut notified = EraClient::over(Raw::known(&server, caller), R4, json!({})).await;
+                    let answer = notified.call(method, params.clone()).await;
                     assert_eq!(answer["result"].is_object(), is_met, "{method} {answer}");
-                    let listed = told.call("resources/list", json!({})).await.to_string();
+                    let listed = notified.call("resources/list", json!({})).await.to_string();
                     assert_eq!(listed.contains("coin"), is_met || !is_hidden, "{listed}");
                 }
             }
@@ -196,15 +200,15 @@ async fn methods_and_sources_require_rights_as_tools_do() {
 
 #[tokio::test]
 async fn a_batch_of_which_one_part_is_forbidden_does_not_begin() {
-    let (http, told) = (server().http().unwrap(), Challenged::default());
+    let (http, notified) = (server().http().unwrap(), Challenged::default());
     let wire = Wire::new(&http).open(R2, json!({})).await;
     let batch = json!([call(1, "greet"), call(2, "open_safe"), {"jsonrpc": "2.0", "id": 3, "method": "resources/read",
         "params": {"uri": "gold://bar"}}]);
     let mut answer = wire.post(batch).await;
     assert_eq!(answer.status, 403);
-    let said = answer.json().await["error"]["message"].as_str().unwrap().to_owned();
-    assert!(said.ends_with("`gold`, `safe` is required, and the caller is not authenticated"), "{said}");
-    assert!(told.lock().unwrap().is_empty());
+    let reply = answer.json().await["error"]["message"].as_str().unwrap().to_owned();
+    assert!(reply.ends_with("`gold`, `safe` is required, and the caller is not authenticated"), "{reply}");
+    assert!(notified.lock().unwrap().is_empty());
     let fine = wire.post(json!([call(1, "greet")])).await;
     assert_eq!(fine.status, 200);
 }
@@ -221,12 +225,13 @@ async fn where_nobody_authenticates_nobody_has_rights_over_http() {
 
 #[tokio::test]
 async fn the_oldest_clients_are_answered_by_the_endpoint_for_messages() {
-    let (http, told) = (server().http().unwrap().two_endpoints("/sse", "/messages"), Challenged::default());
+    let (http, notified) =
+        (server().http().unwrap().two_endpoints("/sse", "/messages"), Challenged::default());
     let wire = Wire::new(&http);
-    let mut stream = wire.send(by(wire.request("GET", "/sse", ""), &[], &told)).await;
+    let mut stream = wire.send(by(wire.request("GET", "/sse", ""), &[], &notified)).await;
     let target = stream.event().await.unwrap().data;
     let post = |body: Value, rights: &'static [&'static str]| {
-        wire.send(by(wire.request("POST", &target, body.to_string()), rights, &told))
+        wire.send(by(wire.request("POST", &target, body.to_string()), rights, &notified))
     };
     let open = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": R1,
         "capabilities": {}, "clientInfo": {"name": "raw", "version": "0"}}});
@@ -249,13 +254,13 @@ async fn on_a_pipe_everything_is_the_users_own() {
 async fn who_is_known_on_another_connection_is_judged_by_the_handlers_door() {
     for revision in ALL {
         let ann = Caller::new().with(Authenticated::new("ann").rights(|right| right == "gold"));
-        let mut client = Told::over(Raw::known(&server(), ann), revision, json!({})).await;
+        let mut client = EraClient::over(Raw::known(&server(), ann), revision, json!({})).await;
         let tools = client.call("tools/list", json!({})).await;
         let names: Vec<_> =
             tools["result"]["tools"].as_array().unwrap().iter().map(|tool| &tool["name"]).collect();
         assert_eq!(names, ["open_safe", "greet"], "{revision}");
-        let said = client.call("tools/call", json!({"name": "open_safe"})).await;
-        assert_eq!(said["error"]["message"], "`open_safe` needs more than the caller may", "{revision}");
+        let reply = client.call("tools/call", json!({"name": "open_safe"})).await;
+        assert_eq!(reply["error"]["message"], "`open_safe` needs more than the caller may", "{revision}");
         let read = client.call("resources/read", json!({"uri": "gold://bar"})).await;
         assert_eq!(read["result"]["contents"][0]["text"], "heavy", "{revision}");
     }
@@ -317,18 +322,19 @@ async fn a_method_that_names_nothing_required_passes_and_judges_for_itself() {
             None => Err(pintle::types::RpcError::invalid_request("not for everybody")),
         }
     };
-    let (http, told) = (server().method(method("bank/count", judged)).http().unwrap(), Challenged::default());
+    let (http, notified) =
+        (server().method(method("bank/count", judged)).http().unwrap(), Challenged::default());
     let wire = Wire::new(&http).with("mcp-protocol-version", R5).with("mcp-method", "bank/count");
     // It has the name of what is protected among its params, which means nothing in a method that the table does not have.
     let params = crate::support::line_client::modern(json!({"name": "open_safe"}), json!({}));
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "bank/count", "params": params});
     let request = || wire.request("POST", "/mcp", body.to_string());
-    let mut answer = wire.send(by(request(), &[], &told)).await;
+    let mut answer = wire.send(by(request(), &[], &notified)).await;
     assert_eq!(answer.status, 200);
     assert_eq!(answer.json().await["result"]["for"], "ann");
     let mut refused = wire.send(request()).await;
     assert_eq!(refused.json().await["error"]["message"], "not for everybody");
-    assert!(told.lock().unwrap().is_empty());
+    assert!(notified.lock().unwrap().is_empty());
 }
 
 #[tokio::test]
@@ -351,11 +357,11 @@ async fn a_completion_requires_the_rights_of_what_it_completes() {
                 .complete("key", values)
                 .requires(["gold"]),
         );
-    let (http, told) = (server.http().unwrap(), Challenged::default());
+    let (http, notified) = (server.http().unwrap(), Challenged::default());
     let wire = Wire::new(&http);
     let open = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": R4,
         "capabilities": {}, "clientInfo": {"name": "raw", "version": "0"}}});
-    let opened = wire.send(by(wire.request("POST", "/mcp", open.to_string()), &[], &told)).await;
+    let opened = wire.send(by(wire.request("POST", "/mcp", open.to_string()), &[], &notified)).await;
     let session = wire.with("mcp-session-id", opened.header("mcp-session-id").unwrap());
     let stateless = wire.with("mcp-protocol-version", R5).with("mcp-method", "completion/complete");
     for reference in [
@@ -369,10 +375,10 @@ async fn a_completion_requires_the_rights_of_what_it_completes() {
         for (wire, params) in [(&session, params), (&stateless, stamped)] {
             let body = json!({"jsonrpc": "2.0", "id": 1, "method": "completion/complete", "params": params});
             let request = || wire.request("POST", "/mcp", body.to_string());
-            let mut refused = wire.send(by(request(), &["safe"], &told)).await;
+            let mut refused = wire.send(by(request(), &["safe"], &notified)).await;
             assert_eq!(refused.status, 403, "{reference}");
             assert!(!refused.json().await.to_string().contains("secret"));
-            let mut allowed = wire.send(by(request(), &["gold"], &told)).await;
+            let mut allowed = wire.send(by(request(), &["gold"], &notified)).await;
             let values = allowed.json().await["result"]["completion"]["values"].clone();
             assert_eq!(values, json!(["secret"]), "{reference}");
         }

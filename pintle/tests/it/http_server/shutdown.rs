@@ -177,10 +177,10 @@ async fn what_is_new_is_refused_and_answers_to_questions_are_not() {
     ] {
         assert_eq!(refused.status, 503, "{case}");
         assert_eq!(refused.header("retry-after"), Some("1"), "{case}");
-        let said = refused.json().await;
-        assert!(message(&said).contains("the server is shutting down"), "{case}: {said}");
+        let reply = refused.json().await;
+        assert!(message(&reply).contains("the server is shutting down"), "{case}: {reply}");
         if case != "GET" && case != "/sse" {
-            assert_eq!(said["id"], 7, "{case}");
+            assert_eq!(reply["id"], 7, "{case}");
         }
     }
     let stop = test.stop(60);
@@ -250,8 +250,8 @@ async fn calls_in_flight_are_answered_when_their_session_is_ended() {
             assert!(test.http.end_session(&id).await.unwrap());
         }
         for mut answer in [talking, asks, silent.await.unwrap()] {
-            let said = answer.result().await;
-            assert!(message(&said).contains("the session ended"), "{said}");
+            let reply = answer.result().await;
+            assert!(message(&reply).contains("the session ended"), "{reply}");
             if answer.is_stream() {
                 assert_eq!(answer.message().await, None, "and then the stream ends");
             }

@@ -70,9 +70,9 @@ async fn answers_that_are_not_read_are_bounded_in_bytes() {
             429 => {
                 refused += 1;
                 assert_eq!(answer.header("retry-after"), Some("1"));
-                let said = answer.json().await;
-                assert_eq!(said["id"], id);
-                let message = said["error"]["message"].as_str().unwrap();
+                let reply = answer.json().await;
+                assert_eq!(reply["id"], id);
+                let message = reply["error"]["message"].as_str().unwrap();
                 assert!(message.contains("read its event stream"), "{message}");
             }
             other => panic!("{other}"),

@@ -107,18 +107,18 @@ async fn one_round(connection: &Connection, changes: &mut Changes, name: &str, r
     let mark = format!("{name}{round}");
     assert_eq!(soon(marked(connection, "echo", &mark)).await.unwrap(), mark);
 
-    let heard = Arc::new(Mutex::new(Vec::new()));
+    let received = Arc::new(Mutex::new(Vec::new()));
     let steps = {
-        let heard = heard.clone();
+        let received = received.clone();
         connection.call("steps").args(json!({"mark": mark, "steps": 4})).on_progress(move |progress| {
-            heard.lock().unwrap().push((progress.progress, progress.message.unwrap_or_default()));
+            received.lock().unwrap().push((progress.progress, progress.message.unwrap_or_default()));
         })
     };
     soon(steps.send()).await.unwrap();
     // The oldest revision has no words for progress.
     let words = if connection.revision().to_string() == R1 { String::new() } else { mark.clone() };
     let expected: Vec<_> = (1..=4).map(|step| (f64::from(step), words.clone())).collect();
-    assert_eq!(*heard.lock().unwrap(), expected);
+    assert_eq!(*received.lock().unwrap(), expected);
 
     let answer = soon(marked(connection, "ask", &mark)).await.unwrap();
     assert_eq!(answer, format!("{mark}: {name} heard {mark}"));

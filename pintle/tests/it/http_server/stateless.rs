@@ -38,9 +38,9 @@ async fn an_answer_that_is_there_is_one_piece_of_json() {
     let length = answer.length().unwrap();
     let piece = answer.piece().await.unwrap();
     assert_eq!(piece.len() as u64, length, "all of it at once");
-    let said: Value = serde_json::from_slice(&piece).unwrap();
-    assert_eq!(said["result"]["content"][0]["text"], "3");
-    assert_eq!(said["id"], 1);
+    let reply: Value = serde_json::from_slice(&piece).unwrap();
+    assert_eq!(reply["result"]["content"][0]["text"], "3");
+    assert_eq!(reply["id"], 1);
 }
 
 #[tokio::test]
@@ -48,8 +48,8 @@ async fn statuses_say_whose_fault_it_is() {
     let wire = Wire::new(&adder().http().unwrap());
     let mut answer = wire.modern(7, "no/such", json!({}), json!({})).await;
     assert_eq!(answer.status, 404);
-    let said = answer.json().await;
-    assert_eq!((&said["id"], &said["error"]["code"]), (&json!(7), &json!(-32601)));
+    let reply = answer.json().await;
+    assert_eq!((&reply["id"], &reply["error"]["code"]), (&json!(7), &json!(-32601)));
 
     let mut answer = call(&wire, "subtract", json!({})).await;
     assert_eq!(answer.status, 200, "a call that failed is an answer");
@@ -72,8 +72,8 @@ async fn discovery_needs_no_handler() {
 #[tokio::test]
 async fn a_notification_is_taken_in_silence_and_an_answer_is_refused() {
     let wire = Wire::new(&adder().http().unwrap()).with("mcp-protocol-version", "2026-07-28");
-    let told = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
-    let mut taken = wire.with("mcp-method", "notifications/cancelled").post(told).await;
+    let notified = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
+    let mut taken = wire.with("mcp-method", "notifications/cancelled").post(notified).await;
     assert_eq!(taken.status, 202);
     assert!(taken.bytes().await.is_empty());
     let mut refused = wire.post(json!({"jsonrpc": "2.0", "id": 1, "result": {}})).await;
@@ -289,9 +289,9 @@ async fn a_subscription_receives_what_it_requested_and_ends_with_a_result() {
     server.resource_updated("note://1");
     server.resource_updated("note://2");
     for method in ["notifications/tools/list_changed", "notifications/resources/updated"] {
-        let heard = stream.message().await.unwrap();
-        assert_eq!(heard["method"], method);
-        assert_eq!(heard["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], 9, "{heard}");
+        let received = stream.message().await.unwrap();
+        assert_eq!(received["method"], method);
+        assert_eq!(received["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], 9, "{received}");
     }
     http.close_streams();
     let rest = stream.messages().await;

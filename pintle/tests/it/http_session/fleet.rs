@@ -122,7 +122,7 @@ async fn a_question_is_sent_on_the_get_stream_of_another_process() {
         drop(stream);
         tokio::time::sleep(Duration::from_millis(1)).await;
         let refused = client.call(2, "tools/call", json!({"name": "ask"}));
-        let said = timeout(SOON, refused).await.expect("it does not wait").json().await;
-        assert!(said["error"].is_object() || said["result"]["isError"] == true, "{said}");
+        let reply = timeout(SOON, refused).await.expect("it does not wait").json().await;
+        assert!(reply["error"].is_object() || reply["result"]["isError"] == true, "{reply}");
     }
 }

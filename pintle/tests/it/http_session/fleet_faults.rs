@@ -211,8 +211,8 @@ async fn an_event_whose_logging_is_unclear_is_not_repeated_by_another_process() 
         for http in [&a, &b] {
             let mut resumed = at(&client, http).with("last-event-id", unclear.clone()).get().await;
             assert_eq!(resumed.status, 400);
-            let said = resumed.json().await["error"]["message"].to_string();
-            assert!(said.contains("is not kept any more"), "{said}");
+            let detail = resumed.json().await["error"]["message"].to_string();
+            assert!(detail.contains("is not kept any more"), "{detail}");
         }
     }
 }
@@ -262,12 +262,12 @@ async fn a_question_that_could_not_be_logged_is_not_waited_for_at_another_proces
     while timeout(SOON, resumed.event()).await.expect("the stream ends").is_some() {}
     let mut again = reader.get().await;
     assert_eq!(again.status, 400);
-    let said = again.json().await["error"]["message"].to_string();
-    assert!(said.contains("is not kept any more"), "{said}");
+    let detail = again.json().await["error"]["message"].to_string();
+    assert!(detail.contains("is not kept any more"), "{detail}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn when_a_process_is_gone_clients_hear_that_changes_may_be_missed() {
+async fn when_a_process_is_gone_clients_are_notified_that_changes_may_be_missed() {
     let fleet = MemoryFleet::new();
     let server = || Server::new("s", "0").may_change().tool(tool("t", || async { "" }));
     let crashing = fleet.node().unwrap();

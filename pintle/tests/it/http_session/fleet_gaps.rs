@@ -210,7 +210,7 @@ async fn a_task_asks_again_if_the_answer_may_have_been_lost() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_others_are_told_of_a_session_again_before_they_forget_it_and_not_with_every_request() {
+async fn the_others_are_notified_of_a_session_again_before_they_forget_it_and_not_with_every_request() {
     let (fleet, idle) = (MemoryFleet::new(), Duration::from_secs(400));
     let silent = Silent::new(&fleet);
     let mut timeouts = Timeouts::default();

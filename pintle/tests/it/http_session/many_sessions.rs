@@ -182,12 +182,12 @@ async fn ten_thousand_changes_that_nobody_reads_are_the_newest_two() {
                 server.remove_tool("new");
             }
         }
-        let mut heard = HashSet::new();
+        let mut received = HashSet::new();
         for _ in 0..2 {
-            heard.insert(stream.message().await.unwrap()["method"].as_str().unwrap().to_owned());
+            received.insert(stream.message().await.unwrap()["method"].as_str().unwrap().to_owned());
         }
         let expected = ["notifications/resources/updated", "notifications/tools/list_changed"];
-        assert_eq!(heard, expected.map(str::to_owned).into(), "{revision}");
+        assert_eq!(received, expected.map(str::to_owned).into(), "{revision}");
         // There is nothing more: the next thing that comes is the next thing that happens.
         server.add_tool(tool("last", || async { "" })).unwrap();
         assert_eq!(

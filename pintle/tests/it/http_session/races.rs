@@ -97,8 +97,8 @@ async fn a_get_stream_that_takes_over_is_notified_at_once() {
     second.abort();
     assert!(second.await.is_err());
     server.add_tool(tool("two", || async { "" })).unwrap();
-    let (heard, _) = timeout(SOON, first).await.expect("nobody woke the older stream").unwrap();
-    assert_eq!(method(heard), TOOLS);
+    let (received, _) = timeout(SOON, first).await.expect("nobody woke the older stream").unwrap();
+    assert_eq!(method(received), TOOLS);
 }
 
 #[tokio::test(start_paused = true)]
@@ -109,12 +109,12 @@ async fn who_comes_back_to_a_get_stream_takes_it_over() {
     // The old connection is dead, but nobody has noticed.
     let mut again = client.with("last-event-id", id).get().await;
     assert_eq!(again.status, 200);
-    let (heard, half_open) = timeout(SOON, half_open).await.expect("it goes on").unwrap();
-    assert_eq!(method(heard), "the end");
+    let (received, half_open) = timeout(SOON, half_open).await.expect("it goes on").unwrap();
+    assert_eq!(method(received), "the end");
     drop(half_open);
     server.add_tool(tool("two", || async { "" })).unwrap();
-    let heard = timeout(SOON, again.message()).await.expect("it hears nothing");
-    assert_eq!(method(heard), TOOLS);
+    let received = timeout(SOON, again.message()).await.expect("it hears nothing");
+    assert_eq!(method(received), TOOLS);
 }
 
 #[tokio::test]
@@ -123,25 +123,25 @@ async fn what_a_slow_get_stream_had_no_room_for_is_there_when_it_comes_back() {
     let client = Wire::new(&server.http().unwrap()).open(R4, json!({})).await;
     let uris: BTreeSet<String> = (0..300).map(|n| format!("note://{n}")).collect();
     for uri in &uris {
-        let told = client.call(1, "resources/subscribe", json!({"uri": uri})).await.json().await;
-        assert_eq!(told["result"], json!({}), "{told}");
+        let notified = client.call(1, "resources/subscribe", json!({"uri": uri})).await.json().await;
+        assert_eq!(notified["result"], json!({}), "{notified}");
     }
     let mut stream = client.get().await;
     stream.event().await.unwrap();
     uris.iter().for_each(|uri| server.resource_updated(&**uri));
-    let mut heard = Vec::new();
-    while heard.len() < uris.len() {
+    let mut received = Vec::new();
+    while received.len() < uris.len() {
         let event = timeout(SOON, stream.event()).await.expect("something is missing").unwrap();
         let last = event.id.unwrap();
         let message: Value = serde_json::from_str(&event.data).unwrap();
-        heard.push(message["params"]["uri"].as_str().unwrap().to_owned());
+        received.push(message["params"]["uri"].as_str().unwrap().to_owned());
         // As often as a piece has been read to its end.
         if stream.is_drained() {
             drop(stream);
             stream = client.with("last-event-id", &*last).get().await;
         }
     }
-    assert_eq!(heard.iter().cloned().collect::<BTreeSet<_>>(), uris, "each of them, and once");
+    assert_eq!(received.iter().cloned().collect::<BTreeSet<_>>(), uris, "each of them, and once");
 }
 
 #[tokio::test(start_paused = true)]

@@ -95,8 +95,8 @@ async fn every_earlier_event_can_be_gone_back_to() {
     for unknown in ["x", "99-1", "3-77"] {
         let mut refused = client.with("last-event-id", unknown).get().await;
         assert_eq!(refused.status, 400);
-        let said = refused.json().await["error"]["message"].to_string();
-        assert!(said.contains("not kept any more; open a stream without it"), "{said}");
+        let detail = refused.json().await["error"]["message"].to_string();
+        assert!(detail.contains("not kept any more; open a stream without it"), "{detail}");
     }
 }
 
@@ -262,8 +262,8 @@ async fn a_json_only_server_asks_on_the_get_stream() {
         let client = Wire::new(&http).open(revision, json!({"sampling": {}})).await;
         let params = json!({"name": "write", "_meta": {"progressToken": 1}});
         let mut unheard = client.call(1, "tools/call", params.clone()).await;
-        let said = unheard.json().await.to_string();
-        assert!(said.contains("the client has no open stream"), "{said}");
+        let detail = unheard.json().await.to_string();
+        assert!(detail.contains("the client has no open stream"), "{detail}");
 
         let mut stream = client.get().await;
         let call = tokio::spawn({

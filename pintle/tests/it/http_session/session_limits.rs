@@ -53,8 +53,8 @@ async fn handshake(wire: &Wire, address: &str) -> (Answer, Option<Wire>) {
 /// The same, and the client says that it is there.
 async fn opened(wire: &Wire, address: &str) -> Wire {
     let session = handshake(wire, address).await.1.unwrap();
-    let told = session.post(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
-    assert_eq!(told.status, 202);
+    let notified = session.post(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+    assert_eq!(notified.status, 202);
     session
 }
 

@@ -102,8 +102,8 @@ async fn a_request_may_name_any_revision_that_sessions_have() {
     assert_eq!(other.status, 200, "some clients always name the same one");
     let mut refused = client.with("mcp-protocol-version", "2025-01-01").call(1, "ping", json!({})).await;
     assert_eq!(refused.status, 400);
-    let said = refused.json().await["error"]["message"].to_string();
-    assert!(said.contains("is `2025-01-01`; send `2025-11-25`"), "{said}");
+    let message = refused.json().await["error"]["message"].to_string();
+    assert!(message.contains("is `2025-01-01`; send `2025-11-25`"), "{message}");
     assert_eq!(client.without("mcp-protocol-version").call(1, "ping", json!({})).await.status, 200);
 }
 
@@ -142,8 +142,8 @@ async fn a_question_goes_on_the_stream_of_its_call_and_the_answer_comes_by_anoth
         let asked = answer.message().await.unwrap();
         assert_eq!(asked["method"], "sampling/createMessage");
         let text = json!({"role": "assistant", "model": "m", "content": {"type": "text", "text": "Done."}});
-        let told = client.post(json!({"jsonrpc": "2.0", "id": asked["id"], "result": text})).await;
-        assert_eq!(told.status, 202);
+        let notified = client.post(json!({"jsonrpc": "2.0", "id": asked["id"], "result": text})).await;
+        assert_eq!(notified.status, 202);
         assert_eq!(answer.result().await["result"]["content"][0]["text"], "Done.");
         assert!(answer.message().await.is_none(), "the answer is the last");
         // The same answer once more is nobody's.
@@ -229,9 +229,9 @@ async fn the_get_stream_tells_of_changes_once() {
         for uri in ["note://1", "note://2"] {
             server.resource_updated(uri);
         }
-        let heard = stream.message().await.unwrap();
+        let received = stream.message().await.unwrap();
         assert_eq!(
-            (&heard["method"], &heard["params"]["uri"]),
+            (&received["method"], &received["params"]["uri"]),
             (&json!("notifications/resources/updated"), &json!("note://1"))
         );
         client.delete().await;
@@ -292,8 +292,8 @@ async fn batches_are_for_the_one_revision_that_has_them() {
             answer.json().await.as_array().unwrap().iter().map(|one| one["id"].as_i64().unwrap()).collect();
         ids.sort_unstable();
         assert_eq!(ids, [1, 2, 3, 4]);
-        let told = client.post(json!([{"jsonrpc": "2.0", "method": "notifications/x"}])).await;
-        assert_eq!(told.status, 202, "nothing was asked");
+        let notified = client.post(json!([{"jsonrpc": "2.0", "method": "notifications/x"}])).await;
+        assert_eq!(notified.status, 202, "nothing was asked");
     }
 }
 

@@ -423,8 +423,8 @@ async fn a_message_that_is_logged_while_its_client_resumes_is_sent_on_the_new_st
         let mut again = client.with("last-event-id", id).get().await;
         assert_eq!(again.status, 200);
         gate.open();
-        let heard = timeout(SOON, again.message()).await.expect("it is sent on neither stream").unwrap();
-        assert_eq!(heard["method"], TOOLS);
+        let received = timeout(SOON, again.message()).await.expect("it is sent on neither stream").unwrap();
+        assert_eq!(received["method"], TOOLS);
         assert!(timeout(SOON, again.message()).await.is_err(), "once");
     }
 }

@@ -168,9 +168,9 @@ async fn an_event_that_could_not_be_kept_leaves_no_gap() {
         while let Some(event) = answer.event().await {
             events.push(event);
         }
-        let said: Vec<_> = events.iter().filter(|event| !event.data.is_empty()).collect();
-        assert_eq!(said.len(), 5, "{mark:?}");
-        let first = said[0].id.clone().unwrap();
+        let reply: Vec<_> = events.iter().filter(|event| !event.data.is_empty()).collect();
+        assert_eq!(reply.len(), 5, "{mark:?}");
+        let first = reply[0].id.clone().unwrap();
         // Whoever comes back gets all that followed, or is told that something is missing, here and elsewhere.
         for wire in [&client, &at(&client, &other)] {
             let mut again = wire.with("last-event-id", first.clone()).get().await;
@@ -370,9 +370,9 @@ async fn a_change_that_layers_pass_on_is_stored_before_it_is_answered() {
     let set = |level: &str| json!({"level": level});
     shared.put_fails.store(true, Ordering::SeqCst);
     let mut refused = client.call(1, "logging/setLevel", set("error")).await;
-    let said = refused.json().await;
-    assert_eq!(said["error"]["code"], -31503, "{said}");
-    assert!(said["error"]["message"].as_str().unwrap().contains("the session store is unavailable"));
+    let reply = refused.json().await;
+    assert_eq!(reply["error"]["code"], -31503, "{reply}");
+    assert!(reply["error"]["message"].as_str().unwrap().contains("the session store is unavailable"));
     shared.put_fails.store(false, Ordering::SeqCst);
     let before = shared.puts.load(Ordering::SeqCst);
     let mut done = client.call(2, "logging/setLevel", set("warning")).await;
@@ -391,8 +391,8 @@ async fn a_store_that_panics_is_an_error_of_the_request_and_of_no_other() {
     shared.put_panics.store(true, Ordering::SeqCst);
     let mut failed = client.call(1, "logging/setLevel", json!({"level": "error"})).await;
     assert_eq!(failed.status, 500);
-    let said = failed.json().await;
-    assert!(said["error"]["message"].as_str().unwrap().contains("could not be stored"), "{said}");
+    let reply = failed.json().await;
+    assert!(reply["error"]["message"].as_str().unwrap().contains("could not be stored"), "{reply}");
     shared.put_panics.store(false, Ordering::SeqCst);
     assert_eq!(client.call(1, "ping", json!({})).await.status, 200);
     let again = client.call(2, "logging/setLevel", json!({"level": "error"})).await;

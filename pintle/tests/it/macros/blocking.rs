@@ -177,9 +177,9 @@ async fn what_a_function_logs_goes_to_its_client() {
     each(&server, &[R4, R5], json!({}), async |client: &mut Client| {
         client.log_level("info").await;
         client.call("tools/call", json!({"name": "logs_here"})).await;
-        let heard = client.heard();
-        assert_eq!(heard.len(), 1, "{heard:?}");
-        assert_eq!(heard[0]["params"]["data"]["msg"], "from a thread");
+        let received = client.received();
+        assert_eq!(received.len(), 1, "{received:?}");
+        assert_eq!(received[0]["params"]["data"]["msg"], "from a thread");
     })
     .await;
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use pintle::{Server, server::Cx};
 use serde_json::json;
 
-use super::tool::{listed, said};
+use super::tool::{listed, text_of};
 
 /// Neither `Clone` nor `Copy`.
 #[derive(Default)]
@@ -61,10 +61,10 @@ async fn methods_are_tools_of_one_value() {
         tools[0]["inputSchema"]["properties"],
         json!({"text": {"type": "string", "description": "What to keep.", "minLength": 1}})
     );
-    assert_eq!(said(&server, "save", json!({"text": "milk"})).await, "kept 1");
-    assert_eq!(said(&server, "save", json!({"text": "eggs"})).await, "kept 2");
-    assert_eq!(said(&server, "count", json!({})).await, "2");
-    assert_eq!(said(&server, "about", json!({})).await, "notes");
+    assert_eq!(text_of(&server, "save", json!({"text": "milk"})).await, "kept 1");
+    assert_eq!(text_of(&server, "save", json!({"text": "eggs"})).await, "kept 2");
+    assert_eq!(text_of(&server, "count", json!({})).await, "2");
+    assert_eq!(text_of(&server, "about", json!({})).await, "notes");
 }
 
 #[tokio::test]
@@ -72,7 +72,7 @@ async fn others_may_hold_the_value_too() {
     let notes = Arc::new(Notes::default());
     let server = Server::new("s", "0").tools(notes.tools());
     notes.keep("milk".into());
-    assert_eq!(said(&server, "count", json!({})).await, "1");
+    assert_eq!(text_of(&server, "count", json!({})).await, "1");
 }
 
 /// A value that its methods pass on.
@@ -103,8 +103,8 @@ impl Shared {
 async fn methods_may_take_the_shared_value() {
     let shared = Arc::new(Shared::default());
     let server = Server::new("s", "0").tools(shared.tools());
-    assert_eq!(said(&server, "push", json!({"text": "a"})).await, "1");
-    assert_eq!(said(&server, "push", json!({"text": "b"})).await, "2");
-    assert_eq!(said(&server, "list", json!({})).await, "a,b");
-    assert_eq!(said(&server, "holders", json!({})).await, "true");
+    assert_eq!(text_of(&server, "push", json!({"text": "a"})).await, "1");
+    assert_eq!(text_of(&server, "push", json!({"text": "b"})).await, "2");
+    assert_eq!(text_of(&server, "list", json!({})).await, "a,b");
+    assert_eq!(text_of(&server, "holders", json!({})).await, "true");
 }

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::tool::{call, listed, said};
+use super::tool::{call, listed, text_of};
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -67,7 +67,7 @@ async fn inferred(
 #[tokio::test]
 async fn a_default_may_be_any_expression_of_the_type() {
     let server = Server::new("s", "0").tools(pintle::tools![inferred]);
-    assert_eq!(said(&server, "inferred", json!({})).await, "-1 3 [] x Some(3) {} [1, 2]");
+    assert_eq!(text_of(&server, "inferred", json!({})).await, "-1 3 [] x Some(3) {} [1, 2]");
 }
 
 #[tokio::test]
@@ -100,9 +100,9 @@ async fn parameters_say_what_they_accept() {
 #[tokio::test]
 async fn what_they_do_not_accept_never_reaches_the_function() {
     let server = Server::new("s", "0").tools(pintle::tools![find]);
-    assert_eq!(said(&server, "find", json!({"query": "ab"})).await, "ab 10 Name all None");
+    assert_eq!(text_of(&server, "find", json!({"query": "ab"})).await, "ab 10 Name all None");
     let all = json!({"query": "ab", "limit": 50, "order": "date", "in": "x", "tags": ["t"]});
-    assert_eq!(said(&server, "find", all).await, r#"ab 50 Date x Some(["t"])"#);
+    assert_eq!(text_of(&server, "find", all).await, r#"ab 50 Date x Some(["t"])"#);
     for (wrong, place) in [
         (json!({"query": "a"}), "`/query`"),
         (json!({"query": "AB"}), "`/query`"),
@@ -123,10 +123,10 @@ async fn what_they_do_not_accept_never_reaches_the_function() {
 async fn types_may_be_deep_and_recursive() {
     let server = Server::new("s", "0").tools(pintle::tools![count]);
     let tree = json!({"name": "abc", "children": [{"name": "d"}, {"name": "ef"}]});
-    assert_eq!(said(&server, "count", json!({"tree": tree, "weights": {"x": 1}})).await, "7");
+    assert_eq!(text_of(&server, "count", json!({"tree": tree, "weights": {"x": 1}})).await, "7");
     let tree = json!({"name": "abc", "children": [{"name": 1}]});
-    let text = said(&server, "count", json!({"tree": tree, "weights": {}})).await;
+    let text = text_of(&server, "count", json!({"tree": tree, "weights": {}})).await;
     assert!(text.contains("`/tree/children/0/name`"), "{text}");
-    let text = said(&server, "count", json!({"tree": {"name": ""}, "weights": {"x": 256}})).await;
+    let text = text_of(&server, "count", json!({"tree": {"name": ""}, "weights": {"x": 256}})).await;
     assert!(text.contains("`/weights/x`"), "{text}");
 }

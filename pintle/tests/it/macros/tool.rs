@@ -38,7 +38,7 @@ pub(crate) async fn call(server: &Server, name: &str, arguments: Value) -> Value
     client.recv().await["result"].clone()
 }
 
-pub(crate) async fn said(server: &Server, name: &str, arguments: Value) -> String {
+pub(crate) async fn text_of(server: &Server, name: &str, arguments: Value) -> String {
     call(server, name, arguments).await["content"][0]["text"].as_str().unwrap().to_owned()
 }
 
@@ -47,8 +47,8 @@ async fn the_smallest_server_answers_in_both_eras() {
     let server = Server::new("adder", "1.0.0").tools(pintle::tools![add]);
     let mut client = Raw::new(&server);
     client.request("server/discover", modern(json!({}), json!({}))).await;
-    let told = client.recv().await;
-    assert_eq!(told["result"]["capabilities"]["tools"], json!({"listChanged": true}), "{told}");
+    let notified = client.recv().await;
+    assert_eq!(notified["result"]["capabilities"]["tools"], json!({"listChanged": true}), "{notified}");
     let mut client = Raw::new(&server);
     client.open("2025-06-18", json!({})).await;
     client.request("tools/call", json!({"name": "add", "arguments": {"a": 2, "b": 3}})).await;
@@ -77,7 +77,7 @@ async fn docs_and_options_are_what_clients_see() {
             "inputSchema": tools[1]["inputSchema"],
         })
     );
-    assert_eq!(said(&server, "subtract", json!({"a": 1, "b": 5})).await, "-4");
+    assert_eq!(text_of(&server, "subtract", json!({"a": 1, "b": 5})).await, "-4");
     let wrong = call(&server, "add", json!({"a": 1, "b": "5"})).await;
     assert_eq!(wrong["isError"], true);
     assert_eq!(
@@ -144,10 +144,10 @@ async fn what_comes_from_the_call_is_no_argument() {
     );
     assert_eq!(tools[0]["inputSchema"]["required"], json!(["amount"]));
     assert_eq!(
-        said(&server, "everything", json!({"amount": 1})).await,
+        text_of(&server, "everything", json!({"amount": 1})).await,
         r#"2 km false everything {"amount":1} None false"#
     );
-    assert_eq!(said(&server, "everything", json!({"amount": -1})).await, "less than nothing");
+    assert_eq!(text_of(&server, "everything", json!({"amount": -1})).await, "less than nothing");
     assert_eq!(tools[1]["outputSchema"]["properties"]["x"]["type"], "integer");
     assert_eq!(call(&server, "moved", json!({"x": 1})).await["structuredContent"], json!({"x": 2}));
     assert_eq!(tools[2]["inputSchema"], json!({"type": "object", "properties": {}}));
@@ -187,9 +187,9 @@ async fn a_parameter_may_have_the_name_of_its_function() {
     use same_name::{name, query, sort, topic, r#type};
 
     let server = Server::new("s", "0").routes(pintle::routes![query, sort, r#type, topic, name]);
-    assert_eq!(said(&server, "query", json!({"query": "a"})).await, "a");
-    assert_eq!(said(&server, "sort", json!({"sort": "a"})).await, "aa");
-    assert_eq!(said(&server, "type", json!({"type": "a"})).await, "a");
+    assert_eq!(text_of(&server, "query", json!({"query": "a"})).await, "a");
+    assert_eq!(text_of(&server, "sort", json!({"sort": "a"})).await, "aa");
+    assert_eq!(text_of(&server, "type", json!({"type": "a"})).await, "a");
     let mut client = Raw::new(&server);
     client
         .request("prompts/get", modern(json!({"name": "topic", "arguments": {"topic": "a"}}), json!({})))

@@ -178,8 +178,9 @@ async fn questions_values_once_progress_and_logs_pass_through() {
         assert_eq!(done["result"]["content"][0]["text"], r#"1 true "m""#, "{done}");
         assert_eq!(client.questions, 2);
         assert_eq!(acts.load(Ordering::SeqCst), 1, "an act happens once, whatever the number of rounds");
-        let told: Vec<Value> = client.heard().iter().map(|heard| heard["method"].clone()).collect();
-        assert_eq!(told, ["notifications/progress", "notifications/message"]);
+        let notified: Vec<Value> =
+            client.received().iter().map(|received| received["method"].clone()).collect();
+        assert_eq!(notified, ["notifications/progress", "notifications/message"]);
     })
     .await;
 }
@@ -228,7 +229,7 @@ async fn a_cancelled_call_drops_the_handler_of_the_mounted_server() {
         let before = dropped.count();
         let id =
             client.send("tools/call", json!({"name": "code_git_hang", "_meta": {"progressToken": 1}})).await;
-        assert_eq!(client.hear().await["method"], "notifications/progress");
+        assert_eq!(client.receive().await["method"], "notifications/progress");
         client.notify("notifications/cancelled", json!({"requestId": id})).await;
         assert_eq!(client.tool("code_git_branch").await, "main");
         assert_eq!(dropped.count(), before + 1, "{}", client.revision);
@@ -288,8 +289,8 @@ async fn filters_and_rights_of_all_servers_apply() {
             "`git_write` needs more than the caller may"
         );
         for hidden in ["git_read", "git_secret", "git_inner"] {
-            let said = refusal(ann.call("tools/call", call(hidden)).await);
-            assert!(said.starts_with(&format!("no such tool: `{hidden}`")), "{said}");
+            let detail = refusal(ann.call("tools/call", call(hidden)).await);
+            assert!(detail.starts_with(&format!("no such tool: `{hidden}`")), "{detail}");
         }
         let read = ann.call("resources/read", json!({"uri": "git://secret"})).await;
         assert!(read["error"]["code"].is_i64(), "{read}");

@@ -35,15 +35,15 @@ async fn tools_that_come_and_go_are_announced_and_used() {
         client.listen(&[]).await;
         assert_eq!(tools(client).await, ["code_git_status"]);
         git.add_tool(tool("push", || async { "pushed" })).unwrap();
-        assert_eq!(client.hear().await["method"], "notifications/tools/list_changed");
+        assert_eq!(client.receive().await["method"], "notifications/tools/list_changed");
         assert_eq!(tools(client).await, ["code_git_status", "code_git_push"]);
         assert_eq!(client.tool("code_git_push").await, "pushed");
         assert!(git.remove_tool("push"));
-        assert_eq!(client.hear().await["method"], "notifications/tools/list_changed");
+        assert_eq!(client.receive().await["method"], "notifications/tools/list_changed");
         let gone = client.call("tools/call", json!({"name": "code_git_push"})).await;
         assert_eq!(gone["error"]["message"], "no such tool: `code_git_push`", "{gone}");
         git.tools_changed();
-        assert_eq!(client.hear().await["method"], "notifications/tools/list_changed");
+        assert_eq!(client.receive().await["method"], "notifications/tools/list_changed");
     })
     .await;
 }
@@ -56,16 +56,16 @@ async fn a_server_that_is_removed_is_gone_for_clients_and_can_come_back() {
     each(&desk, &[R4, R5], json!({}), async |client| {
         client.listen(&[]).await;
         assert!(desk.remove_provider("git") && !desk.remove_provider("git"));
-        assert_eq!(client.hear().await["method"], "notifications/tools/list_changed");
+        assert_eq!(client.receive().await["method"], "notifications/tools/list_changed");
         assert_eq!(tools(client).await, ["notes_status"]);
         let gone = client.call("tools/call", json!({"name": "git_status"})).await;
         assert_eq!(gone["error"]["message"], "no such tool: `git_status`", "{gone}");
         // What changes in it is no change of this server any more.
         first.tools_changed();
         desk.add_provider(pintle::server::Mount::new("git", git())).unwrap();
-        assert_eq!(client.hear().await["method"], "notifications/tools/list_changed");
+        assert_eq!(client.receive().await["method"], "notifications/tools/list_changed");
         assert_eq!(client.tool("git_status").await, "clean");
-        assert_eq!(client.heard(), Vec::<Value>::new());
+        assert_eq!(client.received(), Vec::<Value>::new());
     })
     .await;
 }
@@ -102,9 +102,9 @@ async fn updates_of_resources_reach_their_subscribers_under_their_outer_uris() {
             client.listen(&[uri, "git://secret", "git://git/secret"]).await;
             git.resource_updated("git://other");
             git.resource_updated("git://head");
-            let heard: Value = client.hear().await;
-            assert_eq!(heard["method"], "notifications/resources/updated");
-            assert_eq!(heard["params"]["uri"], uri);
+            let received: Value = client.receive().await;
+            assert_eq!(received["method"], "notifications/resources/updated");
+            assert_eq!(received["params"]["uri"], uri);
         })
         .await;
     }
@@ -134,7 +134,7 @@ async fn updates_of_hidden_resources_are_withheld() {
         for uri in ["git://secret", "git://filtered", "git://secret/part", "git://head"] {
             git.resource_updated(uri);
         }
-        assert_eq!(client.hear().await["params"]["uri"], "git://head");
+        assert_eq!(client.receive().await["params"]["uri"], "git://head");
     }
 }
 

@@ -184,7 +184,7 @@ async fn changes_that_a_provider_reports_reach_the_clients() {
     each(&server, &[R4, R5], json!({}), async |client| {
         client.listen(&["book://1"]).await;
         let changes = library.changes.lock().unwrap().clone().unwrap();
-        for (report, heard) in [
+        for (report, received) in [
             (None, json!("notifications/tools/list_changed")),
             (Some("book://1"), json!("notifications/resources/updated")),
         ] {
@@ -192,8 +192,8 @@ async fn changes_that_a_provider_reports_reach_the_clients() {
                 None => changes.tools_changed(),
                 Some(uri) => changes.resource_updated(uri),
             }
-            let notification: Value = client.hear().await;
-            assert_eq!(notification["method"], heard);
+            let notification: Value = client.receive().await;
+            assert_eq!(notification["method"], received);
         }
         assert!(changes.is_connected());
     })

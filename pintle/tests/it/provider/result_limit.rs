@@ -244,7 +244,7 @@ async fn what_is_kept_can_be_watched_by_its_caller_alone() {
             }
             let filter = json!({"notifications": {"resourceSubscriptions": [cut]}});
             client.send("subscriptions/listen", filter).await;
-            let granted = client.hear().await["params"]["notifications"]["resourceSubscriptions"].clone();
+            let granted = client.receive().await["params"]["notifications"]["resourceSubscriptions"].clone();
             let expected = if is_granted { json!([cut]) } else { json!([]) };
             assert_eq!(granted, expected, "{name}");
         }

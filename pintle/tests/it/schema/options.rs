@@ -131,7 +131,7 @@ async fn declared_constraints_are_checked() {
         text(&route, good.clone()).await,
         r#"Search { query: "a", count: 10, first: Page { size: 1 }, then: None, tags: Some(["old"]), weights: {} }"#
     );
-    for (name, value, said) in [
+    for (name, value, message) in [
         ("count", json!(0), "`/count` should be at least 1, but is `0`"),
         ("count", json!(4294967296_u64), "`/count` should be at most 4294967295, but is `4294967296`"),
         (
@@ -143,14 +143,14 @@ async fn declared_constraints_are_checked() {
     ] {
         let mut arguments = good.clone();
         arguments[name] = value;
-        assert_eq!(text(&route, arguments).await, format!("{said}\ncorrect it and try again"));
+        assert_eq!(text(&route, arguments).await, format!("{message}\ncorrect it and try again"));
     }
 }
 
 #[test]
 fn mistakes_are_reported_when_the_tool_is_added() {
     let nothing = |part: SchemaPart| part;
-    for (route, said) in [
+    for (route, message) in [
         (
             search().input(|schema| schema.property("cuont", nothing)),
             "the input schema of `search` has no `/cuont`: did you mean `count`?",
@@ -203,7 +203,7 @@ fn mistakes_are_reported_when_the_tool_is_added() {
             "the input schema of `search` is not an object schema: give it `\"type\":\"object\"`",
         ),
     ] {
-        assert_eq!(refused(route), said);
+        assert_eq!(refused(route), message);
     }
 }
 
@@ -294,10 +294,10 @@ async fn a_result_fits_the_output_schema_or_is_an_error() {
 fn hostile() -> Vec<(Value, String)> {
     let deep = (0..99).fold(json!({}), |inner, _| json!({"items": inner}));
     let outside = |reference: &str| {
-        let said = format!(
+        let message = format!(
             "schema: nothing in it is called `{reference}`, and nothing is fetched; put the target into `$defs`"
         );
-        (json!({"type": "object", "properties": {"a": {"$ref": reference}}}), said)
+        (json!({"type": "object", "properties": {"a": {"$ref": reference}}}), message)
     };
     vec![
         outside("http://e.example/s.json"),
@@ -318,16 +318,16 @@ fn hostile() -> Vec<(Value, String)> {
 fn a_hostile_schema_is_refused_when_the_tool_is_added() {
     let mut schemas = hostile();
     let deep = (0..200).fold(json!({}), |inner, _| json!({"items": inner}));
-    let said = schemas.last().unwrap().1.clone();
-    schemas.push((json!({"type": "object", "properties": {"a": deep}}), said));
-    for (schema, said) in schemas {
+    let message = schemas.last().unwrap().1.clone();
+    schemas.push((json!({"type": "object", "properties": {"a": deep}}), message));
+    for (schema, message) in schemas {
         assert_eq!(
             refused(echo().input_schema(schema.clone())),
-            format!("the input schema of `echo` cannot be used: {said}")
+            format!("the input schema of `echo` cannot be used: {message}")
         );
         assert_eq!(
             refused(echo().output_schema(schema)),
-            format!("the output schema of `echo` cannot be used: {said}")
+            format!("the output schema of `echo` cannot be used: {message}")
         );
     }
 }
@@ -358,20 +358,20 @@ mod foreign {
 
     #[tokio::test(start_paused = true)]
     async fn a_hostile_schema_is_refused_when_its_tool_answers() {
-        for (schema, said) in hostile() {
+        for (schema, message) in hostile() {
             let (server, transport) = Peer::new();
             let talk = async {
                 let connection = Client::new("c", "0").connect(transport).await.unwrap();
                 assert_eq!(connection.tools().await.unwrap().len(), 1);
-                let told = connection.call_tool("page", ()).await.unwrap_err().to_string();
+                let notified = connection.call_tool("page", ()).await.unwrap_err().to_string();
                 connection.close().await;
-                told
+                notified
             };
-            let (told, ()) = tokio::join!(talk, serves(server, &schema));
+            let (notified, ()) = tokio::join!(talk, serves(server, &schema));
             assert_eq!(
-                told,
+                notified,
                 format!(
-                    "the response is invalid: the result of tool `page`: its output schema cannot be used: {said}"
+                    "the response is invalid: the result of tool `page`: its output schema cannot be used: {message}"
                 )
             );
         }
@@ -383,11 +383,11 @@ mod foreign {
         let schema = (0..200).fold(json!({}), |inner, _| json!({"items": inner}));
         let talk = async {
             let connection = Client::new("c", "0").connect(transport).await.unwrap();
-            let told = connection.tools().await.unwrap_err().to_string();
+            let notified = connection.tools().await.unwrap_err().to_string();
             connection.close().await;
-            told
+            notified
         };
-        let (told, ()) = tokio::join!(talk, serves(server, &schema));
-        assert_eq!(told, "the response is invalid: the result of `tools/list`: recursion limit exceeded");
+        let (notified, ()) = tokio::join!(talk, serves(server, &schema));
+        assert_eq!(notified, "the response is invalid: the result of `tools/list`: recursion limit exceeded");
     }
 }

@@ -77,13 +77,13 @@ async fn integers_keep_64_bits_and_the_model_reads_the_errors() {
 #[tokio::test]
 async fn missing_state_is_reported_before_the_first_call() {
     let server = Server::new("s", "0").tool(tool("add", add));
-    let said = server.check().unwrap_err().to_string();
-    assert!(said.starts_with("the tool `add` wants `State<"), "{said}");
-    assert!(said.ends_with("give the server one with `with_state`"), "{said}");
+    let message = server.check().unwrap_err().to_string();
+    assert!(message.starts_with("the tool `add` wants `State<"), "{message}");
+    assert!(message.ends_with("give the server one with `with_state`"), "{message}");
     let twice = |_: Args<Add>, _: Args<Add>| async { "" };
-    let said = Server::new("s", "0").tool(tool("twice", twice)).check().unwrap_err().to_string();
-    assert_eq!(said, "`twice` takes `Args` twice: put all fields into one struct");
+    let message = Server::new("s", "0").tool(tool("twice", twice)).check().unwrap_err().to_string();
+    assert_eq!(message, "`twice` takes `Args` twice: put all fields into one struct");
     let list = |_: Args<Vec<i64>>| async { "" };
-    let said = Server::new("s", "0").tool(tool("list", list)).check().unwrap_err().to_string();
-    assert!(said.contains("which is not a JSON object: use a struct with named fields"), "{said}");
+    let message = Server::new("s", "0").tool(tool("list", list)).check().unwrap_err().to_string();
+    assert!(message.contains("which is not a JSON object: use a struct with named fields"), "{message}");
 }

@@ -46,9 +46,9 @@ impl Shows {
         assert_eq!(self.call(arguments).await, (true, shown.to_owned()), "{arguments}");
     }
 
-    async fn bad(&mut self, arguments: &str, said: &str) {
+    async fn bad(&mut self, arguments: &str, message: &str) {
         let (good, text) = self.call(arguments).await;
-        assert_eq!(text, format!("{said}\ncorrect it and try again"), "{arguments}");
+        assert_eq!(text, format!("{message}\ncorrect it and try again"), "{arguments}");
         assert!(!good, "{arguments}");
     }
 }
@@ -238,7 +238,7 @@ async fn integers_at_their_limits() {
         .await;
     // For JSON Schema it is an integer.
     server.good(&with("-3.0", "4.0", "5e0"), "Limits { signed: -3, unsigned: 4, small: 5 }").await;
-    for (arguments, said) in [
+    for (arguments, message) in [
         (
             with("9223372036854775808", "0", "0"),
             "`/signed` should be at most 9223372036854775807, but is `9223372036854775808`",
@@ -262,7 +262,7 @@ async fn integers_at_their_limits() {
         (with("0.5", "0", "0"), "`/signed` should be an integer, but is `0.5`"),
         (with("1e400", "0", "0"), "`/signed` is `1e400`, which cannot be read: number out of range"),
     ] {
-        server.bad(&arguments, said).await;
+        server.bad(&arguments, message).await;
     }
 }
 
@@ -472,8 +472,8 @@ async fn recursion() {
         .await;
     // Deeper than text is read: an answer, and no stack overflow.
     let deep = format!("{}{}", r#"{"name":"a","children":["#.repeat(150), "]}".repeat(150));
-    let (good, said) = server.call(&deep).await;
-    assert!(!good && said.contains("recursion limit exceeded"), "{said}");
+    let (good, message) = server.call(&deep).await;
+    assert!(!good && message.contains("recursion limit exceeded"), "{message}");
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]

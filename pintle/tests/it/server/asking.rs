@@ -13,7 +13,7 @@ use crate::support::{
     line_client::{Raw, modern},
 };
 
-fn said(result: &CreateMessageResult) -> String {
+fn text_of(result: &CreateMessageResult) -> String {
     serde_json::to_value(&result.content).unwrap().to_string()
 }
 
@@ -24,7 +24,7 @@ async fn the_clients_model_writes_in_every_revision() {
             "maxTokens": 100, "systemPrompt": "Be short."});
         let request: CreateMessageParams = serde_json::from_value(params).unwrap();
         let result = cx.sample("poem", request).await?;
-        Ok::<_, ToolError>(said(&result))
+        Ok::<_, ToolError>(text_of(&result))
     };
     let server = Server::new("s", "0").tool(tool("poem", poem));
     each(&server, &ALL, json!({"sampling": {}}), async |client: &mut Client| {
@@ -132,16 +132,16 @@ async fn the_client_is_notified_that_the_user_is_done() {
         if client.is_stateless() {
             assert_eq!(client.tool("pay").await, "false");
             assert_eq!(ids.recv(), Ok(None));
-            assert!(client.heard().is_empty());
+            assert!(client.received().is_empty());
             return;
         }
         let mut seen = Vec::new();
         for _ in 0..2 {
             assert_eq!(client.tool("pay").await, "true");
-            let told = client.hear().await;
-            assert_eq!(told["method"], "notifications/elicitation/complete");
-            assert_eq!(Some(told["params"]["elicitationId"].clone()), ids.recv().unwrap());
-            seen.push(told["params"]["elicitationId"].clone());
+            let notified = client.receive().await;
+            assert_eq!(notified["method"], "notifications/elicitation/complete");
+            assert_eq!(Some(notified["params"]["elicitationId"].clone()), ids.recv().unwrap());
+            seen.push(notified["params"]["elicitationId"].clone());
         }
         assert_ne!(seen[0], seen[1], "each question has its own id");
     })

@@ -51,8 +51,8 @@ async fn a_custom_method_works_in_every_revision() {
 
 #[tokio::test]
 async fn a_notification_is_handled_in_every_revision() {
-    let (count, heard) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
-    let (counted, notify) = (count.clone(), heard.clone());
+    let (count, received) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
+    let (counted, notify) = (count.clone(), received.clone());
     let server =
         Server::new("s", "0").on_notification("notifications/example/step", move |notification, peer| {
             let (counted, notify) = (counted.clone(), notify.clone());
@@ -65,7 +65,7 @@ async fn a_notification_is_handled_in_every_revision() {
     each(&server, &ALL, json!({}), async |client: &mut Client| {
         count.store(0, Ordering::SeqCst);
         client.notify("notifications/example/step", json!({"by": 10})).await;
-        heard.notified().await;
+        received.notified().await;
         // A session says who it is once; without one a notification says nothing of its sender.
         let expected = if client.revision == R5 { 10 } else { 11 };
         assert_eq!(count.load(Ordering::SeqCst), expected);
@@ -75,9 +75,9 @@ async fn a_notification_is_handled_in_every_revision() {
 }
 
 #[tokio::test]
-async fn a_session_tells_that_its_directories_changed() {
-    let heard = Arc::new(Notify::new());
-    let notify = heard.clone();
+async fn a_session_notifies_that_its_directories_changed() {
+    let received = Arc::new(Notify::new());
+    let notify = received.clone();
     let server = Server::new("s", "0").on_notification("notifications/roots/list_changed", move |_, _| {
         let notify = notify.clone();
         async move { notify.notify_one() }
@@ -85,7 +85,7 @@ async fn a_session_tells_that_its_directories_changed() {
     // Without a session the next call brings its own.
     each(&server, &[R1, R2, R3, R4], json!({"roots": {"listChanged": true}}), async |client: &mut Client| {
         client.notify("notifications/roots/list_changed", json!({})).await;
-        heard.notified().await;
+        received.notified().await;
     })
     .await;
 }

@@ -75,11 +75,11 @@ async fn a_form_is_asked_for_and_read_in_every_revision_that_has_forms() {
             }
             json!({"action": "accept", "content": {"to": "Oslo", "seats": 2, "class": "first"}})
         });
-        let told = client.tool("book").await;
-        assert_eq!(told, r#"Trip { to: "Oslo", seats: 2, class: Some(First) }"#);
-        for (action, said) in [("decline", "declined"), ("cancel", "cancelled")] {
+        let notified = client.tool("book").await;
+        assert_eq!(notified, r#"Trip { to: "Oslo", seats: 2, class: Some(First) }"#);
+        for (action, message) in [("decline", "declined"), ("cancel", "cancelled")] {
             client.answer = Box::new(move |_, _| json!({"action": action}));
-            assert_eq!(client.tool("book").await, said);
+            assert_eq!(client.tool("book").await, message);
         }
     })
     .await;
@@ -114,7 +114,7 @@ async fn several_of_an_enum_where_the_revision_has_words_for_it() {
 #[tokio::test]
 async fn an_answer_that_does_not_fit_names_the_question_and_the_field() {
     each(&server(), &WITH_FORMS, json!({"elicitation": {}}), async |client: &mut Client| {
-        for (content, said) in [
+        for (content, message) in [
             (json!({"to": "Oslo"}), "the answer to `trip` is invalid: `seats` is missing"),
             (
                 json!({"to": "Oslo", "seats": 10}),
@@ -129,7 +129,7 @@ async fn an_answer_that_does_not_fit_names_the_question_and_the_field() {
             client.answer = Box::new(move |_, _| json!({"action": "accept", "content": content.clone()}));
             let answer = client.call("tools/call", json!({"name": "book"})).await;
             assert_eq!(answer["error"]["code"], -32602, "{answer}");
-            assert_eq!(answer["error"]["message"], said);
+            assert_eq!(answer["error"]["message"], message);
         }
     })
     .await;
@@ -147,10 +147,10 @@ async fn a_type_that_is_no_form_is_found_when_the_server_starts_or_when_it_is_as
         Ok("fine".to_owned())
     }
     let registered = Server::new("s", "0").tool(tool("ask", ask).asks::<Deep>());
-    let said = registered.check().unwrap_err().to_string();
+    let message = registered.check().unwrap_err().to_string();
     assert!(
-        said.starts_with("the tool `ask` cannot ask for this: `Deep` cannot be a form: field `inner`"),
-        "{said}"
+        message.starts_with("the tool `ask` cannot ask for this: `Deep` cannot be a form: field `inner`"),
+        "{message}"
     );
     let unregistered = Server::new("s", "0").tool(tool("ask", ask));
     each(&unregistered, &WITH_FORMS, json!({"elicitation": {}}), async |client: &mut Client| {
@@ -187,8 +187,8 @@ async fn a_form_made_by_hand_comes_back_as_an_object() {
 #[tokio::test]
 async fn a_client_without_forms_is_not_asked() {
     let careful = |cx: Cx| async move {
-        let said = cx.elicit::<Trip>("trip", "Where to?").await.unwrap_err();
-        assert!(matches!(said, AskError::CannotAnswer { .. }));
+        let message = cx.elicit::<Trip>("trip", "Where to?").await.unwrap_err();
+        assert!(matches!(message, AskError::CannotAnswer { .. }));
         format!("{}", cx.can_elicit())
     };
     let server = server().tool(tool("careful", careful));
@@ -222,10 +222,11 @@ async fn a_text_of_another_format_does_not_fit_in_any_revision() {
                 content[field] = json!(text);
             }
             client.answer = Box::new(move |_, _| json!({"action": "accept", "content": content.clone()}));
-            let said = client.call("tools/call", json!({"name": "ask", "arguments": {}})).await.to_string();
+            let message =
+                client.call("tools/call", json!({"name": "ask", "arguments": {}})).await.to_string();
             match wrong {
-                Some((field, _)) => assert!(said.contains(&format!("`{field}` is not a")), "{said}"),
-                None => assert!(said.contains("ann@example.com"), "{said}"),
+                Some((field, _)) => assert!(message.contains(&format!("`{field}` is not a")), "{message}"),
+                None => assert!(message.contains("ann@example.com"), "{message}"),
             }
         }
     })

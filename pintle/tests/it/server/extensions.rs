@@ -50,14 +50,14 @@ impl ProtocolExtension for Clock {
     }
 
     fn install(self, installation: Installation) -> Installation {
-        let (winds, heard) = (self.winds.clone(), self.winds.clone());
+        let (winds, received) = (self.winds.clone(), self.winds.clone());
         let installation = installation
             .method(method("clock/wind", move |_cx: Cx, Wind { turns }| {
                 winds.fetch_add(turns, Ordering::SeqCst);
                 async move { Ok::<_, RpcError>(json!({"wound": turns})) }
             }))
             .on_notification("notifications/clock/stop", move |_, _| {
-                heard.store(0, Ordering::SeqCst);
+                received.store(0, Ordering::SeqCst);
                 async {}
             })
             .result_type("ticket")
@@ -136,7 +136,7 @@ async fn a_notice_for_those_who_listen() {
         if client.revision == R5 {
             let filter = json!({"clockHours": [3, 5, 17], "unknown": true});
             client.send("subscriptions/listen", json!({"notifications": filter})).await;
-            let acknowledged = client.hear().await;
+            let acknowledged = client.receive().await;
             assert_eq!(
                 acknowledged["params"]["notifications"],
                 json!({"clockHours": [3, 5]}),
@@ -148,9 +148,9 @@ async fn a_notice_for_those_who_listen() {
         }
         let hours = if client.revision == R5 { vec![3, 5] } else { vec![3, 4] };
         for hour in hours {
-            let told = client.hear().await;
-            assert_eq!(told["method"], "notifications/clock/strike");
-            assert_eq!(told["params"]["hour"], hour);
+            let notified = client.receive().await;
+            assert_eq!(notified["method"], "notifications/clock/strike");
+            assert_eq!(notified["params"]["hour"], hour);
         }
     })
     .await;
@@ -161,7 +161,7 @@ async fn a_notice_for_those_who_listen() {
         }
         server.tell(strikes(3));
         assert!(client.call("tools/list", json!({})).await.get("result").is_some());
-        assert!(client.heard().is_empty());
+        assert!(client.received().is_empty());
     })
     .await;
 }
@@ -226,7 +226,7 @@ fn invalid_extensions_are_reported() {
     for name in ["io.modelcontextprotocol/tasks", "io.modelcontextprotocol/auth/dpop"] {
         Server::new("s", "0").with(Named(name)).check().unwrap();
     }
-    for (server, said) in [
+    for (server, text) in [
         (Server::new("s", "0").with(Named("clock")), "`clock` is not an extension's name"),
         (
             Server::new("s", "0").with(Named("com.example/a")).with(Named("com.example/a")),
@@ -241,7 +241,7 @@ fn invalid_extensions_are_reported() {
         (Server::new("s", "0").with(Named("com example/a")), "`com example/a` is not"),
     ] {
         let error = server.check().unwrap_err().to_string();
-        assert!(error.starts_with(said), "{error}");
+        assert!(error.starts_with(text), "{error}");
     }
 }
 
@@ -261,7 +261,7 @@ async fn hooks_of_extensions_are_checked_and_run() {
     let detacher: fn(Installation) -> Installation = |hooked| hooked.takes_detached(|_| None);
     let arm: fn(Installation) -> Installation = |hooked| hooked.result_type("ticket");
     let member: fn(Installation) -> Installation = |hooked| hooked.listens("tickets");
-    for (one, said) in [
+    for (one, text) in [
         (detacher, "takes over detached calls"),
         (arm, "the result type `ticket` of `com.example/b` is one of the extension `com.example/a`"),
         (member, "the filter member `tickets` of `com.example/b` is one of the extension `com.example/a`"),
@@ -269,7 +269,7 @@ async fn hooks_of_extensions_are_checked_and_run() {
         let server = Server::new("s", "0").with(Hooked("com.example/a", one));
         server.check().unwrap();
         let error = server.with(Hooked("com.example/b", one)).check().unwrap_err().to_string();
-        assert!(error.contains(said), "{error}");
+        assert!(error.contains(text), "{error}");
     }
     let checked =
         Hooked("com.example/a", |hooked| hooked.check(|keys| keys.is_random().then(|| "no key".to_owned())));
@@ -313,7 +313,7 @@ async fn reader(server: &Server, revision: &'static str, name: &str) -> Client {
     let mut client = Client::over(raw, revision, json!({"extensions": {"com.example/mail": {}}})).await;
     if revision == R5 {
         client.send("subscriptions/listen", json!({"notifications": {"mail": true}})).await;
-        client.hear().await;
+        client.receive().await;
     } else {
         client.call("ping", json!({})).await;
     }
@@ -331,7 +331,7 @@ async fn a_notice_for_one_principal_reaches_nobody_else() {
         }
         for (client, numbers) in [(&mut ann, [1, 3]), (&mut bob, [2, 4])] {
             for number in numbers {
-                assert_eq!(client.hear().await["params"]["value"], number, "{revision}");
+                assert_eq!(client.receive().await["params"]["value"], number, "{revision}");
             }
         }
     }
@@ -580,9 +580,9 @@ async fn a_call_that_is_to_be_detached_and_that_nobody_takes_over_runs_as_usual(
             let call = json!({"name": "count", "_meta": {"progressToken": 7}});
             let counted = client.call("tools/call", call).await;
             assert_eq!(counted["result"]["content"][0]["text"], "counted", "{counted}");
-            let heard = client.heard();
-            let done: Vec<_> = heard.iter().map(|report| &report["params"]["progress"]).collect();
-            assert_eq!(done, [1.0, 2.0], "{heard:?}");
+            let received = client.received();
+            let done: Vec<_> = received.iter().map(|report| &report["params"]["progress"]).collect();
+            assert_eq!(done, [1.0, 2.0], "{received:?}");
         })
         .await;
     }

@@ -141,9 +141,9 @@ async fn every_list_and_every_resource_says_how_long_it_may_be_kept() {
             ("resources/read", json!({"uri": "t://1"}), 5000, "public"),
         ] {
             let result = client.call(method, params).await["result"].clone();
-            let told = (&result["ttlMs"], &result["cacheScope"]);
+            let notified = (&result["ttlMs"], &result["cacheScope"]);
             let expected = (since(client.revision, R5, ttl.into()), since(client.revision, R5, scope.into()));
-            assert_eq!(told, (&expected.0, &expected.1), "{method} {result}");
+            assert_eq!(notified, (&expected.0, &expected.1), "{method} {result}");
         }
         let gone = client.call("resources/read", json!({"uri": "r://gone"})).await;
         assert!(gone["error"].is_object() && !gone.to_string().contains("ttlMs"), "{gone}");
@@ -161,14 +161,14 @@ async fn arguments_of_a_prompt_are_checked() {
     each(&server, &ALL, json!({}), async |client: &mut Client| {
         let got = client.call("prompts/get", json!({"name": "greet", "arguments": {"who": "Ann"}})).await;
         assert_eq!(got["result"]["messages"][0]["content"]["text"], "Ann -", "{got}");
-        for (params, said) in [
+        for (params, detail) in [
             (json!({"name": "greet"}), "the prompt `greet` needs `who`"),
             (json!({"name": "greet", "arguments": {"how": "loud"}}), "the prompt `greet` needs `who`"),
             (json!({"name": "nobody"}), "no such prompt: `nobody`"),
         ] {
             let refused = client.call("prompts/get", params).await;
             assert_eq!(refused["error"]["code"], -32602, "{refused}");
-            assert_eq!(refused["error"]["message"], said);
+            assert_eq!(refused["error"]["message"], detail);
         }
     })
     .await;
@@ -431,14 +431,14 @@ async fn an_unsubscribed_client_receives_nothing_more() {
         let listen = if client.revision == R5 {
             let only = json!({"notifications": {"resourceSubscriptions": ["r://1"]}});
             let id = client.send("subscriptions/listen", only).await;
-            assert_eq!(client.hear().await["method"], "notifications/subscriptions/acknowledged");
+            assert_eq!(client.receive().await["method"], "notifications/subscriptions/acknowledged");
             id
         } else {
             client.call("resources/subscribe", json!({"uri": "r://1"})).await;
             0
         };
         server.resource_updated("r://1");
-        assert_eq!(client.hear().await["params"]["uri"], "r://1");
+        assert_eq!(client.receive().await["params"]["uri"], "r://1");
         if client.revision == R5 {
             client.notify("notifications/cancelled", json!({"requestId": listen})).await;
         } else {
@@ -447,10 +447,10 @@ async fn an_unsubscribed_client_receives_nothing_more() {
         }
         // Whatever was said before has been read when this is answered.
         client.call("resources/list", json!({})).await;
-        client.heard();
+        client.received();
         server.resource_updated("r://1");
         server.resource_updated("r://2");
-        assert_eq!(client.hear().await["params"]["uri"], "r://2", "{}", client.revision);
+        assert_eq!(client.receive().await["params"]["uri"], "r://2", "{}", client.revision);
     })
     .await;
 }

@@ -23,7 +23,7 @@ async fn hooks_observe_the_start_and_end_of_every_connection() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let note = |what: &'static str| {
         let seen = seen.clone();
-        move |said: String| seen.lock().unwrap().push(format!("{what} {said}"))
+        move |text: String| seen.lock().unwrap().push(format!("{what} {text}"))
     };
     let (open, session, close) = (note("open"), note("session"), note("close"));
     let server = Server::new("s", "0")

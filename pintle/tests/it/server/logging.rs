@@ -16,9 +16,9 @@ fn listening() -> tracing::subscriber::DefaultGuard {
 
 fn messages(client: &mut Client) -> Vec<(String, String, Value)> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let heard = client.heard();
-    assert!(heard.iter().all(|message| message["method"] == "notifications/message"), "{heard:?}");
-    let params = heard.iter().map(|message| &message["params"]);
+    let received = client.received();
+    assert!(received.iter().all(|message| message["method"] == "notifications/message"), "{received:?}");
+    let params = received.iter().map(|message| &message["params"]);
     params.map(|params| (text(&params["level"]), text(&params["logger"]), params["data"].clone())).collect()
 }
 
@@ -43,12 +43,12 @@ async fn events_of_a_call_go_to_its_client_at_the_level_it_asked_for() {
         assert!(messages(client).is_empty(), "nothing was asked for");
         client.log_level("info").await;
         assert_eq!(client.tool("work").await, "done");
-        let told = messages(client);
+        let notified = messages(client);
         let here = "it::server::logging".to_owned();
         let data =
             json!({"msg": "copied all", "files": 3, "ratio": 0.5, "ok": true, "name": "a", "size": "Some(1)"});
         assert_eq!(
-            told,
+            notified,
             [
                 ("info".to_owned(), here.clone(), data),
                 ("alert".to_owned(), "disk".to_owned(), json!({"msg": "full"})),
@@ -99,8 +99,8 @@ async fn tasks_that_carry_the_span_speak_for_the_call_and_others_do_not() {
     each(&server, &ALL, json!({}), async |client: &mut Client| {
         client.log_level("info").await;
         client.tool("work").await;
-        let said: Vec<_> = messages(client).into_iter().map(|(_, _, data)| data["msg"].clone()).collect();
-        assert_eq!(said, ["from a task", "from within"]);
+        let detail: Vec<_> = messages(client).into_iter().map(|(_, _, data)| data["msg"].clone()).collect();
+        assert_eq!(detail, ["from a task", "from within"]);
     })
     .await;
 }
@@ -142,12 +142,12 @@ async fn a_flood_of_log_messages_is_cut_and_the_cut_is_reported() {
     each(&server, &ALL, json!({}), async |client: &mut Client| {
         client.log_level("info").await;
         client.tool("flood").await;
-        let told = messages(client);
-        let lost: u64 = told.iter().filter_map(|(_, _, data)| data["lost"].as_u64()).sum();
-        let read = told.iter().filter(|(_, _, data)| data["msg"] == "drop").count() as u64;
+        let notified = messages(client);
+        let lost: u64 = notified.iter().filter_map(|(_, _, data)| data["lost"].as_u64()).sum();
+        let read = notified.iter().filter(|(_, _, data)| data["msg"] == "drop").count() as u64;
         assert_eq!(lost + read, 10_000);
         assert!(read <= 300, "{read}");
-        let last = &told.last().unwrap();
+        let last = &notified.last().unwrap();
         assert_eq!((&*last.0, &*last.1), ("warning", "pintle"), "{last:?}");
     })
     .await;
@@ -165,14 +165,14 @@ async fn progress_is_sent_if_asked_for_in_order_and_before_the_result() {
     let server = Server::new("s", "0").tool(tool("work", work));
     each(&server, &ALL, json!({}), async |client: &mut Client| {
         assert_eq!(client.tool("work").await, "false");
-        assert!(client.heard().is_empty());
+        assert!(client.received().is_empty());
         client.call("tools/call", json!({"name": "work", "_meta": {"progressToken": "p"}})).await;
-        let told: Vec<_> = client.heard().iter().map(|message| message["params"].clone()).collect();
+        let notified: Vec<_> = client.received().iter().map(|message| message["params"].clone()).collect();
         let mut first = json!({"progressToken": "p", "progress": 1.0, "total": 3.0, "message": "one"});
         if client.revision == R1 {
             first.as_object_mut().unwrap().remove("message");
         }
-        assert_eq!(told, [first, json!({"progressToken": "p", "progress": 3.0})]);
+        assert_eq!(notified, [first, json!({"progressToken": "p", "progress": 3.0})]);
     })
     .await;
 }
@@ -189,9 +189,9 @@ async fn a_million_reports_cost_little_and_the_last_one_arrives() {
     each(&server, &[R4, R5], json!({}), async |client: &mut Client| {
         let id = client.send("tools/call", json!({"name": "work", "_meta": {"progressToken": 1}})).await;
         assert_eq!(client.tool_while("quick", id).await, "quick", "others have their turn");
-        let told = client.heard();
-        assert_eq!(told.last().unwrap()["params"]["progress"], 999_999.0);
-        assert!(told.len() < 2000, "{}", told.len());
+        let notified = client.received();
+        assert_eq!(notified.last().unwrap()["params"]["progress"], 999_999.0);
+        assert!(notified.len() < 2000, "{}", notified.len());
     })
     .await;
 }

@@ -77,8 +77,8 @@ async fn a_layer_sees_every_message_of_a_conversation() {
             let log = Log::default();
             let server = noting(server(), &log);
             let client = soon(connect(&server, over, revision)).await.unwrap();
-            let told = client.call_tool("greet", json!({"name": "Ann"})).await.unwrap();
-            assert_eq!(told.text(), "Hello, Ann!");
+            let notified = client.call_tool("greet", json!({"name": "Ann"})).await.unwrap();
+            assert_eq!(notified.text(), "Hello, Ann!");
             client.tools().await.unwrap();
             client.read_resource("note://1").await.unwrap();
             client.ping().await.unwrap();
@@ -171,8 +171,8 @@ async fn a_layer_sees_and_may_answer_methods_that_nobody_knows() {
                 }
             }));
             let client = soon(connect(&server, over, revision)).await.unwrap();
-            let said: serde_json::Value = client.request("example/greeting", json!({})).await.unwrap();
-            assert_eq!(said["said"], "hello", "{over:?} {revision}");
+            let reply: serde_json::Value = client.request("example/greeting", json!({})).await.unwrap();
+            assert_eq!(reply["said"], "hello", "{over:?} {revision}");
             let direct = soon(connect(&self::server(), over, revision)).await.unwrap();
             let mut refused = Vec::new();
             for client in [client, direct] {
@@ -415,7 +415,7 @@ async fn a_subscription_that_a_layer_redirects_needs_the_rights_of_its_new_resou
         assert!(reason.contains("`vault://1` needs more than the caller may"), "{reason}");
         if revision == R5 {
             user.send(method, params).await;
-            assert_eq!(user.hear().await["method"], "notifications/subscriptions/acknowledged");
+            assert_eq!(user.receive().await["method"], "notifications/subscriptions/acknowledged");
         } else {
             let accepted = user.call(method, params).await;
             assert!(accepted["result"].is_object(), "{revision}: {accepted}");

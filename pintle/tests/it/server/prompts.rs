@@ -95,7 +95,7 @@ async fn texts_become_what_the_fields_are() {
 #[tokio::test]
 async fn what_does_not_fit_is_named_with_what_was_expected_and_what_came() {
     each(&server(), &ALL, json!({}), async |client: &mut Client| {
-        for (arguments, said) in [
+        for (arguments, detail) in [
             (json!({}), "the prompt `review` needs `subject` and `tone`"),
             (
                 json!({"subject": "it", "tnoe": "kind"}),
@@ -126,11 +126,14 @@ async fn what_does_not_fit_is_named_with_what_was_expected_and_what_came() {
                 "argument `subject` should be a string: prompts take texts only",
             ),
         ] {
-            assert_eq!(get(client, arguments).await, said);
+            assert_eq!(get(client, arguments).await, detail);
         }
-        let said = get(client, json!([])).await;
-        let said = said.as_str().unwrap();
-        assert!(said.starts_with("`arguments` of `prompts/get` should be an object of strings"), "{said}");
+        let detail = get(client, json!([])).await;
+        let detail = detail.as_str().unwrap();
+        assert!(
+            detail.starts_with("`arguments` of `prompts/get` should be an object of strings"),
+            "{detail}"
+        );
     })
     .await;
 }
@@ -221,24 +224,24 @@ fn invalid_prompts_are_reported_before_the_first_request() {
     struct Point {
         x: i64,
     }
-    let said = |route| Server::new("s", "0").prompt(route).check().unwrap_err().to_string();
+    let detail = |route| Server::new("s", "0").prompt(route).check().unwrap_err().to_string();
     let unreadable = ["point", "list"].map(|name| {
         format!(
             "the prompt `p` takes `{name}`, which cannot be read from a text: make it a `String`, a number, a `bool`, an enum, \
              or an `Option` of one"
         )
     });
-    assert_eq!(said(prompt("p", |_: Args<Deep>| async { "" })), unreadable.join("\n"));
+    assert_eq!(detail(prompt("p", |_: Args<Deep>| async { "" })), unreadable.join("\n"));
     assert_eq!(
-        said(prompt("p", |_: Vars<String>| async { "" })),
+        detail(prompt("p", |_: Vars<String>| async { "" })),
         "the prompt `p` has nothing for `Vars`: take `Args<T>`"
     );
     assert_eq!(
-        said(prompt("p", |_: Args<Point>, _: Args<Point>| async { "" })),
+        detail(prompt("p", |_: Args<Point>, _: Args<Point>| async { "" })),
         "`p` takes `Args` twice: put all fields into one struct"
     );
     assert_eq!(
-        said(prompt("p", |_: State<u8>| async { "" })),
+        detail(prompt("p", |_: State<u8>| async { "" })),
         "the prompt `p` wants `State<u8>`: give the server one with `with_state`"
     );
 }

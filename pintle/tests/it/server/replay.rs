@@ -102,7 +102,7 @@ fn text(answer: &Value) -> &str {
     answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}"))
 }
 
-fn said(answer: &Value) -> &str {
+fn text_of(answer: &Value) -> &str {
     answer["error"]["message"].as_str().unwrap_or_else(|| panic!("{answer}"))
 }
 
@@ -142,7 +142,7 @@ async fn the_same_at_the_same_time_waits_for_the_first() {
     let second = one.request("tools/call", answered(&state, 4.into())).await;
     let third = other.request("tools/call", answered(&state, 4.into())).await;
     other.request("tools/call", answered(&state, 5.into())).await;
-    assert!(said(&other.recv().await).starts_with("`requestState` was used with other answers already"));
+    assert!(text_of(&other.recv().await).starts_with("`requestState` was used with other answers already"));
     desk.gate.add_permits(3);
     let mut ids = Vec::new();
     for raw in [&mut one, &mut other] {
@@ -167,7 +167,7 @@ async fn other_answers_are_refused_and_change_nothing() {
     raw.request("tools/call", answered(&state, 5.into())).await;
     let refused = raw.recv().await;
     assert_eq!(refused["error"]["code"], -32602);
-    assert!(said(&refused).ends_with("start the call again"), "{refused}");
+    assert!(text_of(&refused).ends_with("start the call again"), "{refused}");
     raw.request("tools/call", answered(&state, 4.into())).await;
     assert_eq!(text(&raw.recv().await), "1: 4");
     assert_eq!(desk.counts(), (1, 1));
@@ -176,7 +176,7 @@ async fn other_answers_are_refused_and_change_nothing() {
         .to_string()
         .replace("STATE", &format!("\\u00{:02x}{}", state.as_bytes()[0], &state[1..]));
     raw.send_text(format!(r#"{{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{escaped}}}"#)).await;
-    assert!(said(&raw.recv().await).contains("other answers"));
+    assert!(text_of(&raw.recv().await).contains("other answers"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -188,9 +188,9 @@ async fn a_refused_answer_does_not_use_the_state_up() {
     let mut params = answered(&state, 4.into());
     params["inputResponses"]["seats"] = json!({"action": "perhaps"});
     raw.request("tools/call", params).await;
-    assert!(said(&raw.recv().await).contains("seats"));
+    assert!(text_of(&raw.recv().await).contains("seats"));
     raw.request("tools/call", answered(&state, 40.into())).await;
-    assert!(said(&raw.recv().await).contains("may be at most 9"));
+    assert!(text_of(&raw.recv().await).contains("may be at most 9"));
     raw.request("tools/call", answered(&state, 4.into())).await;
     assert_eq!(text(&raw.recv().await), "1: 4");
     assert_eq!(desk.counts(), (1, 1));
@@ -339,7 +339,7 @@ async fn who_may_no_more_does_not_get_the_reply() {
         let reply = raw.recv().await;
         match expected {
             Ok(expected) => assert_eq!(text(&reply), expected),
-            Err(()) => assert_eq!(said(&reply), "not any more"),
+            Err(()) => assert_eq!(text_of(&reply), "not any more"),
         }
     }
     assert_eq!(desk.counts(), (1, 1));
@@ -360,7 +360,7 @@ async fn a_reply_that_is_not_kept_is_an_error_and_no_second_run() {
         raw.recv().await;
         let before = desk.counts();
         raw.request("tools/call", answered(&state, 4.into())).await;
-        assert!(said(&raw.recv().await).starts_with("`requestState` was used already"));
+        assert!(text_of(&raw.recv().await).starts_with("`requestState` was used already"));
         assert_eq!(desk.counts(), before);
     }
 }
@@ -530,7 +530,7 @@ async fn nothing_runs_if_nobody_knows_whether_it_ran() {
     let refused = raw.recv().await;
     assert_eq!(refused["error"]["code"], -31503);
     assert!(refused["error"]["data"]["retryAfterMs"].is_u64(), "{refused}");
-    assert!(said(&refused).ends_with("try again later"));
+    assert!(text_of(&refused).ends_with("try again later"));
     assert_eq!(desk.counts(), (0, 0));
 }
 

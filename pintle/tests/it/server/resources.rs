@@ -74,7 +74,7 @@ async fn variables_become_what_the_fields_are() {
 #[tokio::test]
 async fn a_uri_that_does_not_match_gets_the_reason() {
     each(&issues(), &ALL, json!({}), async |client: &mut Client| {
-        for (uri, said) in [
+        for (uri, message) in [
             ("issue://x/open", "variable `id`: `x` is not a whole number of 32 bits, from 0"),
             ("issue://7/opne", "variable `kind`: `opne` is not `open` or `closed`: did you mean `open`?"),
             ("issue://7/open?exact=yes", "variable `exact`: `yes` is not `true` or `false`"),
@@ -83,7 +83,7 @@ async fn a_uri_that_does_not_match_gets_the_reason() {
             let error = read(client, uri).await;
             assert_eq!(
                 (&error["code"], &error["message"], &error["data"]),
-                (&json!(not_found(client)), &json!(said), &json!({"uri": uri}))
+                (&json!(not_found(client)), &json!(message), &json!({"uri": uri}))
             );
         }
         #[cfg(feature = "validation")]

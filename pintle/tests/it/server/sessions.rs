@@ -134,7 +134,7 @@ async fn a_ping_returns_when_the_client_has_answered() {
         let (mut pipe, _serving) = Pipe::session(&server, 1 << 16, R4, json!({})).await;
         let session = only(&server);
         let ping = tokio::spawn(async move { session.ping().await });
-        let asked = pipe.hear().await;
+        let asked = pipe.receive().await;
         assert_eq!(asked["method"], "ping");
         settle().await;
         assert!(!ping.is_finished(), "it is not answered yet");
@@ -151,13 +151,13 @@ async fn a_ping_without_an_answer_is_withdrawn_and_ends_with_the_session() {
     let (mut pipe, serving) = Pipe::session(&server, 1 << 16, R4, json!({})).await;
     let session = only(&server);
     assert!(timeout(Duration::from_secs(1), session.ping()).await.is_err());
-    let first = pipe.hear().await;
+    let first = pipe.receive().await;
     let again = session.clone();
     let ping = tokio::spawn(async move { again.ping().await });
-    let withdrawn = pipe.hear().await;
+    let withdrawn = pipe.receive().await;
     assert_eq!(withdrawn["method"], "notifications/cancelled");
     assert_eq!(withdrawn["params"]["requestId"], first["id"]);
-    assert_eq!(pipe.hear().await["method"], "ping");
+    assert_eq!(pipe.receive().await["method"], "ping");
     pipe.hang_up().await;
     within(serving.wait()).await.unwrap();
     assert_eq!(within(ping).await.unwrap(), Err(SessionError::Ended));
@@ -174,10 +174,13 @@ async fn one_session_is_notified_and_no_other() {
     sessions[0].notify("notifications/lunch", &json!({"at": "noon"})).unwrap();
     let error = sessions[0].notify("notifications/lunch", &"noon").unwrap_err();
     assert!(error.to_string().starts_with("the params are not an object"), "{error}");
-    let told = ann.hear().await;
-    assert_eq!((&told["method"], &told["params"]["at"]), (&json!("notifications/lunch"), &json!("noon")));
+    let notified = ann.receive().await;
+    assert_eq!(
+        (&notified["method"], &notified["params"]["at"]),
+        (&json!("notifications/lunch"), &json!("noon"))
+    );
     sessions[1].notify("notifications/tea", &json!({})).unwrap();
-    assert_eq!(bob.hear().await["method"], "notifications/tea");
+    assert_eq!(bob.receive().await["method"], "notifications/tea");
 }
 
 #[tokio::test(start_paused = true)]
@@ -197,13 +200,13 @@ async fn a_session_is_closed_by_its_handle_and_running_calls_have_some_time() {
         assert!(session.server().is_some());
         assert_eq!(session.close().await, Ok(()));
         if answered {
-            assert_eq!(pipe.hear().await["id"], 1);
+            assert_eq!(pipe.receive().await["id"], 1);
         }
         assert_eq!(within(serving.wait()).await.unwrap(), Ended::Stopped);
         assert_eq!(session.close().await, Err(SessionError::Ended));
         assert!(session.server().is_none());
         other.say(json!({"jsonrpc": "2.0", "id": 2, "method": "ping"})).await;
-        assert_eq!(other.hear().await["id"], 2, "another session goes on");
+        assert_eq!(other.receive().await["id"], 2, "another session goes on");
         drop(other);
         settle().await;
     }

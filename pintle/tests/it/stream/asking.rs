@@ -26,7 +26,7 @@ async fn rounds(server: &Server, tool: &str) -> (usize, Value) {
     for round in 1.. {
         message["id"] = round.into();
         pipe.say(message.clone()).await;
-        let answer = pipe.hear().await;
+        let answer = pipe.receive().await;
         if answer["result"]["resultType"] != "input_required" {
             return (round, answer);
         }
@@ -52,10 +52,10 @@ async fn two_questions_side_by_side_are_one_round() {
     assert_eq!((rounds, text(&answer)), (2, "both"));
     let mut pipe = session(&server).await;
     pipe.say(session_call(1, "both", json!({}))).await;
-    let (one, two) = (pipe.hear().await, pipe.hear().await);
+    let (one, two) = (pipe.receive().await, pipe.receive().await);
     pipe.say(yes(&two)).await;
     pipe.say(yes(&one)).await;
-    assert_eq!(text(&pipe.hear().await), "both");
+    assert_eq!(text(&pipe.receive().await), "both");
 }
 
 #[tokio::test(start_paused = true)]
@@ -71,10 +71,10 @@ async fn many_questions_of_the_explicit_form_are_one_round() {
     let mut pipe = session(&server).await;
     pipe.say(session_call(1, "all", json!({}))).await;
     for _ in 0..3 {
-        let question = pipe.hear().await;
+        let question = pipe.receive().await;
         pipe.say(yes(&question)).await;
     }
-    assert_eq!(text(&pipe.hear().await), "abc");
+    assert_eq!(text(&pipe.receive().await), "abc");
 }
 
 #[tokio::test(start_paused = true)]
@@ -88,14 +88,14 @@ async fn a_task_of_the_handler_asks_in_both_eras() {
     assert_eq!((rounds, text(&answer)), (2, "asked"));
     let mut pipe = session(&server).await;
     pipe.say(session_call(1, "spawned", json!({}))).await;
-    let question = pipe.hear().await;
+    let question = pipe.receive().await;
     pipe.say(yes(&question)).await;
-    assert_eq!(text(&pipe.hear().await), "asked");
+    assert_eq!(text(&pipe.receive().await), "asked");
 }
 
 /// A tool whose task asks and outlives the call: what it hears goes to the channel.
 fn outliving() -> (Server, mpsc::UnboundedReceiver<Result<(), AskError>>) {
-    let (tx, heard) = mpsc::unbounded_channel();
+    let (tx, received) = mpsc::unbounded_channel();
     let leave = move |cx: Cx| {
         let tx = tx.clone();
         async move {
@@ -112,37 +112,37 @@ fn outliving() -> (Server, mpsc::UnboundedReceiver<Result<(), AskError>>) {
             "left"
         }
     };
-    (Server::new("s", "0").tool(tool("leave", leave)), heard)
+    (Server::new("s", "0").tool(tool("leave", leave)), received)
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_question_of_a_call_that_is_over_ends_and_is_taken_back() {
-    let (server, mut heard) = outliving();
+    let (server, mut received) = outliving();
     let mut pipe = session(&server).await;
     pipe.say(session_call(1, "leave", json!({}))).await;
-    let question = pipe.hear().await;
-    let mut rest = [pipe.hear().await, pipe.hear().await];
+    let question = pipe.receive().await;
+    let mut rest = [pipe.receive().await, pipe.receive().await];
     rest.sort_by_key(|line| line["id"].is_null());
     assert_eq!(text(&rest[0]), "left");
     assert_eq!(rest[1]["method"], "notifications/cancelled");
     assert_eq!(rest[1]["params"]["requestId"], question["id"]);
     for _ in 0..2 {
-        assert!(matches!(within(heard.recv()).await.unwrap(), Err(AskError::CallOver)));
+        assert!(matches!(within(received.recv()).await.unwrap(), Err(AskError::CallOver)));
     }
     // An answer that comes all the same is nobody's.
     pipe.say(yes(&question)).await;
     pipe.say(json!({"jsonrpc": "2.0", "id": 2, "method": "ping"})).await;
-    assert_eq!(pipe.hear().await["id"], 2);
+    assert_eq!(pipe.receive().await["id"], 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_parked_task_ends_with_its_round() {
-    let (server, mut heard) = outliving();
+    let (server, mut received) = outliving();
     let (mut pipe, _serving) = Pipe::open(&server, 1 << 16);
     pipe.say(call(1, "leave", json!({}))).await;
-    assert_eq!(pipe.hear().await["result"]["resultType"], "input_required");
+    assert_eq!(pipe.receive().await["result"]["resultType"], "input_required");
     for _ in 0..2 {
-        assert!(matches!(within(heard.recv()).await.unwrap(), Err(AskError::CallOver)));
+        assert!(matches!(within(received.recv()).await.unwrap(), Err(AskError::CallOver)));
     }
 }
 
@@ -155,17 +155,17 @@ async fn a_cancelled_call_takes_its_questions_back() {
     let server = Server::new("s", "0").tool(tool("both", both));
     let mut pipe = session(&server).await;
     pipe.say(session_call(1, "both", json!({}))).await;
-    let mut questions = vec![pipe.hear().await["id"].clone(), pipe.hear().await["id"].clone()];
+    let mut questions = vec![pipe.receive().await["id"].clone(), pipe.receive().await["id"].clone()];
     pipe.say(cancel(1)).await;
     for _ in 0..2 {
-        let line = pipe.hear().await;
+        let line = pipe.receive().await;
         assert_eq!(line["method"], "notifications/cancelled", "{line}");
         questions.retain(|id| *id != line["params"]["requestId"]);
     }
     assert!(questions.is_empty());
     settle().await;
     pipe.say(json!({"jsonrpc": "2.0", "id": 2, "method": "ping"})).await;
-    assert_eq!(pipe.hear().await["id"], 2, "and nothing else is said");
+    assert_eq!(pipe.receive().await["id"], 2, "and nothing else is said");
 }
 
 #[tokio::test(start_paused = true)]
@@ -178,9 +178,9 @@ async fn one_who_does_not_mind_goes_on() {
     // Refused by the client: the handler decides what to make of it.
     let mut pipe = session(&server).await;
     pipe.say(session_call(1, "stubborn", json!({}))).await;
-    let question = pipe.hear().await;
+    let question = pipe.receive().await;
     pipe.say(json!({"jsonrpc": "2.0", "id": question["id"], "error": {"code": -1, "message": "no"}})).await;
-    assert_eq!(text(&pipe.hear().await), "true");
+    assert_eq!(text(&pipe.receive().await), "true");
 }
 
 #[tokio::test(start_paused = true)]
@@ -232,14 +232,14 @@ async fn an_answer_that_is_too_long_fails_its_question_at_once() {
     let server = Server::new("s", "0").limits(limits).tool(tool("ask", ask));
     let mut pipe = session(&server).await;
     pipe.say(session_call(1, "ask", json!({}))).await;
-    let question = pipe.hear().await;
+    let question = pipe.receive().await;
     let long = format!(
         r#"{{"jsonrpc":"2.0","id":{},"result":{{"action":"accept","content":{{"yes":"{}"}}}}}}"#,
         question["id"],
         "x".repeat(20_000)
     );
     pipe.write(&format!("{long}\n")).await;
-    let answer = pipe.hear().await;
+    let answer = pipe.receive().await;
     assert_eq!(answer["id"], 1);
     assert!(
         text(&answer).contains("the client's answer has more than 10000 bytes: ask for less"),

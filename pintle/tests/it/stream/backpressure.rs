@@ -37,7 +37,7 @@ async fn ten_mebibytes_are_written_before_anything_is_read() {
     pipe.say(call(2, "echo", json!({ "text": large }))).await;
     let mut lengths = Vec::new();
     for _ in 0..2 {
-        let answer = pipe.hear().await;
+        let answer = pipe.receive().await;
         lengths.push((answer["id"].as_u64().unwrap(), text(&answer).len() >= 10 * MIB));
     }
     lengths.sort_unstable();
@@ -52,7 +52,7 @@ async fn many_small_calls_are_written_before_anything_is_read() {
         pipe.say(call(n, "echo", json!({ "text": line }))).await;
     }
     for n in 0..5000 {
-        assert_eq!(pipe.hear().await["id"], n);
+        assert_eq!(pipe.receive().await["id"], n);
     }
 }
 
@@ -99,11 +99,11 @@ async fn results_of_tasks_wait_for_a_slow_reader_and_then_all_come() {
     settle().await;
     let mut seen = vec![false; 400];
     for _ in 0..400 {
-        let id = usize::try_from(pipe.hear().await["id"].as_u64().unwrap()).unwrap();
+        let id = usize::try_from(pipe.receive().await["id"].as_u64().unwrap()).unwrap();
         assert!(!std::mem::replace(&mut seen[id], true), "{id} twice");
     }
     pipe.say(json!({"jsonrpc": "2.0", "id": "p", "method": "ping"})).await;
-    assert_eq!(pipe.hear().await["id"], "p");
+    assert_eq!(pipe.receive().await["id"], "p");
 }
 
 #[tokio::test(start_paused = true)]
@@ -170,7 +170,7 @@ async fn a_cancellation_is_handled_although_the_output_is_full() {
     pipe.say(cancel(1)).await;
     settle().await;
     assert_eq!(Arc::strong_count(&gone), 2, "it goes on although nobody wants it");
-    assert_eq!(pipe.hear().await["id"], 2);
+    assert_eq!(pipe.receive().await["id"], 2);
 }
 
 #[tokio::test(start_paused = true)]
@@ -182,12 +182,12 @@ async fn a_handler_that_waits_for_an_answer_gets_it_although_the_output_is_full(
     let server = echo().tool(tool("ask", ask));
     let (mut pipe, _serving) = Pipe::session(&server, 4096, "2025-06-18", json!({"elicitation": {}})).await;
     pipe.say(session_call(1, "ask", json!({}))).await;
-    let question = pipe.hear().await;
+    let question = pipe.receive().await;
     pipe.say(session_call(2, "big", json!({}))).await;
     settle().await;
     pipe.say(yes(&question)).await;
-    assert_eq!(pipe.hear().await["id"], 2);
-    assert_eq!(text(&pipe.hear().await), "asked");
+    assert_eq!(pipe.receive().await["id"], 2);
+    assert_eq!(text(&pipe.receive().await), "asked");
 }
 
 #[tokio::test(start_paused = true)]
@@ -207,7 +207,7 @@ async fn a_handler_sends_more_than_fits_in_its_first_poll() {
     }
     let (mut reported, mut ended) = ([None, None], 0);
     while ended < 2 {
-        let line = pipe.hear().await;
+        let line = pipe.receive().await;
         let id = line["id"].as_u64().or(line["params"]["progressToken"].as_u64()).unwrap();
         let reported = &mut reported[id as usize - 1];
         if line["id"].is_null() {
@@ -243,7 +243,7 @@ async fn messages_of_other_tasks_never_follow_the_result() {
     pipe.say(json!({"jsonrpc": "2.0", "id": 9, "method": "ping"})).await;
     let mut ended = Vec::new();
     loop {
-        let line = pipe.hear().await;
+        let line = pipe.receive().await;
         match line["id"].as_u64() {
             Some(9) => break,
             Some(id) => ended.push(id),
@@ -276,7 +276,7 @@ async fn unread_messages_of_a_cancelled_call_are_not_sent() {
     let mut message = call(1, "chatty", json!({}));
     message["params"]["_meta"]["progressToken"] = 1.into();
     pipe.say(message).await;
-    assert_eq!(pipe.hear().await["params"]["progress"], 0.0);
+    assert_eq!(pipe.receive().await["params"]["progress"], 0.0);
     pipe.say(call(2, "big", json!({}))).await;
     settle().await;
     // The output is full: what is said now waits, and meanwhile nobody wants to know any more.
@@ -285,11 +285,11 @@ async fn unread_messages_of_a_cancelled_call_are_not_sent() {
     pipe.say(cancel(1)).await;
     pipe.say(json!({"jsonrpc": "2.0", "id": 3, "method": "ping"})).await;
     for id in [2, 3] {
-        let line = pipe.hear().await;
+        let line = pipe.receive().await;
         assert_eq!(line["id"], id, "{}", line["method"]);
     }
     pipe.say(json!({"jsonrpc": "2.0", "id": 4, "method": "ping"})).await;
-    assert_eq!(pipe.hear().await["id"], 4);
+    assert_eq!(pipe.receive().await["id"], 4);
 }
 
 #[tokio::test(start_paused = true)]
@@ -309,11 +309,11 @@ async fn messages_of_a_call_precede_its_result_although_it_never_waited() {
     }
     for id in 1..4 {
         for n in 0..3 {
-            let line = pipe.hear().await;
+            let line = pipe.receive().await;
             assert_eq!(line["params"]["progressToken"], id, "{line}");
             assert_eq!(line["params"]["progress"], f64::from(n), "{line}");
         }
-        assert_eq!(pipe.hear().await["id"], id);
+        assert_eq!(pipe.receive().await["id"], id);
     }
 }
 
@@ -337,7 +337,7 @@ async fn one_at_a_time_and_reading_goes_on() {
         Pipe::session(&server, 1 << 16, "2025-11-25", json!({"elicitation": {}})).await;
     // One that waits for its client leaves its place to the next, and has to wait for it when it is answered.
     pipe.say(session_call(0, "ask", json!({}))).await;
-    let question = pipe.hear().await;
+    let question = pipe.receive().await;
     pipe.say(session_call(1, "hold", json!({}))).await;
     pipe.say(yes(&question)).await;
     for id in 2..6 {
@@ -345,10 +345,10 @@ async fn one_at_a_time_and_reading_goes_on() {
     }
     pipe.say(cancel(3)).await;
     pipe.say(json!({"jsonrpc": "2.0", "id": "p", "method": "ping"})).await;
-    assert_eq!(pipe.hear().await["id"], "p");
+    assert_eq!(pipe.receive().await["id"], "p");
     go.notify_one();
     for id in [1, 0, 2, 4, 5] {
-        assert_eq!(pipe.hear().await["id"], id);
+        assert_eq!(pipe.receive().await["id"], id);
     }
 }
 
@@ -374,7 +374,7 @@ async fn nobody_jumps_the_queue() {
     go.notify_one();
     pipe.say(call(200, "echo", json!({}))).await;
     for id in 0..=200 {
-        assert_eq!(pipe.hear().await["id"], id);
+        assert_eq!(pipe.receive().await["id"], id);
     }
 }
 
@@ -395,7 +395,7 @@ async fn a_batch_is_answered_although_one_of_it_is_cancelled() {
         let batch =
             json!([session_call(1, "count", json!({})), session_call(2, "echo", json!({})), cancel(1),]);
         pipe.say(batch).await;
-        assert_eq!(pipe.hear().await.as_array().map(Vec::len), Some(1));
+        assert_eq!(pipe.receive().await.as_array().map(Vec::len), Some(1));
         assert_eq!(ran.load(Ordering::SeqCst), 0);
         // Cancelled later, running or waiting.
         pipe.say(json!([
@@ -407,7 +407,7 @@ async fn a_batch_is_answered_although_one_of_it_is_cancelled() {
         settle().await;
         pipe.say(cancel(5)).await;
         pipe.say(cancel(4)).await;
-        let answers = pipe.hear().await;
+        let answers = pipe.receive().await;
         assert_eq!(answers[0]["id"], 3, "{answers}");
         assert_eq!(answers.as_array().map(Vec::len), Some(1));
     }
@@ -425,13 +425,13 @@ async fn a_question_that_nobody_waits_for_is_taken_back() {
     let (mut pipe, _serving) =
         Pipe::session(&server, 1 << 16, "2025-11-25", json!({"elicitation": {}})).await;
     pipe.say(session_call(1, "ask", json!({}))).await;
-    let question = pipe.hear().await;
+    let question = pipe.receive().await;
     let asked = tokio::time::Instant::now();
-    let taken_back = pipe.hear().await;
+    let taken_back = pipe.receive().await;
     assert_eq!(asked.elapsed().as_secs(), 5, "when the handler gave up, not when it ended");
     assert_eq!(taken_back["method"], "notifications/cancelled", "{taken_back}");
     assert_eq!(taken_back["params"]["requestId"], question["id"]);
-    assert_eq!(text(&pipe.hear().await), "true");
+    assert_eq!(text(&pipe.receive().await), "true");
 }
 
 #[tokio::test(start_paused = true)]
@@ -464,7 +464,7 @@ async fn one_who_writes_for_ever_and_never_reads_is_made_to_wait() {
 #[tokio::test(start_paused = true)]
 async fn notifications_are_handled_in_order_and_a_slow_handler_holds_few() {
     use tokio::io::AsyncWriteExt;
-    let (tx, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let (tx, mut received) = tokio::sync::mpsc::unbounded_channel();
     let go = Arc::new(Notify::new());
     let gate = go.clone();
     let server = echo().on_notification("notifications/mine", move |notification, _| {
@@ -490,11 +490,11 @@ async fn notifications_are_handled_in_order_and_a_slow_handler_holds_few() {
     // The rest of the line that was cut short is noise; the next message is whole again.
     pipe.write("\n").await;
     pipe.say(json!({"jsonrpc": "2.0", "id": 1, "method": "ping"})).await;
-    while pipe.hear().await["id"] != 1 {}
+    while pipe.receive().await["id"] != 1 {}
     pipe.hang_up().await;
     within(serving.wait()).await.unwrap();
     let mut order = Vec::new();
-    while let Ok(n) = heard.try_recv() {
+    while let Ok(n) = received.try_recv() {
         order.push(n);
     }
     assert!(order.len() >= written, "{} of {written}", order.len());

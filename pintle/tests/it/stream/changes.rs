@@ -28,15 +28,15 @@ fn ping(id: u64) -> Value {
 }
 
 /// What comes until the ping's answer.
-async fn heard(pipe: &mut Pipe, id: u64) -> Vec<Value> {
+async fn received(pipe: &mut Pipe, id: u64) -> Vec<Value> {
     pipe.say(ping(id)).await;
-    let mut heard = Vec::new();
+    let mut received = Vec::new();
     loop {
-        let line = pipe.hear().await;
+        let line = pipe.receive().await;
         if line["id"] == id {
-            return heard;
+            return received;
         }
-        heard.push(line);
+        received.push(line);
     }
 }
 
@@ -47,7 +47,7 @@ async fn ten_thousand_changes_for_a_slow_listener_are_few_messages() {
     for n in 0..10 {
         let params = json!({"uri": format!("r://{n}")});
         pipe.say(json!({"jsonrpc": "2.0", "id": n, "method": "resources/subscribe", "params": params})).await;
-        pipe.hear().await;
+        pipe.receive().await;
     }
     // Nothing is read for a while: the pipe is full of a result.
     pipe.say(json!({"jsonrpc": "2.0", "id": 11, "method": "tools/call", "params": {"name": "fat"}})).await;
@@ -60,16 +60,16 @@ async fn ten_thousand_changes_for_a_slow_listener_are_few_messages() {
             settle().await;
         }
     }
-    assert_eq!(pipe.hear().await["id"], 11);
-    let heard = heard(&mut pipe, 12).await;
-    let lists = heard.iter().filter(|line| line["method"] == "notifications/tools/list_changed").count();
+    assert_eq!(pipe.receive().await["id"], 11);
+    let received = received(&mut pipe, 12).await;
+    let lists = received.iter().filter(|line| line["method"] == "notifications/tools/list_changed").count();
     assert!((1..=2).contains(&lists), "{lists}");
     for n in 0..10 {
         let uri = format!("r://{n}");
-        let times = heard.iter().filter(|line| line["params"]["uri"] == *uri).count();
+        let times = received.iter().filter(|line| line["params"]["uri"] == *uri).count();
         assert!((1..=2).contains(&times), "{uri}: {times}");
     }
-    assert!(heard.iter().all(|line| !line.to_string().contains("other")));
+    assert!(received.iter().all(|line| !line.to_string().contains("other")));
 }
 
 #[tokio::test(start_paused = true)]
@@ -77,14 +77,14 @@ async fn more_changes_than_are_counted_reach_all_subscribers() {
     let server = server();
     let (mut pipe, _serving) = Pipe::open(&server, 1 << 16);
     pipe.say(listen(1, json!({"resourceSubscriptions": ["r://1"]}))).await;
-    pipe.hear().await;
+    pipe.receive().await;
     server.resource_updated("r://1");
     for n in 0..10_000 {
         server.resource_updated(format!("other://{n}"));
     }
-    let heard = heard(&mut pipe, 2).await;
-    assert_eq!(heard.len(), 1, "{heard:?}");
-    assert_eq!(heard[0]["params"]["uri"], "r://1");
+    let received = received(&mut pipe, 2).await;
+    assert_eq!(received.len(), 1, "{received:?}");
+    assert_eq!(received[0]["params"]["uri"], "r://1");
 }
 
 #[tokio::test(start_paused = true)]
@@ -93,23 +93,23 @@ async fn a_thousand_subscriptions_are_each_notified_once() {
     let (mut pipe, _serving) = Pipe::open(&server, 4096);
     for id in 0..1000 {
         pipe.say(listen(id, json!({"toolsListChanged": true}))).await;
-        pipe.hear().await;
+        pipe.receive().await;
     }
     for _ in 0..50 {
         server.add_tool(tool("new", || async { "" })).unwrap();
         assert!(server.remove_tool("new"));
     }
     settle().await;
-    let told = heard(&mut pipe, 5000).await;
-    assert_eq!(told.len(), 1000);
+    let notified = received(&mut pipe, 5000).await;
+    assert_eq!(notified.len(), 1000);
     for id in 0..1000 {
         pipe.say(cancel(id)).await;
     }
     server.add_tool(tool("newer", || async { "" })).unwrap();
     // The change may be heard of before the last cancellation is read, but not after.
-    heard(&mut pipe, 5001).await;
+    received(&mut pipe, 5001).await;
     server.remove_tool("newer");
-    assert!(heard(&mut pipe, 5002).await.is_empty());
+    assert!(received(&mut pipe, 5002).await.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -119,7 +119,7 @@ async fn a_slow_listener_keeps_nobody_waiting() {
     for _ in 0..100 {
         let (mut pipe, serving) = Pipe::open(&server, 4096);
         pipe.say(listen(1, json!({"toolsListChanged": true}))).await;
-        pipe.hear().await;
+        pipe.receive().await;
         pipes.push((pipe, serving));
     }
     // Every second one reads nothing.
@@ -130,12 +130,12 @@ async fn a_slow_listener_keeps_nobody_waiting() {
     for round in 0..20 {
         server.add_tool(tool(format!("t{round}"), || async { "" })).unwrap();
         for (pipe, _) in pipes.iter_mut().skip(1).step_by(2) {
-            assert_eq!(pipe.hear().await["method"], "notifications/tools/list_changed");
+            assert_eq!(pipe.receive().await["method"], "notifications/tools/list_changed");
         }
     }
     for (pipe, _) in pipes.iter_mut().step_by(2) {
-        assert_eq!(pipe.hear().await["id"], 2);
-        assert_eq!(heard(pipe, 3).await.len(), 1, "merged into one");
+        assert_eq!(pipe.receive().await["id"], 2);
+        assert_eq!(received(pipe, 3).await.len(), 1, "merged into one");
     }
 }
 
@@ -154,7 +154,7 @@ async fn pages_stay_whole_while_the_catalogue_changes() {
             params["cursor"] = cursor;
         }
         pipe.say(json!({"jsonrpc": "2.0", "id": page, "method": "tools/list", "params": params})).await;
-        let answer = pipe.hear().await;
+        let answer = pipe.receive().await;
         let tools = answer["result"]["tools"].as_array().unwrap_or_else(|| panic!("{answer}"));
         seen.extend(tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()));
         cursor = answer["result"]["nextCursor"].clone();
@@ -174,5 +174,5 @@ async fn pages_stay_whole_while_the_catalogue_changes() {
     seen.sort_unstable();
     assert!(seen.windows(2).all(|pair| pair[0] != pair[1]), "nothing twice");
     pipe.say(call("x", "stays-1", json!({}))).await;
-    assert_eq!(text(&pipe.hear().await), "");
+    assert_eq!(text(&pipe.receive().await), "");
 }

@@ -45,7 +45,8 @@ async fn requests_that_were_piped_in_are_answered_after_the_end() {
         pipe.say(call(1, "slow", json!({}))).await;
         pipe.write(&call(2, "echo", json!({"last": "without its line's end"})).to_string()).await;
         pipe.hang_up().await;
-        let mut ids: Vec<_> = pipe.hear_all().await.iter().map(|line| line["id"].as_u64().unwrap()).collect();
+        let mut ids: Vec<_> =
+            pipe.receive_all().await.iter().map(|line| line["id"].as_u64().unwrap()).collect();
         ids.sort_unstable();
         assert_eq!(ids, [1, 2]);
         assert_eq!(within(serving.wait()).await.unwrap(), Ended::ByPeer { known: None });
@@ -54,7 +55,7 @@ async fn requests_that_were_piped_in_are_answered_after_the_end() {
 
 #[tokio::test(start_paused = true)]
 async fn a_notification_that_was_piped_in_is_handled_after_the_end() {
-    let (tx, mut heard) = tokio::sync::mpsc::channel(1);
+    let (tx, mut received) = tokio::sync::mpsc::channel(1);
     let server = server().on_notification("notifications/mine", move |_, _| {
         let tx = tx.clone();
         async move {
@@ -66,7 +67,7 @@ async fn a_notification_that_was_piped_in_is_handled_after_the_end() {
     pipe.say(json!({"jsonrpc": "2.0", "method": "notifications/mine"})).await;
     pipe.hang_up().await;
     assert_eq!(within(serving.wait()).await.unwrap(), Ended::ByPeer { known: None });
-    assert!(heard.try_recv().is_ok());
+    assert!(received.try_recv().is_ok());
 }
 
 #[tokio::test(start_paused = true)]
@@ -74,11 +75,11 @@ async fn a_handler_that_waits_for_an_answer_fails_at_once_when_the_client_leaves
     let (mut pipe, serving) =
         Pipe::session(&server(), 1 << 16, "2025-11-25", json!({"elicitation": {}})).await;
     pipe.say(session_call(1, "ask", json!({}))).await;
-    pipe.hear().await;
+    pipe.receive().await;
     let before = Instant::now();
     pipe.hang_up().await;
     // It asks a second time, after the end: that is not sent either.
-    let rest = pipe.hear_all().await;
+    let rest = pipe.receive_all().await;
     assert_eq!(rest.len(), 1, "{rest:?}");
     assert_eq!(text(&rest[0]), "true");
     assert_eq!(within(serving.wait()).await.unwrap(), Ended::ByPeer { known: None });
@@ -90,11 +91,11 @@ async fn a_stopped_connection_takes_its_questions_back_and_ends() {
     let (mut pipe, serving) =
         Pipe::session(&server(), 1 << 16, "2025-11-25", json!({"elicitation": {}})).await;
     pipe.say(session_call(1, "ask", json!({}))).await;
-    let question = pipe.hear().await;
+    let question = pipe.receive().await;
     let before = Instant::now();
     assert_eq!(within(serving.close(GRACE)).await.unwrap(), Ended::Stopped);
     assert_eq!(before.elapsed(), Duration::ZERO);
-    let rest = pipe.hear_all().await;
+    let rest = pipe.receive_all().await;
     assert_eq!(rest[0]["method"], "notifications/cancelled", "{rest:?}");
     assert_eq!(rest[0]["params"]["requestId"], question["id"]);
     assert_eq!(text(&rest[1]), "true");
@@ -111,7 +112,7 @@ async fn stuck_handlers_have_their_grace_and_no_more() {
     let before = Instant::now();
     assert_eq!(within(serving.close(GRACE)).await.unwrap(), Ended::Stopped);
     assert!(before.elapsed() >= GRACE && before.elapsed() < GRACE + Duration::from_secs(1));
-    assert_eq!(text(&pipe.hear_all().await[0]), "slow");
+    assert_eq!(text(&pipe.receive_all().await[0]), "slow");
 }
 
 #[tokio::test(start_paused = true)]
@@ -141,7 +142,7 @@ async fn a_grace_without_end_is_no_panic() {
     pipe.say(call(1, "slow", json!({}))).await;
     settle().await;
     assert_eq!(within(serving.close(Duration::MAX)).await.unwrap(), Ended::Stopped);
-    assert_eq!(text(&pipe.hear().await), "slow");
+    assert_eq!(text(&pipe.receive().await), "slow");
 }
 
 #[tokio::test(start_paused = true)]
@@ -198,7 +199,7 @@ async fn a_dropped_handle_lets_the_connection_go_on() {
     let (mut pipe, serving) = Pipe::open(&server(), 1 << 16);
     drop(serving);
     pipe.say(call(1, "echo", json!({}))).await;
-    assert_eq!(text(&pipe.hear().await), "{}");
+    assert_eq!(text(&pipe.receive().await), "{}");
 }
 
 #[tokio::test(start_paused = true)]

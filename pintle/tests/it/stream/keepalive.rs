@@ -27,7 +27,7 @@ fn keepalive(every: Duration) -> Timeouts {
 async fn a_silent_session_is_asked_and_then_closed() {
     let (mut pipe, serving) = Pipe::session(&server(), 1 << 16, "2025-11-25", json!({})).await;
     let before = Instant::now();
-    assert_eq!(pipe.hear().await["method"], "ping");
+    assert_eq!(pipe.receive().await["method"], "ping");
     assert_eq!(before.elapsed().as_secs(), EVERY.as_secs());
     assert_eq!(within(serving.wait()).await.unwrap(), Ended::Dead);
     assert!(before.elapsed() <= 4 * EVERY, "{:?}", before.elapsed());
@@ -38,7 +38,7 @@ async fn one_that_answers_lives_however_it_answers() {
     for answer in [json!({"result": {}}), json!({"error": {"code": -32601, "message": "what?"}})] {
         let (mut pipe, serving) = Pipe::session(&server(), 1 << 16, "2025-06-18", json!({})).await;
         for _ in 0..20 {
-            let ping = pipe.hear().await;
+            let ping = pipe.receive().await;
             assert_eq!(ping["method"], "ping");
             let mut answer = answer.clone();
             answer["jsonrpc"] = "2.0".into();
@@ -58,7 +58,7 @@ async fn any_traffic_is_a_sign_of_life() {
         settle().await;
     }
     pipe.say(json!({"jsonrpc": "2.0", "id": 1, "method": "ping"})).await;
-    assert_eq!(pipe.hear().await["id"], 1, "nothing was asked meanwhile");
+    assert_eq!(pipe.receive().await["id"], 1, "nothing was asked meanwhile");
     assert!(timeout(EVERY / 2, serving.wait()).await.is_err());
 }
 
@@ -71,9 +71,9 @@ async fn one_that_reads_slowly_lives() {
     }
     for id in 0..3 {
         sleep(EVERY * 2).await;
-        let mut line = pipe.hear().await;
+        let mut line = pipe.receive().await;
         while line["method"] == "ping" {
-            line = pipe.hear().await;
+            line = pipe.receive().await;
         }
         assert_eq!(line["id"], id);
     }
@@ -85,10 +85,10 @@ async fn nobody_is_asked_before_a_session_or_without_one() {
     let (mut pipe, serving) = Pipe::open(&server(), 1 << 16);
     sleep(EVERY * 10).await;
     pipe.say(call(1, "fine", json!({}))).await;
-    assert_eq!(pipe.hear().await["id"], 1);
+    assert_eq!(pipe.receive().await["id"], 1);
     sleep(EVERY * 10).await;
     pipe.say(call(2, "fine", json!({}))).await;
-    assert_eq!(pipe.hear().await["id"], 2);
+    assert_eq!(pipe.receive().await["id"], 2);
     assert!(timeout(EVERY, serving.wait()).await.is_err());
 }
 
@@ -97,6 +97,6 @@ async fn intervals_of_nothing_and_without_end_do_no_harm() {
     for every in [Duration::ZERO, Duration::MAX] {
         let (mut pipe, _serving) = Pipe::open(&server().timeouts(keepalive(every)), 1 << 16);
         pipe.say(call(1, "fine", json!({}))).await;
-        assert_eq!(pipe.hear().await["id"], 1);
+        assert_eq!(pipe.receive().await["id"], 1);
     }
 }

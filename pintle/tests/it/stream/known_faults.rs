@@ -47,21 +47,21 @@ async fn bad_params_of_a_known_method_are_invalid_params() {
     ] {
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
         pipe.say(message.clone()).await;
-        let answer = pipe.hear().await;
+        let answer = pipe.receive().await;
         assert_eq!(answer["error"]["code"], -32602, "{method} {params}: {answer}");
         if matches!(method, "logging/setLevel" | "resources/subscribe") {
             continue;
         }
         let params = modern(params, json!({}));
         alone.say(json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})).await;
-        let answer = alone.hear().await;
+        let answer = alone.receive().await;
         assert_eq!(answer["error"]["code"], -32602, "{message}: {answer}");
     }
     for arguments in [json!([1]), json!("x"), json!(1)] {
         pipe.say(session_call(1, "echo", arguments.clone())).await;
-        let old = pipe.hear().await;
+        let old = pipe.receive().await;
         alone.say(call(1, "echo", arguments)).await;
-        let new = alone.hear().await;
+        let new = alone.receive().await;
         for answer in [old, new] {
             assert_eq!(answer["error"]["code"], -32602, "{answer}");
             let message = answer["error"]["message"].as_str().unwrap();
@@ -76,10 +76,10 @@ async fn the_name_is_the_authors() {
     let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "p", "version": "0"}});
     pipe.say(json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})).await;
     let info = json!({"name": "the-author's", "version": "9.9"});
-    assert_eq!(pipe.hear().await["result"]["serverInfo"], info);
+    assert_eq!(pipe.receive().await["result"]["serverInfo"], info);
     let params = modern(json!({}), json!({}));
     pipe.say(json!({"jsonrpc": "2.0", "id": 2, "method": "server/discover", "params": params})).await;
-    let discovered = pipe.hear().await;
+    let discovered = pipe.receive().await;
     assert!(discovered.to_string().contains("the-author's"), "{discovered}");
 }
 
@@ -88,12 +88,12 @@ async fn a_level_may_be_set_before_the_client_is_initialized() {
     let (mut pipe, _serving) = Pipe::open(&server(), 1 << 16);
     let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "p", "version": "0"}});
     pipe.say(json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})).await;
-    pipe.hear().await;
+    pipe.receive().await;
     pipe.say(json!({"jsonrpc": "2.0", "id": 2, "method": "logging/setLevel", "params": {"level": "debug"}}))
         .await;
-    assert_eq!(pipe.hear().await, json!({"jsonrpc": "2.0", "id": 2, "result": {}}));
+    assert_eq!(pipe.receive().await, json!({"jsonrpc": "2.0", "id": 2, "result": {}}));
     pipe.say(session_call(3, "echo", json!({}))).await;
-    assert_eq!(text(&pipe.hear().await), "{}");
+    assert_eq!(text(&pipe.receive().await), "{}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -108,7 +108,7 @@ async fn a_line_that_is_no_json_is_answered_and_the_next_is_read() {
         ("7", -32600),
     ] {
         pipe.write(&format!("{line}\n")).await;
-        let answer = pipe.hear().await;
+        let answer = pipe.receive().await;
         assert_eq!(answer["error"]["code"], code, "{line}: {answer}");
         assert_eq!(answer["id"], Value::Null);
     }
@@ -116,7 +116,7 @@ async fn a_line_that_is_no_json_is_answered_and_the_next_is_read() {
     pipe.write("{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32700,\"message\":\"?\"}}\n").await;
     pipe.write("{\"jsonrpc\":\"2.0\",\"id\":5,\"result\":{}}\n").await;
     pipe.say(call(1, "echo", json!({}))).await;
-    assert_eq!(text(&pipe.hear().await), "{}");
+    assert_eq!(text(&pipe.receive().await), "{}");
     pipe.hang_up().await;
     assert_eq!(within(serving.wait()).await.unwrap(), Ended::ByPeer { known: None });
 }
@@ -126,14 +126,14 @@ async fn progress_and_logs_come_in_order_and_before_the_result() {
     let (mut pipe, _serving) = Pipe::session(&server(), 512, "2025-11-25", json!({})).await;
     pipe.say(json!({"jsonrpc": "2.0", "id": 1, "method": "logging/setLevel", "params": {"level": "debug"}}))
         .await;
-    pipe.hear().await;
+    pipe.receive().await;
     for id in 2..22 {
         let mut message = session_call(id, "talk", json!({}));
         message["params"]["_meta"]["progressToken"] = id.into();
         pipe.say(message).await;
         let (mut progress, mut logged) = (None, None);
         loop {
-            let line = pipe.hear().await;
+            let line = pipe.receive().await;
             if line["id"] == id {
                 break;
             }

@@ -152,13 +152,13 @@ async fn a_cancelled_call_is_not_answered_and_its_handler_is_gone() {
         pipe.say(call(n, "stuck", json!({}))).await;
     }
     pipe.say(json!({"jsonrpc": "2.0", "id": "a", "method": "ping"})).await;
-    assert_eq!(pipe.hear().await["id"], "a");
+    assert_eq!(pipe.receive().await["id"], "a");
     assert_eq!(Arc::strong_count(&alive), 12);
     for n in 0..10 {
         pipe.say(cancel(n)).await;
     }
     pipe.say(json!({"jsonrpc": "2.0", "id": "b", "method": "ping"})).await;
-    assert_eq!(pipe.hear().await["id"], "b");
+    assert_eq!(pipe.receive().await["id"], "b");
     crate::support::pipe::settle().await;
     assert_eq!(Arc::strong_count(&alive), 2);
 }

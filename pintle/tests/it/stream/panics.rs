@@ -139,7 +139,7 @@ async fn nothing_that_panics_ends_the_connection() {
     .enumerate()
     {
         pipe.say(message).await;
-        let answer = pipe.hear().await;
+        let answer = pipe.receive().await;
         assert_eq!(answer["id"], id, "{answer}");
         // Who types on is not bothered with a completer that fails.
         let empty = answer["result"]["completion"]["values"] == json!([]);
@@ -154,7 +154,7 @@ async fn nothing_that_panics_ends_the_connection() {
     pipe.say(cancel(7)).await;
     settle().await;
     pipe.say(call(8, "fine", json!({}))).await;
-    assert_eq!(text(&pipe.hear().await), "fine");
+    assert_eq!(text(&pipe.receive().await), "fine");
 }
 
 #[tokio::test(start_paused = true)]
@@ -162,10 +162,10 @@ async fn a_handler_that_panics_while_it_is_dropped_after_its_time_is_answered() 
     let server = server().call_timeout(std::time::Duration::from_secs(1));
     let (mut pipe, _serving) = Pipe::open(&server, 1 << 16);
     pipe.say(call(1, "bomb", json!({}))).await;
-    let answer = pipe.hear().await;
+    let answer = pipe.receive().await;
     assert!(answer["error"]["message"].as_str().unwrap().contains("longer than 1s"), "{answer}");
     pipe.say(call(2, "fine", json!({}))).await;
-    assert_eq!(text(&pipe.hear().await), "fine");
+    assert_eq!(text(&pipe.receive().await), "fine");
 }
 
 #[tokio::test(start_paused = true)]
@@ -182,10 +182,10 @@ async fn a_server_whose_locks_are_poisoned_goes_on() {
     std::thread::spawn(move || drop(other.layer(&Refuses))).join().unwrap_err();
     let (mut pipe, _serving) = Pipe::open(&server, 1 << 16);
     pipe.say(call(1, "fine", json!({}))).await;
-    assert_eq!(text(&pipe.hear().await), "fine");
+    assert_eq!(text(&pipe.receive().await), "fine");
     server.add_tool(tool("new", || async { "new" })).unwrap();
     pipe.say(call(2, "new", json!({}))).await;
-    assert_eq!(text(&pipe.hear().await), "new");
+    assert_eq!(text(&pipe.receive().await), "new");
 }
 
 #[tokio::test(start_paused = true)]
@@ -194,9 +194,9 @@ async fn a_filter_that_panics_during_a_notification_hides_the_change() {
     let (mut pipe, _serving) = Pipe::open(&server, 1 << 16);
     let wanted = json!({"notifications": {"resourceSubscriptions": ["r://1"]}});
     pipe.say(request(1, "subscriptions/listen", wanted)).await;
-    pipe.hear().await;
+    pipe.receive().await;
     server.resource_updated("r://1");
     settle().await;
     pipe.say(call(2, "fine", json!({}))).await;
-    assert_eq!(text(&pipe.hear().await), "fine");
+    assert_eq!(text(&pipe.receive().await), "fine");
 }

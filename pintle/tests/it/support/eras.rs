@@ -27,7 +27,7 @@ pub(crate) struct Client {
     declared: Value,
     log_level: Option<&'static str>,
     /// Notifications that came while something else was awaited.
-    heard: VecDeque<Value>,
+    received: VecDeque<Value>,
     /// How questions are answered: method and params in, result out. In a session, `{"rpcError": …}` is sent as an error.
     pub(crate) answer: Box<Answering>,
     /// Questions that were asked.
@@ -70,7 +70,7 @@ impl Client {
             capabilities,
             declared,
             log_level: None,
-            heard: VecDeque::new(),
+            received: VecDeque::new(),
             answer: Box::new(|method, params| panic!("unexpected {method}: {params}")),
             questions: 0,
         }
@@ -128,7 +128,7 @@ impl Client {
     /// Calls a tool while another request is running; both must be answered, in any order.
     pub(crate) async fn tool_while(&mut self, name: &str, running: i64) -> String {
         let id = self.send("tools/call", json!({"name": name})).await;
-        let mut told = String::new();
+        let mut notified = String::new();
         let mut open = vec![id, running];
         while !open.is_empty() {
             let message = self.recv().await;
@@ -136,13 +136,13 @@ impl Client {
                 Some(found) => {
                     open.retain(|id| *id != found);
                     if found == id {
-                        told = message["result"]["content"][0]["text"].as_str().unwrap().to_owned();
+                        notified = message["result"]["content"][0]["text"].as_str().unwrap().to_owned();
                     }
                 }
-                None => self.heard.push_back(message),
+                None => self.received.push_back(message),
             }
         }
-        told
+        notified
     }
 
     /// Sends a request in the era's clothes; returns its id.
@@ -175,7 +175,7 @@ impl Client {
                     };
                     self.raw.send(reply).await;
                 }
-                (Some(_), None) => self.heard.push_back(message),
+                (Some(_), None) => self.received.push_back(message),
                 _ => panic!("unexpected {message}"),
             }
         }
@@ -187,7 +187,7 @@ impl Client {
             let filter = json!({"toolsListChanged": true, "promptsListChanged": true,
                 "resourcesListChanged": true, "resourceSubscriptions": uris});
             self.send("subscriptions/listen", json!({"notifications": filter})).await;
-            let acknowledged = self.hear().await;
+            let acknowledged = self.receive().await;
             assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged");
         } else {
             for uri in uris {
@@ -198,8 +198,8 @@ impl Client {
     }
 
     /// The next notification.
-    pub(crate) async fn hear(&mut self) -> Value {
-        match self.heard.pop_front() {
+    pub(crate) async fn receive(&mut self) -> Value {
+        match self.received.pop_front() {
             Some(message) => message,
             None => {
                 let message = self.recv().await;
@@ -210,8 +210,8 @@ impl Client {
     }
 
     /// Notifications that have come so far.
-    pub(crate) fn heard(&mut self) -> Vec<Value> {
-        self.heard.drain(..).collect()
+    pub(crate) fn received(&mut self) -> Vec<Value> {
+        self.received.drain(..).collect()
     }
 
     pub(crate) async fn recv(&mut self) -> Value {

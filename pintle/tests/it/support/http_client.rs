@@ -105,8 +105,8 @@ impl Wire {
         let id = opened.headers["mcp-session-id"].to_str().unwrap().to_owned();
         assert_eq!(opened.json().await["result"]["protocolVersion"], revision);
         let wire = self.with("mcp-session-id", id).with("mcp-protocol-version", revision);
-        let told = wire.post(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
-        assert_eq!(told.status, 202);
+        let notified = wire.post(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+        assert_eq!(notified.status, 202);
         wire
     }
 

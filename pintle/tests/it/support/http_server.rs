@@ -71,14 +71,14 @@ impl World {
         let (alive, called) = (Arc::new(()), Arc::<Mutex<Vec<String>>>::default());
         let note = template("note://{name}", "note", |_: Vars<Note>| async { "" });
         let server = Server::new("world", "1").timeouts(timeouts).template(note);
-        let heard = called.clone();
+        let received = called.clone();
         let server = server.tool(tool("echo", move |Args(Mark { mark, .. }): Args<Mark>| {
-            heard.lock().unwrap().push(mark.clone());
+            received.lock().unwrap().push(mark.clone());
             async move { mark }
         }));
-        let heard = called.clone();
+        let received = called.clone();
         let server = server.tool(tool("steps", move |cx: Cx, Args(Mark { mark, steps }): Args<Mark>| {
-            heard.lock().unwrap().push(mark.clone());
+            received.lock().unwrap().push(mark.clone());
             async move {
                 for step in 1..=steps {
                     cx.progress_with(f64::from(step), f64::from(steps), &mark).await;
@@ -106,9 +106,9 @@ impl World {
             }
         }));
         let (held, hold) = (alive.clone(), Arc::new(Semaphore::new(0)));
-        let (permits, heard) = (hold.clone(), called.clone());
+        let (permits, received) = (hold.clone(), called.clone());
         let server = server.tool(tool("hold", move |cx: Cx, Args(Mark { mark, .. }): Args<Mark>| {
-            heard.lock().unwrap().push(mark.clone());
+            received.lock().unwrap().push(mark.clone());
             let (held, permits) = (held.clone(), permits.clone());
             async move {
                 let _held = held;

@@ -158,7 +158,7 @@ impl Speaker {
         let capabilities = json!({"elicitation": {}, "sampling": {}});
         let params = json!({"protocolVersion": revision, "capabilities": capabilities, "clientInfo": {"name": "hands", "version": "0"}});
         let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
-        let told = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        let notified = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
         match revision {
             R5 => return speaker,
             R1 => {
@@ -175,7 +175,7 @@ impl Speaker {
                 speaker.session = opened.header("mcp-session-id").unwrap().to_owned();
             }
         }
-        assert_eq!(speaker.post(&told).await.status, 202);
+        assert_eq!(speaker.post(&notified).await.status, 202);
         speaker
     }
 

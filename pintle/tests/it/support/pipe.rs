@@ -42,7 +42,7 @@ impl Pipe {
         let (mut pipe, serving) = Self::open(server, bytes);
         let params = json!({"protocolVersion": revision, "capabilities": can, "clientInfo": {"name": "p", "version": "0"}});
         pipe.say(json!({"jsonrpc": "2.0", "id": "open", "method": "initialize", "params": params})).await;
-        assert_eq!(pipe.hear().await["result"]["protocolVersion"], revision);
+        assert_eq!(pipe.receive().await["result"]["protocolVersion"], revision);
         pipe.say(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
         (pipe, serving)
     }
@@ -55,22 +55,22 @@ impl Pipe {
         within(self.writer.write_all(text.as_bytes())).await.unwrap();
     }
 
-    pub(crate) async fn hear(&mut self) -> Value {
-        self.hear_or_end().await.expect("a line, not the end")
+    pub(crate) async fn receive(&mut self) -> Value {
+        self.receive_or_end().await.expect("a line, not the end")
     }
 
-    pub(crate) async fn hear_or_end(&mut self) -> Option<Value> {
+    pub(crate) async fn receive_or_end(&mut self) -> Option<Value> {
         let line = within(self.reader.next_line()).await.unwrap()?;
         Some(serde_json::from_str(&line).unwrap())
     }
 
     /// All that is left until the other side hangs up.
-    pub(crate) async fn hear_all(&mut self) -> Vec<Value> {
-        let mut heard = Vec::new();
-        while let Some(line) = self.hear_or_end().await {
-            heard.push(line);
+    pub(crate) async fn receive_all(&mut self) -> Vec<Value> {
+        let mut received = Vec::new();
+        while let Some(line) = self.receive_or_end().await {
+            received.push(line);
         }
-        heard
+        received
     }
 
     /// Says no more, and reads on.

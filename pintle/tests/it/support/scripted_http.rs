@@ -28,13 +28,13 @@ pub(crate) struct Script(mpsc::UnboundedReceiver<Asked>);
 pub(crate) struct Asked {
     pub(crate) head: Parts,
     pub(crate) body: Bytes,
-    reply: oneshot::Sender<Result<Response<Said>, io::Error>>,
+    reply: oneshot::Sender<Result<Response<ScriptedBody>, io::Error>>,
 }
 
 /// An answer that is still being said.
 pub(crate) struct Saying(mpsc::UnboundedSender<Result<Bytes, io::Error>>);
 
-pub(crate) struct Said(mpsc::UnboundedReceiver<Result<Bytes, io::Error>>);
+pub(crate) struct ScriptedBody(mpsc::UnboundedReceiver<Result<Bytes, io::Error>>);
 
 #[derive(Clone)]
 pub(crate) struct Wired(mpsc::UnboundedSender<Asked>);
@@ -71,7 +71,7 @@ impl Script {
     }
 
     /// Whether nothing comes for so long.
-    pub(crate) async fn hears_nothing(&mut self, wait: Duration) {
+    pub(crate) async fn receives_nothing(&mut self, wait: Duration) {
         if let Ok(Some(asked)) = tokio::time::timeout(wait, self.0.recv()).await {
             panic!("{} {}", asked.line(), asked.text());
         }
@@ -108,10 +108,10 @@ impl Script {
             r#"{{"jsonrpc":"2.0","id":{id},"result":{{"protocolVersion":"{revision}","capabilities":{{"tools":{{}},"logging":{{}}}},"serverInfo":{{"name":"s","version":"1"}}}}}}"#
         );
         hello.answer(200, &[("content-type", "application/json"), ("mcp-session-id", session)], &answer);
-        let told = self.receives("notifications/initialized").await;
-        assert_eq!(told.header("mcp-session-id"), Some(session));
-        assert_eq!(told.header("mcp-protocol-version"), Some(revision));
-        told.status(202);
+        let notified = self.receives("notifications/initialized").await;
+        assert_eq!(notified.header("mcp-session-id"), Some(session));
+        assert_eq!(notified.header("mcp-protocol-version"), Some(revision));
+        notified.status(202);
     }
 }
 
@@ -157,13 +157,13 @@ impl Asked {
     }
 
     pub(crate) fn begins(self, status: u16, headers: &[(&str, &str)]) -> Saying {
-        let (says, said) = mpsc::unbounded_channel();
+        let (says, detail) = mpsc::unbounded_channel();
         let mut response = Response::builder().status(status);
         for (name, value) in headers {
             response = response.header(*name, *value);
         }
         // Who asked may have left.
-        let _ = self.reply.send(Ok(response.body(Said(said)).unwrap()));
+        let _ = self.reply.send(Ok(response.body(ScriptedBody(detail)).unwrap()));
         Saying(says)
     }
 
@@ -193,9 +193,9 @@ impl Saying {
 }
 
 impl tower_service::Service<Request<Body>> for Wired {
-    type Response = Response<Said>;
+    type Response = Response<ScriptedBody>;
     type Error = io::Error;
-    type Future = Pin<Box<dyn Future<Output = io::Result<Response<Said>>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = io::Result<Response<ScriptedBody>>> + Send>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
@@ -215,7 +215,7 @@ impl tower_service::Service<Request<Body>> for Wired {
     }
 }
 
-impl http_body::Body for Said {
+impl http_body::Body for ScriptedBody {
     type Data = Bytes;
     type Error = io::Error;
 

@@ -326,12 +326,12 @@ mod tests {
     }
 
     #[test]
-    fn a_missed_goal_is_told() {
+    fn a_missed_goal_is_reported() {
         let row = |at: usize, cpu, ratio| (&ROWS[at], figures(cpu, ratio));
         assert_eq!(missed(&[row(0, 40.0, 1.0), row(1, 90.0, 2.5), row(2, 1000.0, 25.0)]), [""; 0]);
-        let told = missed(&[row(0, 40.0, 1.0), row(1, 120.0, 3.0), row(2, 1000.0, 25.0)]);
-        assert_eq!(told[0], "HTTP to HTTP: 3.00 × the server itself, not 2.5");
-        assert_eq!(told[1], "HTTP to HTTP: FastMCP proxy needs 8.3 × as much as `pintle bridge`, not 10");
+        let notified = missed(&[row(0, 40.0, 1.0), row(1, 120.0, 3.0), row(2, 1000.0, 25.0)]);
+        assert_eq!(notified[0], "HTTP to HTTP: 3.00 × the server itself, not 2.5");
+        assert_eq!(notified[1], "HTTP to HTTP: FastMCP proxy needs 8.3 × as much as `pintle bridge`, not 10");
     }
 
     #[test]

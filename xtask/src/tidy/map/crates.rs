@@ -41,8 +41,18 @@ const CLAIMS: &[Claim] = &[
     Claim { krate: "pintle", never: "a revision's name or date", paths: &[], crates: &[] },
     Claim { krate: "pintle-macros", never: "other crates of ours", paths: &[], crates: &["*"] },
     Claim { krate: "pintle-uri", never: "the protocol", paths: &[], crates: &["*"] },
-    Claim { krate: "pintle-tasks", never: "transports", paths: TRANSPORTS, crates: &["hyper"] },
-    Claim { krate: "pintle-relay", never: "transports", paths: TRANSPORTS, crates: &["hyper"] },
+    Claim {
+        krate: "pintle-tasks",
+        never: "transports, the crates below `pintle`",
+        paths: TRANSPORTS,
+        crates: &["hyper", "pintle-proto", "pintle-types", "pintle-uri"],
+    },
+    Claim {
+        krate: "pintle-relay",
+        never: "transports, the crates below `pintle`",
+        paths: TRANSPORTS,
+        crates: &["hyper", "pintle-proto", "pintle-types", "pintle-uri"],
+    },
     Claim { krate: "pintle-skills", never: "the engines", paths: ENGINES, crates: &["pintle-proto"] },
     Claim {
         krate: "pintle-oauth",

@@ -95,14 +95,14 @@ impl Bench {
         cx: RequestContext<RoleServer>,
         InputResponses(answers): InputResponses,
     ) -> Result<CallToolResponse, ErrorData> {
-        let said =
+        let text_of =
             |ok| CallToolResult::success(vec![ContentBlock::text(if ok { "yes" } else { "no" })]).into();
         if cx.meta.protocol_version().is_none() {
             let answer = cx.peer.elicit::<Sure>("Go on?").await.map_err(wrong)?;
-            return Ok(said(answer.is_some_and(|answer| answer.ok)));
+            return Ok(text_of(answer.is_some_and(|answer| answer.ok)));
         }
         if let Some(answer) = answers.and_then(|mut answers| answers.remove("sure")) {
-            return Ok(said(answer["content"]["ok"] == true));
+            return Ok(text_of(answer["content"]["ok"] == true));
         }
         let requested_schema = ElicitationSchema::from_type::<Sure>().map_err(wrong)?;
         let form = ElicitRequestParams::FormElicitationParams {

@@ -81,21 +81,21 @@ async fn confirm(cx: RequestContext) -> tower_mcp::Result<RequestOutcome<CallToo
         meta: None,
     };
     if cx.can_elicit() {
-        return Ok(said(&cx.elicit_form(form).await?));
+        return Ok(text_of(&cx.elicit_form(form).await?));
     }
     if let Some(InputResponse::Elicit(answer)) = cx.input_responses().and_then(|answers| answers.get("sure"))
     {
-        return Ok(said(answer));
+        return Ok(text_of(answer));
     }
     let question = InputRequest::Elicit(ElicitRequestParams::Form(form));
     let questions = [("sure".to_owned(), question)].into();
     Ok(RequestOutcome::input_required(InputRequiredResult::with_requests(questions)))
 }
 
-fn said(answer: &ElicitResult) -> RequestOutcome<CallToolResult> {
+fn text_of(answer: &ElicitResult) -> RequestOutcome<CallToolResult> {
     let ok = answer.content.as_ref().and_then(|content| content.get("ok"));
-    let said = if matches!(ok, Some(ElicitFieldValue::Boolean(true))) { "yes" } else { "no" };
-    RequestOutcome::Complete(CallToolResult::text(said))
+    let detail = if matches!(ok, Some(ElicitFieldValue::Boolean(true))) { "yes" } else { "no" };
+    RequestOutcome::Complete(CallToolResult::text(detail))
 }
 
 #[tokio::main(flavor = "current_thread")]

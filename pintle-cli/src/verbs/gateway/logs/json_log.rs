@@ -211,7 +211,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_full_disk_is_said_once_and_what_waits_is_written_when_there_is_room() {
+    async fn a_full_disk_is_reported_once_and_what_waits_is_written_when_there_is_room() {
         let path = std::env::temp_dir().join(format!("pintle-json-log-{}", std::process::id()));
         symlink("/dev/full", &path).unwrap();
         let (output, printed) = Output::kept();
@@ -241,9 +241,10 @@ mod tests {
         let lines: Vec<_> = text.lines().collect();
         assert_eq!((lines.len(), lines[0]), (MAX_WAITING + 1, "{\"line\":0}"));
         assert_eq!(mode, 0o600);
-        for (said, times) in [("cannot be written: No space left", 1), ("written again; 2 lines are lost", 1)]
+        for (detail, times) in
+            [("cannot be written: No space left", 1), ("written again; 2 lines are lost", 1)]
         {
-            assert_eq!(printed().matches(said).count(), times, "{}", printed());
+            assert_eq!(printed().matches(detail).count(), times, "{}", printed());
         }
     }
 

@@ -99,8 +99,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_said_to_be_none() {
-        for (url, said) in [
+    fn what_is_no_address_is_refused() {
+        for (url, text) in [
             ("/mcp", "has to name a scheme and a host"),
             ("ftp://example.com/", "has to name a scheme and a host"),
             ("example.com", "has to name a scheme and a host"),
@@ -108,7 +108,7 @@ mod tests {
             ("http://me:secret@example.com/", "take them out"),
         ] {
             let error = Address::parse(url).unwrap_err().to_string();
-            assert!(error.contains(said), "{url}: {error}");
+            assert!(error.contains(text), "{url}: {error}");
             assert!(!error.contains("secret"), "{error}");
         }
     }

@@ -459,7 +459,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let to = Address::parse(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();
         let (close, mut closes) = mpsc::channel::<()>(1);
-        let (closed, mut told) = mpsc::channel(1);
+        let (closed, mut notified) = mpsc::channel(1);
         tokio::spawn(async move {
             for _ in 0..TIMES {
                 let (mut socket, _) = listener.accept().await.unwrap();
@@ -483,7 +483,7 @@ mod tests {
                 advance(MOMENT * 2).await;
                 resume();
                 close.try_send(()).unwrap();
-                told.recv().await.unwrap();
+                notified.recv().await.unwrap();
             }
         });
         calls.await.unwrap();

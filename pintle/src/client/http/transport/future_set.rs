@@ -203,11 +203,11 @@ mod tests {
     }
 
     /// Sends when it is dropped.
-    struct Told(Option<oneshot::Sender<()>>);
+    struct NotifyOnDrop(Option<oneshot::Sender<()>>);
 
-    impl Drop for Told {
+    impl Drop for NotifyOnDrop {
         fn drop(&mut self) {
-            let _ = self.0.take().map(|told| told.send(()));
+            let _ = self.0.take().map(|notified| notified.send(()));
         }
     }
 
@@ -215,21 +215,21 @@ mod tests {
     async fn each_is_polled_when_it_is_woken() {
         let mut running = running();
         let polls = Arc::new(AtomicUsize::new(0));
-        let (first, told_first) = oneshot::channel::<()>();
-        let (second, told_second) = oneshot::channel::<()>();
+        let (first, notified_first) = oneshot::channel::<()>();
+        let (second, notified_second) = oneshot::channel::<()>();
         let counted = polls.clone();
         running.start(Box::pin(async move {
-            let mut told = told_first;
+            let mut notified = notified_first;
             poll_fn(|cx| {
                 counted.fetch_add(1, Ordering::Relaxed);
-                Pin::new(&mut told).poll(cx)
+                Pin::new(&mut notified).poll(cx)
             })
             .await
             .unwrap();
             "first"
         }));
         running.start(Box::pin(async move {
-            told_second.await.unwrap();
+            notified_second.await.unwrap();
             "second"
         }));
         tokio::spawn(async move { second.send(()).unwrap() });
@@ -266,10 +266,10 @@ mod tests {
     #[tokio::test]
     async fn what_is_stopped_is_dropped_and_its_slot_used_again() {
         let mut running = running();
-        let (told, dropped) = oneshot::channel();
-        let told = Told(Some(told));
+        let (notified, dropped) = oneshot::channel();
+        let notified = NotifyOnDrop(Some(notified));
         let old = running.start(Box::pin(async move {
-            let _told = told;
+            let _notified = notified;
             pending::<()>().await;
             "never"
         }));

@@ -84,20 +84,20 @@ mod tests {
     #[test]
     fn each_request_wears_what_it_says() {
         let mut cache = cache(Revision::LATEST);
-        let mut said = |method: &str, params: &str| {
+        let mut message = |method: &str, params: &str| {
             let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
             let headers = cache.headers_for(&[Message::parse(text.as_bytes()).unwrap()]).unwrap();
-            let said = |name| headers.get(name).map_or("-", |value| value.to_str().unwrap()).to_owned();
-            format!("{} {} of {}", said(&MCP_METHOD), said(&MCP_NAME), headers.len())
+            let message = |name| headers.get(name).map_or("-", |value| value.to_str().unwrap()).to_owned();
+            format!("{} {} of {}", message(&MCP_METHOD), message(&MCP_NAME), headers.len())
         };
         for _ in 0..2 {
-            assert_eq!(said("tools/call", r#"{"name":"a"}"#), "tools/call a of 5");
+            assert_eq!(message("tools/call", r#"{"name":"a"}"#), "tools/call a of 5");
         }
-        assert_eq!(said("tools/call", r#"{"name":"b"}"#), "tools/call b of 5");
-        assert_eq!(said("prompts/get", r#"{"name":"b"}"#), "prompts/get b of 5");
-        assert_eq!(said("prompts/get", r#"{"title":"b"}"#), "prompts/get - of 4");
-        assert_eq!(said("tools/list", r#"{"name":"b"}"#), "tools/list - of 4");
-        assert_eq!(said("tasks/get", r#"{"taskId":"7"}"#), "tasks/get 7 of 5");
+        assert_eq!(message("tools/call", r#"{"name":"b"}"#), "tools/call b of 5");
+        assert_eq!(message("prompts/get", r#"{"name":"b"}"#), "prompts/get b of 5");
+        assert_eq!(message("prompts/get", r#"{"title":"b"}"#), "prompts/get - of 4");
+        assert_eq!(message("tools/list", r#"{"name":"b"}"#), "tools/list - of 4");
+        assert_eq!(message("tasks/get", r#"{"taskId":"7"}"#), "tasks/get 7 of 5");
     }
 
     #[test]

@@ -255,7 +255,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_told_from_a_question_with_the_same_id() {
+    fn an_answer_is_distinguished_from_a_question_with_the_same_id() {
         let mut requests: Vec<RequestId> = vec![1.into(), 2.into(), 3.into()];
         for data in [
             r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#,

@@ -238,7 +238,7 @@ impl Installation {
         self
     }
 
-    /// Adds a check of the final server: of all its tools and resources, whoever added them. It returns what is wrong, which
+    /// Adds a check of the final server: of all its tools and resources. It returns what is wrong, which
     /// [`Server::check`] reports, and with which `serve` refuses to start.
     ///
     /// Tools and resources of providers and sources are not among them.

@@ -34,7 +34,7 @@ use crate::{
 /// use pintle::server::{Arguments, tool};
 ///
 /// let echo = tool("echo", |Arguments(arguments)| async move { arguments.as_str().to_owned() })
-///     .description("Says what it was told.")
+///     .description("Returns its argument.")
 ///     .read_only();
 /// ```
 #[derive(Clone)]

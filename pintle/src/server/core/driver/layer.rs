@@ -17,7 +17,7 @@ use crate::{
     server::Cx,
 };
 
-/// The rest of the way of a call, for a layer to go on with: a `tower` service from [`Cx`] to [`Outcome`].
+/// The rest of the stack of a call, after a layer: a `tower` service from [`Cx`] to [`Outcome`].
 pub type Next = layer::Next<Cx, Outcome>;
 
 /// Lets what comes of a call be kept for a while.
@@ -33,13 +33,13 @@ pub(crate) fn kept(next: Next, hint: CacheHint) -> Next {
     })
 }
 
-/// Returns the outcome of a layer. Its own error fails the request: it has no other way to be told.
+/// Returns the outcome of a layer. Its own error fails the request.
 pub(crate) fn outcome<E: fmt::Display>(ended: Result<Outcome, E>) -> Outcome {
     ended.unwrap_or_else(|error| Outcome::Failed(RpcError::internal(error.to_string())))
 }
 
-/// Makes a layer of an async function, which gets each call and the rest of its way: it may look at both, answer by
-/// itself, or go on with [`Next::run`].
+/// Returns a layer of an async function, which gets each call and the rest of the stack: it may inspect the call, answer it
+/// itself, or pass it on with [`Next::run`].
 ///
 /// A call that is cancelled is dropped in the middle of it, as anywhere.
 ///

@@ -1,6 +1,6 @@
 //! Providers: what a server offers besides its own routes.
 //!
-//! What a server does not find among its routes it looks for in its providers, in order. A URI leads to what lists it, whoever that is, before
+//! What a server does not find among its routes it looks for in its providers, in order. A URI leads to the entry that lists it, of any provider, before
 //! any template; `core/lookup.rs` alone decides that. A mounted server is a provider: its handlers run under the same call, with a `Cx` whose
 //! snapshot and names are those of the inner server (`core/cx/edited.rs`). An entry keeps the states of the providers that it was found in
 //! (`core/cx/found_in.rs`), and a call of it is handled in these: what gates have judged is what runs, whatever has changed meanwhile. The
@@ -93,7 +93,7 @@ pub trait Provider: Send + Sync + 'static {
     /// Returns a page of a list, in an order that does not change. The entries are JSON objects as clients get them, with all of
     /// their members.
     ///
-    /// An error fails the list of the whole server: a provider that cannot be reached returns its last list, or says so.
+    /// An error fails the list of the whole server: a provider that cannot be reached returns its last list or an error.
     fn list(
         &self,
         cx: Cx,

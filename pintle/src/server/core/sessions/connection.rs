@@ -9,7 +9,7 @@ use crate::{
 
 /// A connection, for those who keep count of them.
 ///
-/// It is not a session: a stateless client needs none, and what a client can do it says with every request.
+/// It is not a session: a stateless client needs none, because it declares its capabilities with every request.
 ///
 /// ```
 /// use pintle::Server;

@@ -134,7 +134,7 @@ impl<S, A> HttpServer<S, A> {
         HttpServer { service, accept, max_connections, limits, signal, owns_service, on_accept_error }
     }
 
-    /// Sets a callback for when connections cannot be accepted: most likely the process has too many open files, and the error says so.
+    /// Sets a callback for when connections cannot be accepted: the most likely error is that of too many open files.
     /// It is called at most once a minute, and accepting is tried again all the time. The error is logged as well.
     ///
     /// ```

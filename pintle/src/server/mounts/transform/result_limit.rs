@@ -21,7 +21,7 @@ const SCHEME: &str = "cut-result://";
 /// A limit of the bytes of a tool's result: see [`Transform::max_result`](crate::server::Transform::max_result).
 ///
 /// What exceeds it is kept in memory, and the result has a link to it: a resource that the caller may read for some minutes, and nobody
-/// else. Callers that nobody has authenticated are not told apart; the URI cannot be guessed. Nothing is left after a restart.
+/// else. Callers that are not authenticated share one owner; the URI cannot be guessed. Nothing is left after a restart.
 ///
 /// Cheap to clone. All clones keep their results together, so that one limit can be given to several providers.
 ///

@@ -224,17 +224,17 @@ mod tests {
     fn a_task_is_watched_until_the_last_subscription_ends() {
         let watched = Arc::<WatchedTasks>::default();
         let task = |outer: &str| WantedTask { provider: 0, inner: "t".into(), outer: outer.into() };
-        let heard = |id: &str| {
-            let heard = Mutex::new(Vec::new());
+        let received = |id: &str| {
+            let received = Mutex::new(Vec::new());
             let notice = Notice::new(MEMBER, "notifications/tasks", Value::Null).about_task(id);
-            watched.readdressed(id, &notice, |notice| heard.lock().unwrap().extend(notice.task));
-            heard.into_inner().unwrap()
+            watched.readdressed(id, &notice, |notice| received.lock().unwrap().extend(notice.task));
+            received.into_inner().unwrap()
         };
         let [first, second, other] = ["a", "a", "b"].map(|outer| watched.watch(task(outer)));
-        assert_eq!(heard("t"), ["a", "b"]);
-        assert_eq!(heard("a"), [""; 0], "an id of a client is not one of the provider");
+        assert_eq!(received("t"), ["a", "b"]);
+        assert_eq!(received("a"), [""; 0], "an id of a client is not one of the provider");
         drop(first);
-        assert_eq!(heard("t"), ["a", "b"]);
+        assert_eq!(received("t"), ["a", "b"]);
         drop((second, other));
         assert!(watched.0.lock().unwrap().is_empty(), "nothing is left");
     }

@@ -23,9 +23,9 @@ use crate::server::{ReplayGuard, random};
 
 /// The connection of one process to the others.
 ///
-/// A message that was sent is received once, and the messages of one sender in their order, unless [`NodeEvent::Gap`] says that some
-/// were lost. A change is received by all processes, unless [`NodeEvent::MissedChanges`] or a gap says that some were lost; and every
-/// process is told once of one that is [`Gone`](NodeEvent::Gone). All methods may be called concurrently, but one task receives.
+/// A message that was sent is received once, and the messages of one sender in their order, unless [`NodeEvent::Gap`] reports that some
+/// were lost. A change is received by all processes, unless [`NodeEvent::MissedChanges`] or a gap reports that some were lost; and every
+/// process is notified once of one that is [`Gone`](NodeEvent::Gone). All methods may be called concurrently, but one task receives.
 pub trait Nodes: fmt::Debug + Send + Sync + 'static {
     /// Returns the id of this process. It is not used again after a restart.
     fn id(&self) -> NodeId;
@@ -46,7 +46,7 @@ pub trait Nodes: fmt::Debug + Send + Sync + 'static {
     /// Sends a change to all other processes.
     fn publish<'a>(&'a self, change: Bytes) -> Stored<'a, ()>;
 
-    /// Leaves the fleet, because the process stops and has published all that it had to. The others are not told that it is
+    /// Leaves the fleet, because the process stops and has published all that it had to. The others are not notified that it is
     /// [gone](NodeEvent::Gone). The default does nothing.
     fn close(&self) -> Stored<'_, ()> {
         Stored::now(())
