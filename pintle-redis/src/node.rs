@@ -11,9 +11,9 @@ use std::{
 };
 
 use bytes::Bytes;
-use pintle::server::http::{
-    log::Stored,
-    nodes::{NodeEvent, NodeId, Nodes},
+use pintle::server::{
+    http::nodes::{NodeEvent, NodeId, Nodes},
+    store::Stored,
 };
 use tokio::task::AbortHandle;
 

@@ -2,9 +2,9 @@
 
 use std::{io, time::Duration};
 
-use pintle::server::http::{
-    log::Stored,
-    store::{Renewed, Replaced, Sessions, StoredSession, VersionedSession},
+use pintle::server::{
+    http::store::{Renewed, Replaced, Sessions, StoredSession, VersionedSession},
+    store::Stored,
 };
 
 use crate::{

@@ -3,6 +3,7 @@
 //! | for | run |
 //! |---|---|
 //! | a [`Transport`](pintle::transport::Transport) | [`transport::check`] |
+//! | a [`Store`](pintle::server::store::Store) | [`store::check`] |
 //! | a [`ReplayGuard`](pintle::server::ReplayGuard) | [`replay::check`] |
 //! | a [`NonceStore`](pintle::server::NonceStore) | [`nonces::check`] |
 //! | a [`RateStore`](pintle::server::RateStore) | [`rates::check`] |
@@ -28,6 +29,7 @@ pub mod rates;
 pub mod replay;
 #[cfg(feature = "http")]
 pub mod sessions;
+pub mod store;
 pub mod tasks;
 pub mod transport;
 

@@ -36,6 +36,7 @@ pub(crate) mod replay;
 pub(crate) mod schema;
 pub(crate) mod seal;
 mod serving;
+pub mod store;
 mod stream;
 
 pub use self::core::catalogue::completion::{IntoValues, Partial, Values};

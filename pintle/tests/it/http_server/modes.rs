@@ -6,10 +6,8 @@ use pintle::{
     Server,
     server::{
         Cx, Opened, ToolError,
-        http::{
-            log::Stored,
-            store::{MemorySessions, Replaced, Sessions, StoredSession, VersionedSession},
-        },
+        http::store::{MemorySessions, Replaced, Sessions, StoredSession, VersionedSession},
+        store::Stored,
         tool,
     },
     types::schema::{ContentBlock, CreateMessageParams, Role, SamplingMessage},

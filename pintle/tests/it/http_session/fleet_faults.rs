@@ -16,10 +16,11 @@ use pintle::{
         Cx, ReplayGuard, ToolError,
         http::{
             Http,
-            log::{Appended, EventId, EventLog, Replay, Stored},
+            log::{Appended, EventId, EventLog, Replay},
             nodes::{MemoryFleet, MemoryNodes, Nodes, SharedStore},
             store::Sessions,
         },
+        store::Stored,
         tool,
     },
     types::schema::{ContentBlock, CreateMessageParams, Role, SamplingMessage},

@@ -9,10 +9,11 @@ use pintle::{
         Cx, ReplayGuard, ToolError,
         http::{
             Http,
-            log::{EventLog, Stored},
+            log::EventLog,
             nodes::{MemoryFleet, MemoryNodes, NodeEvent, NodeId, Nodes, SharedStore},
             store::Sessions,
         },
+        store::Stored,
         tool,
     },
     types::schema::{ContentBlock, CreateMessageParams, Role, SamplingMessage},

@@ -16,9 +16,10 @@ use pintle::{
     server::{
         Cx,
         http::{
-            log::{Appended, EventId, EventLog, MemoryLog, Replay, Stored},
+            log::{Appended, EventId, EventLog, MemoryLog, Replay},
             store::MemorySessions,
         },
+        store::Stored,
         template, tool,
     },
 };

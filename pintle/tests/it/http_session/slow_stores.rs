@@ -16,9 +16,10 @@ use pintle::{
     server::{
         http::{
             Http,
-            log::{Appended, EventId, EventLog, MemoryLog, Replay, Stored},
+            log::{Appended, EventId, EventLog, MemoryLog, Replay},
             store::{MemorySessions, Replaced, Sessions, StoredSession, VersionedSession},
         },
+        store::Stored,
         template, tool,
     },
 };

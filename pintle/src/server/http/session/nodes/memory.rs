@@ -12,9 +12,10 @@ use super::{NodeEvent, NodeId, Nodes, SharedStore};
 use crate::server::{
     MemoryReplayGuard, ReplayGuard,
     http::session::{
-        log::{EventLog, MemoryLog, Stored},
+        log::{EventLog, MemoryLog},
         store::{MemorySessions, Sessions},
     },
+    store::Stored,
 };
 
 /// A fleet in the memory of one process: for tests, and for services of one process that share their sessions.

@@ -15,11 +15,8 @@ use bytes::Bytes;
 
 pub use memory::{MemoryFleet, MemoryNodes};
 
-use super::{
-    log::{EventLog, Stored},
-    store::Sessions,
-};
-use crate::server::{ReplayGuard, random};
+use super::{log::EventLog, store::Sessions};
+use crate::server::{ReplayGuard, random, store::Stored};
 
 /// The connection of one process to the others.
 ///

@@ -15,7 +15,7 @@ use pintle_proto::server::SessionRecord;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use super::log::Stored;
+use crate::server::store::Stored;
 
 /// A store of sessions.
 ///
