@@ -122,12 +122,6 @@ impl Connection {
         drop_holder.arg(DROP_HOLDER).arg(1).arg(holders).arg(node).arg(joined);
         self.run::<i64>(&drop_holder).await.map(drop)
     }
-
-    /// Returns whether a process is there.
-    pub(crate) async fn is_alive(&self, node: &str) -> io::Result<bool> {
-        let Ok(node) = node.parse() else { return Ok(false) };
-        self.run(redis::cmd("EXISTS").arg(self.keys.inbox(node))).await
-    }
 }
 
 impl Nodes for Redis {

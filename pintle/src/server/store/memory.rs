@@ -32,16 +32,16 @@ pub struct MemoryStore {
 }
 
 /// The text of a [`Key`].
-type Name = Arc<str>;
+type KeyText = Arc<str>;
 type Owner = Option<Arc<str>>;
 /// Values by their end, in milliseconds since the store was created, then by a number.
-type Order = BTreeMap<(u64, u64), Name>;
+type Order = BTreeMap<(u64, u64), KeyText>;
 /// Keys of a space that expire by then may have been there, and are refused.
 type Floors = HashMap<Space, u64>;
 
 #[derive(Default)]
 struct Table {
-    entries: HashMap<Name, StoredEntry>,
+    entries: HashMap<KeyText, StoredEntry>,
     ends: Order,
     shares: HashMap<Owner, Share>,
     /// The principals by the bytes that they use.
@@ -51,7 +51,7 @@ struct Table {
     floors: Floors,
 }
 
-/// What one principal uses.
+/// The usage of one principal.
 #[derive(Default)]
 struct Share {
     bytes: usize,
@@ -102,6 +102,11 @@ impl MemoryStore {
         self.len() == 0
     }
 
+    #[cfg(test)]
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.lock().entries.keys().map(|name| name.to_string()).collect()
+    }
+
     fn lock(&self) -> MutexGuard<'_, Table> {
         // Nothing that may panic is called while it is held.
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
@@ -127,7 +132,7 @@ impl MemoryStore {
         change: impl FnOnce(Option<&StoredEntry>) -> Result<(Vec<u8>, T), T>,
         forgotten: T,
     ) -> T {
-        let (now, name) = (self.elapsed(), Name::from(key.to_string()));
+        let (now, name) = (self.elapsed(), KeyText::from(key.to_string()));
         let mut table = self.lock();
         table.expire(now);
         table.expire_one(&name, now);
@@ -177,7 +182,7 @@ impl Table {
         floors.into_iter().flatten().filter_map(|floors| floors.get(&key.space)).copied().max().unwrap_or(0)
     }
 
-    fn insert(&mut self, name: Name, entry: StoredEntry) {
+    fn insert(&mut self, name: KeyText, entry: StoredEntry) {
         let bytes = entry.bytes(&name);
         self.ends.insert(entry.end, name.clone());
         self.shares.entry(entry.owner.clone()).or_default().ends.insert(entry.end, name.clone());
@@ -185,7 +190,7 @@ impl Table {
         self.entries.insert(name, entry);
     }
 
-    fn remove(&mut self, name: &Name) -> Option<StoredEntry> {
+    fn remove(&mut self, name: &KeyText) -> Option<StoredEntry> {
         let entry = self.entries.remove(name)?;
         self.ends.remove(&entry.end);
         if let Some(share) = self.shares.get_mut(&entry.owner) {
@@ -206,7 +211,7 @@ impl Table {
         }
     }
 
-    fn expire_one(&mut self, name: &Name, now: u64) {
+    fn expire_one(&mut self, name: &KeyText, now: u64) {
         if self.entries.get(name).is_some_and(|entry| entry.end.0 <= now)
             && let Some((space, until)) = self.remove(name).and_then(|entry| entry.until)
         {
@@ -215,7 +220,7 @@ impl Table {
     }
 
     /// Drops a value that has not expired.
-    fn evict(&mut self, name: &Name) {
+    fn evict(&mut self, name: &KeyText) {
         let Some(StoredEntry { until: Some((space, until)), owner, .. }) = self.remove(name) else { return };
         let floors = self.shares.get_mut(&owner).map_or(&mut self.floors, |share| &mut share.floors);
         raise(floors, space, until);
@@ -259,7 +264,7 @@ fn milliseconds(duration: Duration) -> u64 {
 
 impl Store for MemoryStore {
     fn get<'a>(&'a self, key: Key<'a>, how: GetOptions) -> Stored<'a, Got> {
-        let (now, name) = (self.elapsed(), Name::from(key.to_string()));
+        let (now, name) = (self.elapsed(), KeyText::from(key.to_string()));
         let end = how.prolong.map(|idle| self.end(Life::Idle(idle)));
         let mut table = self.lock();
         table.expire_one(&name, now);
@@ -289,14 +294,14 @@ impl Store for MemoryStore {
     }
 
     fn remove<'a>(&'a self, key: Key<'a>) -> Stored<'a, bool> {
-        let (now, name) = (self.elapsed(), Name::from(key.to_string()));
+        let (now, name) = (self.elapsed(), KeyText::from(key.to_string()));
         let mut table = self.lock();
         table.expire_one(&name, now);
         Stored::now(table.remove(&name).is_some())
     }
 
     fn count<'a>(&'a self, key: Key<'a>, add: i64, life: Life) -> Stored<'a, i64> {
-        let name = Name::from(key.to_string());
+        let name = KeyText::from(key.to_string());
         let now = self.elapsed();
         let mut table = self.lock();
         table.expire_one(&name, now);

@@ -2,19 +2,23 @@
 //!
 //! A [`Store`] has values under keys, and changes a value only if it has the version that was read. Nothing else is asked of a
 //! database, so one implementation of the trait serves [sessions](crate::server::Server), the
-//! [replay guard](crate::Server::replay_guard), [rates](crate::server::Rules::share_rates) and the proofs of `pintle-oauth`.
+//! [replay guard](crate::Server::replay_store), [rates](crate::server::Rules::share_rates) and the proofs of `pintle-oauth`.
 //! [`MemoryStore`] is the store of one process, and `pintle-redis` has one for several. For another database, implement the
 //! trait, and run `pintle_testing::kits::store::check` on it.
 
 mod memory;
 mod seal;
 mod stored;
+#[cfg(test)]
+mod watched;
 
 use std::{fmt, sync::Arc, time::Duration};
 
 pub use memory::MemoryStore;
 pub use seal::{Seal, Sealed};
 pub use stored::Stored;
+#[cfg(test)]
+pub(crate) use watched::WatchedStore;
 
 /// A store of values that processes share.
 ///
@@ -80,7 +84,7 @@ impl<S: Store + ?Sized> Store for Arc<S> {
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct Key<'a> {
-    /// What the value is. Equal ids in different spaces are different keys.
+    /// The kind of the value. Equal ids in different spaces are different keys.
     pub space: Space,
     /// The id, which may have any character.
     pub id: &'a str,
@@ -108,7 +112,7 @@ impl fmt::Display for Key<'_> {
     }
 }
 
-/// What a value of a store is.
+/// The kind of a value of a store.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Space {
@@ -181,7 +185,7 @@ pub enum Got {
     },
 }
 
-/// What a key has to be for a change.
+/// The state of a key that a change expects.
 #[expect(clippy::exhaustive_enums, reason = "a key is there or not")]
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Expected {

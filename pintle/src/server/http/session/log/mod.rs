@@ -60,8 +60,7 @@ pub trait EventLog: fmt::Debug + Send + Sync + 'static {
 
     /// Forgets all streams of a session that has ended.
     ///
-    /// With a session store, the last process that used a session calls this when the session is no longer in the
-    /// [store](super::store::Sessions::contains). A process that crashed does not: a shared log has to expire events itself.
+    /// With a session store, the last process that used a session calls this when the session is no longer in the store. A process that crashed does not: a shared log has to expire events itself.
     fn forget_session<'a>(&'a self, session: &'a str) -> Stored<'a, ()>;
 }
 
