@@ -62,7 +62,8 @@ const RELEASE: Duration = Duration::from_secs(2);
 
 impl ActiveClaim {
     pub(super) fn new(used: UsedState) -> io::Result<Self> {
-        let tag = random::bytes().map_err(|_| io::Error::other("the system has no random numbers"))?;
+        let tag =
+            random::bytes().map_err(|_| io::Error::other("the system's random number generator failed"))?;
         let phase = watch::Sender::new(ClaimPhase::Claiming);
         Ok(Self { used, tag, at: Mutex::new(Expected::Absent), phase })
     }

@@ -199,7 +199,8 @@ impl ReplayGuard {
 
     /// Begins to show that this process is alive.
     async fn live(self: &Arc<Self>) -> io::Result<Tag> {
-        let node = random::bytes().map_err(|_| io::Error::other("the system has no random numbers"))?;
+        let node =
+            random::bytes().map_err(|_| io::Error::other("the system's random number generator failed"))?;
         if let Some(lease) = self.store.lease() {
             self.renew(&node, lease).await?;
             crate::runtime::spawn(keep_alive(Arc::downgrade(self), node, lease));
