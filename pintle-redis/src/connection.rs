@@ -2,14 +2,12 @@
 
 use std::{io, sync::Arc, time::Duration};
 
-use pintle::server::StateKeys;
 use redis::{Cmd, FromRedisValue, Pipeline, RedisError};
 
 use crate::{
     backend::{Backend, BlockingConnection, failed},
     keys::Keys,
     options::RedisOptions,
-    sealing,
 };
 
 /// A connection that all commands share, with the names and the encoding of what is stored.
@@ -83,28 +81,15 @@ impl Connection {
         }
     }
 
-    fn state_keys(&self) -> Option<&StateKeys> {
-        self.options.keys.as_ref()
-    }
-
     /// Encodes the value of a key.
     pub(crate) fn encode(&self, bound: &str, value: &[u8]) -> io::Result<Vec<u8>> {
-        sealing::encode(self.state_keys(), bound, value)
+        self.options.seal.encode(bound, value)
     }
 
     /// Decodes the value of a key.
     pub(crate) fn decode(&self, bound: &str, bytes: &[u8]) -> io::Result<Vec<u8>> {
-        sealing::decode(self.state_keys(), bound, bytes)
+        self.options.seal.decode(bound, bytes)
     }
-}
-
-/// The milliseconds of the Unix epoch that end the year 9999: Redis refuses an expiry that overflows.
-const LAST_TIME: u64 = 253_402_300_799_999;
-
-/// Returns the time, in milliseconds of the Unix epoch, until which Redis knows that something was used: it expires at `expires`, and the
-/// clocks of processes differ from that of Redis.
-pub(crate) fn known_until(expires: u64, margin: Duration) -> u64 {
-    expires.saturating_add(milliseconds(margin)).min(LAST_TIME)
 }
 
 /// Returns a duration in the milliseconds of an expiry, which is never zero.

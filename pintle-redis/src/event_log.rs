@@ -9,7 +9,10 @@ use std::{
 };
 
 use bytes::Bytes;
-use pintle::server::http::log::{Appended, Event, EventId, EventLog, MissedEvents, Replay, Stored};
+use pintle::server::{
+    http::log::{Appended, Event, EventId, EventLog, MissedEvents, Replay},
+    store::Stored,
+};
 use redis::{ErrorKind, Pipeline, ServerErrorKind, Value};
 
 use crate::{

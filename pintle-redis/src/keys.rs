@@ -71,27 +71,10 @@ impl Keys {
         format!("{}:t:{{tasks}}:{name}", self.prefix)
     }
 
-    /// The use of a value that is used once.
-    pub(crate) fn nonce(&self, nonce: &[u8; 32]) -> String {
-        format!("{}:n:{}", self.prefix, hex(nonce))
+    /// A value of the store of this kind.
+    pub(crate) fn value(&self, kind: &str, id: &str) -> String {
+        format!("{}:{kind}:{}", self.prefix, escaped(id))
     }
-
-    /// A bucket of a rate.
-    pub(crate) fn rate(&self, bucket: &str) -> String {
-        format!("{}:r:{bucket}", self.prefix)
-    }
-
-    /// The use of a call state.
-    pub(crate) fn used_state(&self, state: &[u8; 32]) -> String {
-        format!("{}:u:{}", self.prefix, hex(state))
-    }
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 /// Returns the hash tag of a session. A tag is never empty: it would not be one.

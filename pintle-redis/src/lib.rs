@@ -36,32 +36,27 @@ mod lease;
 mod message_queue;
 mod node;
 mod node_resolver;
-mod nonces;
 mod options;
-mod rates;
 mod reader;
-mod replay_guard;
-mod sealing;
 mod sentinel;
-mod sessions;
+mod store;
 mod task_scripts;
 mod task_store;
 
 use std::{fmt, io, sync::Arc};
 
 use pintle::server::{
-    ReplayGuard,
     http::{
         log::EventLog,
         nodes::{Nodes, SharedStore},
-        store::Sessions,
     },
+    store::Store,
 };
 
 pub use options::RedisOptions;
 pub use task_store::RedisTaskStore;
 
-use self::{connection::Connection, node::Node, replay_guard::PendingReleases};
+use self::{connection::Connection, node::Node};
 
 /// A process of a fleet whose shared state is in Redis.
 ///
@@ -73,7 +68,6 @@ pub struct Redis(Arc<Shared>);
 struct Shared {
     connection: Connection,
     node: Node,
-    releases: PendingReleases,
 }
 
 impl Redis {
@@ -105,7 +99,7 @@ impl Redis {
         let connection = Connection::open(url, options).await?;
         connection.check_eviction().await;
         let node = Node::start(&connection).await?;
-        Ok(Self(Arc::new(Shared { connection, node, releases: PendingReleases::default() })))
+        Ok(Self(Arc::new(Shared { connection, node })))
     }
 
     /// Returns the store of another service of this process, such as one at another path. It uses the same connection, and shares nothing
@@ -130,7 +124,7 @@ impl Redis {
     pub async fn service(&self, name: &str) -> io::Result<Self> {
         let connection = self.0.connection.with_prefix(&keys::escaped(name));
         let node = Node::start(&connection).await?;
-        Ok(Self(Arc::new(Shared { connection, node, releases: PendingReleases::default() })))
+        Ok(Self(Arc::new(Shared { connection, node })))
     }
 
     /// Returns the store of tasks, so that any process can be asked for the tasks of all.
@@ -154,7 +148,7 @@ impl Redis {
 }
 
 impl SharedStore for Redis {
-    fn sessions(&self) -> Arc<dyn Sessions> {
+    fn store(&self) -> Arc<dyn Store> {
         Arc::new(self.clone())
     }
 
@@ -163,10 +157,6 @@ impl SharedStore for Redis {
     }
 
     fn nodes(&self) -> Arc<dyn Nodes> {
-        Arc::new(self.clone())
-    }
-
-    fn replay_guard(&self) -> Arc<dyn ReplayGuard> {
         Arc::new(self.clone())
     }
 }

@@ -11,9 +11,9 @@ use std::{
 };
 
 use bytes::Bytes;
-use pintle::server::http::{
-    log::Stored,
-    nodes::{NodeEvent, NodeId, Nodes},
+use pintle::server::{
+    http::nodes::{NodeEvent, NodeId, Nodes},
+    store::Stored,
 };
 use tokio::task::AbortHandle;
 
@@ -121,12 +121,6 @@ impl Connection {
         let mut drop_holder = redis::cmd("EVAL");
         drop_holder.arg(DROP_HOLDER).arg(1).arg(holders).arg(node).arg(joined);
         self.run::<i64>(&drop_holder).await.map(drop)
-    }
-
-    /// Returns whether a process is there.
-    pub(crate) async fn is_alive(&self, node: &str) -> io::Result<bool> {
-        let Ok(node) = node.parse() else { return Ok(false) };
-        self.run(redis::cmd("EXISTS").arg(self.keys.inbox(node))).await
     }
 }
 

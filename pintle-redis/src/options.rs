@@ -1,12 +1,12 @@
 use std::{fmt, time::Duration};
 
-use pintle::server::StateKeys;
+use pintle::server::{StateKeys, store::Seal};
 
 /// The options of a [`Redis`](crate::Redis).
 #[derive(Clone)]
 pub struct RedisOptions {
     pub(crate) prefix: String,
-    pub(crate) keys: Option<StateKeys>,
+    pub(crate) seal: Seal,
     pub(crate) timeout: Duration,
     pub(crate) lease: Duration,
     pub(crate) open_stream: Duration,
@@ -21,7 +21,7 @@ impl Default for RedisOptions {
     fn default() -> Self {
         Self {
             prefix: "pintle".to_owned(),
-            keys: None,
+            seal: Seal::default(),
             timeout: Duration::from_secs(2),
             lease: Duration::from_secs(15),
             open_stream: Duration::from_secs(3600),
@@ -45,7 +45,7 @@ impl RedisOptions {
     /// default nothing is sealed.
     #[must_use]
     pub fn seal(self, keys: StateKeys) -> Self {
-        Self { keys: Some(keys), ..self }
+        Self { seal: Seal::new(Some(keys)), ..self }
     }
 
     /// Sets the time that Redis may take for a response. The default is two seconds. After it, requests are answered with 503.
@@ -93,7 +93,7 @@ impl fmt::Debug for RedisOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RedisOptions")
             .field("prefix", &self.prefix)
-            .field("is_sealed", &self.keys.is_some())
+            .field("is_sealed", &self.seal.is_keyed())
             .field("timeout", &self.timeout)
             .field("lease", &self.lease)
             .finish_non_exhaustive()

@@ -5,8 +5,8 @@ use pintle::{
     Error, Result, Server,
     proto::http::Guard,
     server::{
-        NonceStore,
         http::{Cors, Http, HttpServing},
+        store::Store,
     },
 };
 use serde_json::{Value, json};
@@ -71,7 +71,7 @@ pub struct Protected {
     pub(super) dpop_only: bool,
     pub(super) replay: Arc<Replay>,
     /// The proofs that other processes have accepted.
-    pub(super) nonces: Option<Arc<dyn NonceStore>>,
+    pub(super) nonces: Option<Arc<dyn Store>>,
     pub(super) keeps_token: bool,
     /// Returns the name of a principal, in place of its key.
     pub(super) names: Option<Arc<PrincipalNames>>,
@@ -118,15 +118,15 @@ impl Protected {
     ///
     /// ```
     /// # use pintle_oauth::server::Protected;
-    /// use pintle::server::MemoryNonceStore;
+    /// use pintle::server::store::MemoryStore;
     ///
     /// # fn with(protected: Protected) -> Protected {
     /// // In production: a store that all processes reach.
-    /// protected.nonce_store(MemoryNonceStore::new())
+    /// protected.nonce_store(MemoryStore::new())
     /// # }
     /// ```
     #[must_use]
-    pub fn nonce_store(mut self, store: impl NonceStore) -> Self {
+    pub fn nonce_store(mut self, store: impl Store) -> Self {
         self.nonces = Some(Arc::new(store));
         // The store knows those that were used before.
         self.replay = Arc::default();

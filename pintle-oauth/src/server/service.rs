@@ -21,7 +21,10 @@ use pintle::{
         Revision,
         http::{MCP_PROTOCOL_VERSION, Refusal, adds_to_granted},
     },
-    server::{Authenticated, MissingRights},
+    server::{
+        Authenticated, MissingRights,
+        store::{Expected, Key, Life, Put, Space},
+    },
     types::RpcError,
 };
 use tower_service::Service;
@@ -39,6 +42,9 @@ use super::{
     token::{CallerToken, Token},
     verify::Rejection,
 };
+
+/// The milliseconds for which a proof is known after its expiry: the clocks of processes differ.
+const NONCE_MARGIN: u64 = 120_000;
 
 /// The year 9999. Later points in time are not supported on every system.
 const LAST: u64 = 253_402_300_799;
@@ -221,7 +227,7 @@ impl Gatekeeper {
             }
         })?;
         let Some(proof) = self.proven(parts, &presented, &principal)? else { return Ok((principal, None)) };
-        self.first_use(&proof).await?;
+        self.first_use(&proof, &principal).await?;
         Ok((principal, proof.content_digest))
     }
 
@@ -284,12 +290,15 @@ impl Gatekeeper {
     }
 
     /// Checks that no other process has accepted a proof.
-    async fn first_use(&self, proof: &CheckedProof) -> Result<(), RefusalResponse> {
+    async fn first_use(&self, proof: &CheckedProof, principal: &Principal) -> Result<(), RefusalResponse> {
         let Some(nonces) = &self.protected.nonces else { return Ok(()) };
         let (nonce, expires) = &proof.nonce;
-        match nonces.first_use(nonce, *expires).await {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(refused(StatusCode::UNAUTHORIZED, USED.to_owned(), Some(self.unproven(USED)))),
+        let id = nonce.iter().fold(String::new(), |id, byte| format!("{id}{byte:02x}"));
+        let key = Key::new(Space::Nonce, &id).owned_by(Some(principal.subject()));
+        let life = Life::Until(expires.saturating_mul(1000).saturating_add(NONCE_MARGIN));
+        match nonces.put(key, Expected::Absent, b"", life).await {
+            Ok(Put::Done(_)) => Ok(()),
+            Ok(_) => Err(refused(StatusCode::UNAUTHORIZED, USED.to_owned(), Some(self.unproven(USED)))),
             Err(error) => {
                 tracing::error!(%error, "whether a DPoP proof was used cannot be found out");
                 let message =
@@ -409,7 +418,8 @@ fn later(mut refused: RefusalResponse, seconds: u16) -> RefusalResponse {
 
 #[cfg(test)]
 mod tests {
-    use pintle::server::{MemoryNonceStore, NonceStore};
+    use pintle::server::store::MemoryStore;
+    use pintle_testing::kits::store::LossyStore;
     use serde_json::json;
 
     use super::{
@@ -508,16 +518,6 @@ mod tests {
         assert!(!refused.headers().contains_key(WWW_AUTHENTICATE), "another token would not help");
     }
 
-    /// A store that cannot be reached.
-    #[derive(Debug)]
-    struct Unreachable;
-
-    impl NonceStore for Unreachable {
-        fn first_use<'a>(&'a self, _: &'a [u8; 32], _: u64) -> pintle::server::NonceFuture<'a> {
-            Box::pin(async { Err(std::io::Error::other("no")) })
-        }
-    }
-
     #[tokio::test]
     async fn processes_that_share_a_store_accept_a_proof_once_and_none_without_it() {
         let signer = Signer::es256();
@@ -542,7 +542,7 @@ mod tests {
             let admitted = Arc::new(Gatekeeper::new(protected.clone())).admit(&mut parts).await;
             admitted.map_or_else(|refused| refused.status().as_u16(), |_| 200)
         };
-        let store = Arc::new(MemoryNonceStore::new());
+        let store = Arc::new(MemoryStore::new());
         let (one, other) = (process().nonce_store(store.clone()), process().nonce_store(store));
         let first = proof("1");
         assert_eq!(status(&one, &first).await, 200);
@@ -550,7 +550,9 @@ mod tests {
         assert_eq!(status(&other, &proof("2")).await, 200);
         // Without a store, each process accepts it once.
         assert_eq!(status(&process(), &first).await, 200);
-        assert_eq!(status(&process().nonce_store(Unreachable), &proof("3")).await, 503);
+        let unreachable = LossyStore::new(MemoryStore::new());
+        unreachable.set_down(true);
+        assert_eq!(status(&process().nonce_store(unreachable), &proof("3")).await, 503);
     }
 
     #[test]

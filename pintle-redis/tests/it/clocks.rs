@@ -6,16 +6,17 @@
 use std::time::Duration;
 
 use pintle::server::{
-    Claimed, NonceStore as _, ReplayGuard as _, Reply, UsedState,
     http::{
         log::{EventId, EventLog as _},
         nodes::Nodes as _,
     },
+    store::{Expected, GetOptions, Got, Key, Life, Put, Space, Store as _},
 };
 use pintle_redis::{Redis, RedisOptions};
 use pintle_tasks::TaskStore as _;
 
 use crate::{
+    kits::first_use,
     redis_folder::ask,
     redis_server::{RedisServer, remaining},
 };
@@ -41,12 +42,12 @@ async fn a_value_is_used_once_by_processes_with_any_clock() {
     let now = now(&server).await / 1000;
     // A process that is a minute behind accepts what has expired for the others, and one that is ahead what has not been issued yet.
     for (expires, nonce) in [(now - 60, 1), (now, 2), (now + 60, 3), (now + 360, 4)] {
-        assert!(a.first_use(&[nonce; 32], expires).await.unwrap());
-        assert!(!b.first_use(&[nonce; 32], expires).await.unwrap(), "{expires} at {now}");
+        assert!(first_use(&a, &[nonce; 32], expires).await.unwrap());
+        assert!(!first_use(&b, &[nonce; 32], expires).await.unwrap(), "{expires} at {now}");
     }
     // Whether this one was used is not known any more.
-    assert!(!a.first_use(&[5; 32], now - 3600).await.unwrap());
-    assert!(a.first_use(&[6; 32], u64::MAX).await.unwrap(), "it is kept as long as Redis can");
+    assert!(!first_use(&a, &[5; 32], now - 3600).await.unwrap());
+    assert!(first_use(&a, &[6; 32], u64::MAX).await.unwrap(), "it is kept as long as Redis can");
     assert_eq!(server.keys_without_expiry().await, Vec::<String>::new());
 }
 
@@ -56,20 +57,18 @@ async fn a_state_is_used_once_by_processes_with_any_clock() {
     let (a, b) = two_processes(&server).await;
     let now = now(&server).await;
     for (expires, state) in [(now - MINUTE, 1), (now + MINUTE, 2), (now + HOUR, 3), (u64::MAX, 4)] {
-        let used = UsedState::new([state; 32], [9; 32], expires);
-        let claim = match a.claim(&used).await.unwrap() {
-            Claimed::First(claim) => claim,
-            other => panic!("{other:?}: {expires} at {now}"),
-        };
-        a.complete(&used, &claim, Reply::new(false, "done")).await.unwrap();
-        match b.claim(&used).await.unwrap() {
-            Claimed::Replied(reply) => assert_eq!(&*reply.body, "done"),
-            other => panic!("{other:?}: {expires} at {now}"),
-        }
+        let (id, life) = (format!("{state:02x}"), Life::Until(expires.saturating_add(10 * MINUTE)));
+        let key = Key::new(Space::State, &id);
+        assert_eq!(a.put(key, Expected::Absent, b"running", life).await.unwrap(), Put::Done(1));
+        assert_eq!(b.put(key, Expected::Absent, b"running", life).await.unwrap(), Put::Other);
+        assert_eq!(a.put(key, Expected::Version(1), b"done", life).await.unwrap(), Put::Done(2));
+        let done = Got::Value { version: 2, value: b"done".to_vec() };
+        assert_eq!(b.get(key, GetOptions::default()).await.unwrap(), done, "{expires} at {now}");
     }
     // Whether this one was used is not known any more.
-    let forgotten = UsedState::new([5; 32], [9; 32], now - HOUR);
-    assert!(matches!(a.claim(&forgotten).await.unwrap(), Claimed::Used));
+    let life = Life::Until(now - HOUR + 10 * MINUTE);
+    let forgotten = a.put(Key::new(Space::State, "05"), Expected::Absent, b"running", life).await;
+    assert_eq!(forgotten.unwrap(), Put::Forgotten);
     assert_eq!(server.keys_without_expiry().await, Vec::<String>::new());
 }
 

@@ -5,10 +5,7 @@ use std::{collections::HashSet, time::Duration};
 use bytes::Bytes;
 use pintle::{
     Server,
-    server::{
-        NonceStore as _,
-        http::nodes::{NodeEvent, Nodes as _},
-    },
+    server::http::nodes::{NodeEvent, Nodes as _},
 };
 use pintle_redis::{Redis, RedisOptions};
 use tokio::time::timeout;
@@ -109,12 +106,9 @@ async fn id_of(port: u16) -> String {
 async fn a_cluster_keeps_all_contracts() {
     let Some(cluster) = RedisCluster::start("cluster").await else { return };
     let url = cluster.url();
-    kits::check_sessions(&url).await;
+    kits::check_stores(&url).await;
     kits::check_event_logs(&url).await;
     kits::check_messages(&url).await;
-    kits::check_replay_guards(&url).await;
-    kits::check_nonces(&url).await;
-    kits::check_rates(&url).await;
     kits::check_tasks(&url).await;
     kits::check_services(&url).await;
     for port in cluster.ports {
@@ -141,7 +135,7 @@ async fn slots_of_a_cluster_move_under_its_clients() {
     let moving = cluster.start_move(&key).await;
     let used = tokio::spawn({
         let a = a.clone();
-        async move { a.first_use(&nonce, u64::from(u32::MAX)).await }
+        async move { kits::first_use(&a, &nonce, u64::from(u32::MAX)).await }
     });
     until("a command is refused", async || {
         let errors: String = ask(moving.1, "INFO errorstats").await.ok()?;
@@ -151,7 +145,7 @@ async fn slots_of_a_cluster_move_under_its_clients() {
     cluster.finish_move(moving).await;
     assert!(timeout(SOON, used).await.unwrap().unwrap().unwrap());
     assert!(
-        !b.first_use(&nonce, u64::from(u32::MAX)).await.unwrap(),
+        !kits::first_use(&b, &nonce, u64::from(u32::MAX)).await.unwrap(),
         "it was written at the new place, once"
     );
 

@@ -4,13 +4,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use pintle::server::{
-    Claimed, ReplayGuard as _, UsedState,
-    http::{
-        log::{Appended, EventId, EventLog as _, Replay},
-        store::{Replaced, Sessions as _, StoredSession},
-    },
+    http::log::{Appended, EventId, EventLog as _, Replay},
+    store::{Expected, GetOptions, Got, Key, Life, Put, Space, Store as _},
 };
-use pintle_proto::{Revision, server::SessionRecord};
 use pintle_redis::{Redis, RedisOptions};
 use pintle_tasks::{StoredTask, TaskQuota, TaskStore as _, Updated};
 
@@ -65,20 +61,26 @@ async fn a_session_whose_reply_is_lost_is_there_with_the_version_that_was_writte
     let Some(server) = RedisServer::start().await else { return };
     let link = CutLink::new(server.port()).await;
     let redis = connect(&link).await;
-    let record =
-        || StoredSession::new(Some("ann"), SessionRecord::new("2025-11-25".parse::<Revision>().unwrap()));
+    let (key, life) = (Key::new(Space::Session, "s1"), Life::Idle(LONG));
+    let read = GetOptions::default().prolong(LONG);
     link.cut_reply_of("pintle:s:{s1}");
-    redis.create("s1", record(), LONG).await.unwrap_err();
-    let found = until_connected(async || redis.get("s1", LONG).await).await;
-    assert_eq!(found.map(|found| found.version), Some(1), "it was created, and is not created again");
+    redis.put(key, Expected::Absent, b"first", life).await.unwrap_err();
+    let found = until_connected(async || redis.get(key, read).await).await;
+    let first = Got::Value { version: 1, value: b"first".to_vec() };
+    assert_eq!(found, first, "it was put, and is not put again");
     // A read is repeated by itself.
     link.cut_reply_of("GETEX");
-    assert!(redis.get("s1", LONG).await.unwrap().is_some());
+    assert_eq!(redis.get(key, read).await.unwrap(), first);
     link.cut_reply_of("EVAL");
-    redis.replace("s1", 1, record(), LONG).await.unwrap_err();
-    let replaced = until_connected(async || redis.replace("s1", 1, record(), LONG).await).await;
-    assert_eq!(replaced, Replaced::Conflict, "the first one was done: its caller reads the version again");
-    assert_eq!(redis.get("s1", LONG).await.unwrap().map(|found| found.version), Some(2));
+    let put = async || redis.put(key, Expected::Version(1), b"second", life).await;
+    put().await.unwrap_err();
+    assert_eq!(
+        until_connected(put).await,
+        Put::Other,
+        "the first one was done: its caller reads the version again"
+    );
+    let second = Got::Value { version: 2, value: b"second".to_vec() };
+    assert_eq!(redis.get(key, read).await.unwrap(), second);
     assert_eq!(link.cuts(), 3);
 }
 
@@ -98,29 +100,6 @@ async fn an_event_whose_reply_is_lost_is_in_its_stream_once() {
         panic!("it is gone")
     };
     assert_eq!(missed.events.len(), 1);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_claim_whose_reply_is_lost_is_nobodys() {
-    let Some(server) = RedisServer::start().await else { return };
-    let link = CutLink::new(server.port()).await;
-    let (redis, other) = (connect(&link).await, connect(&CutLink::new(server.port()).await).await);
-    let used = UsedState::new([3; 32], [4; 32], 4_000_000_000_000);
-    link.cut_reply_of("PEXPIREAT");
-    redis.claim(&used).await.unwrap_err();
-    assert_eq!(link.cuts(), 1);
-    // The process that has made it lives, and does not know.
-    let claimed = tokio::time::timeout(Duration::from_secs(60), other.claim(&used)).await;
-    let Claimed::First(claim) = claimed.expect("nobody is waited for").unwrap() else { panic!("it is used") };
-    assert_eq!(claim.progress, None);
-    // What was recorded before stays, if it happens again.
-    other.save(&used, &claim, b"begun".to_vec()).await.unwrap();
-    other.release(&used, claim, Some(b"begun".to_vec()));
-    link.cut_reply_of("PEXPIREAT");
-    while redis.claim(&used).await.is_ok_and(|claimed| !matches!(claimed, Claimed::First(_))) {}
-    let claimed = tokio::time::timeout(Duration::from_secs(60), other.claim(&used)).await;
-    let Claimed::First(claim) = claimed.expect("nobody is waited for").unwrap() else { panic!("it is used") };
-    assert_eq!(claim.progress.as_deref(), Some(&b"begun"[..]));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -8,12 +8,12 @@ use http_body::Body as _;
 use pintle::{
     Server,
     server::{
-        Claimed, Cx, ReplayGuard as _, ToolError, UsedState,
+        Cx, ToolError,
         http::{
             Http,
             nodes::{NodeEvent, NodeId, Nodes},
-            store::Sessions,
         },
+        store::{GetOptions, Got, Key, Space, Store as _},
         tool,
     },
 };
@@ -129,7 +129,8 @@ async fn after_a_restart_of_redis_there_is_a_gap_and_then_messages_again() {
             other => break assert_eq!(other, NodeEvent::Message(Bytes::from_static(b"after"))),
         }
     }
-    assert!(a.get("unknown", SOON).await.unwrap().is_none());
+    let unknown = a.get(Key::new(Space::Session, "unknown"), GetOptions::default().prolong(SOON));
+    assert_eq!(unknown.await.unwrap(), Got::None);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -186,35 +187,6 @@ async fn changes_that_redis_has_lost_are_missed_by_all_and_messages_are_not() {
     server.disconnect_all().await;
     for node in [&a, &b] {
         assert_eq!(timeout(SOON, node.receive()).await.unwrap().unwrap(), NodeEvent::MissedChanges);
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_state_whose_process_is_gone_is_claimed_with_the_progress_that_was_saved() {
-    let Some(server) = RedisServer::start().await else { return };
-    let options = RedisOptions::default().lease(Duration::from_millis(600));
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-    let expires = u64::try_from(now.as_millis()).unwrap() + 60_000;
-    let used = UsedState::new([3; 32], [4; 32], expires);
-    let other_answers = UsedState::new([3; 32], [5; 32], expires);
-    let stays = server.connect(&options).await.unwrap();
-    let mut saved: Option<Vec<u8>> = None;
-    // Also if the next one ends before it has saved anything.
-    for progress in [None, Some(b"begun".to_vec()), None, Some(b"done".to_vec()), None] {
-        let gone = server.connect(&options).await.unwrap();
-        // It waits until the lease of the process before has ended.
-        let claimed = timeout(SOON, gone.claim(&used)).await.unwrap().unwrap();
-        let Claimed::First(claim) = claimed else { panic!("{claimed:?}") };
-        assert_eq!(claim.progress, saved);
-        if let Some(progress) = progress {
-            gone.save(&used, &claim, progress.clone()).await.unwrap();
-            saved = Some(progress);
-        }
-        assert_eq!(stays.claim(&other_answers).await.unwrap(), Claimed::OtherAnswers);
-        let mut wrong = claim.clone();
-        wrong.fence ^= 1;
-        let refused = stays.save(&used, &wrong, b"late".to_vec()).await.unwrap_err();
-        assert!(refused.to_string().contains("another process has taken over"), "{refused}");
     }
 }
 

@@ -1,6 +1,12 @@
 //! Records that another version of this program has written: while a version is rolled out, both are there.
 
-use pintle::Server;
+use pintle::{
+    Server,
+    server::{
+        StateKeys,
+        store::{Expected, GetOptions, Got, Key, Life, Put, Space, Store as _},
+    },
+};
 use pintle_redis::RedisOptions;
 use pintle_tasks::TaskStore as _;
 
@@ -62,4 +68,33 @@ async fn a_task_of_a_later_format_is_an_error_and_not_absent() {
     let error = tasks.update(&task, &pintle_tasks::TaskQuota::default()).await.unwrap_err();
     assert!(error.to_string().contains("has format 2"), "{error}");
     assert!(tasks.get("unknown").await.unwrap().is_none());
+}
+
+/// What earlier versions have written: the session is read unchanged, and what they know to be used is not used again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn values_of_earlier_versions_are_read_or_refused_and_never_absent() {
+    let Some(server) = RedisServer::start().await else { return };
+    let client = redis::Client::open(server.url()).unwrap();
+    let mut connection = connected(&client).await.unwrap();
+    let keys = StateKeys::from([7; 32]);
+    let record = br#"{"principal":"ann","server":"notes","revision":"2025-11-25"}"#;
+    let sealed = [&b"\x01"[..], &keys.seal_value("pintle:s:{s1}", record).unwrap()].concat();
+    let mut write = redis::pipe();
+    write.cmd("SET").arg("pintle:s:{s1}").arg([&b"12\n"[..], &sealed].concat()).arg("EX").arg(600).ignore();
+    write.cmd("SET").arg("pintle:n:0707").arg("").arg("EX").arg(600).ignore();
+    write.cmd("HSET").arg("pintle:u:0808").arg("p").arg("replied").ignore();
+    write.cmd("EXPIRE").arg("pintle:u:0808").arg(600).ignore();
+    write.query_async::<()>(&mut connection).await.unwrap();
+
+    let redis = server.connect(&RedisOptions::default().seal(keys)).await.unwrap();
+    let session = Key::new(Space::Session, "s1");
+    let found = redis.get(session, GetOptions::default()).await.unwrap();
+    assert_eq!(found, Got::Value { version: 12, value: record.to_vec() });
+    let life = Life::Idle(std::time::Duration::from_secs(60));
+    assert_eq!(redis.put(session, Expected::Version(12), record, life).await.unwrap(), Put::Done(13));
+    for (space, id) in [(Space::Nonce, "0707"), (Space::State, "0808")] {
+        let put = redis.put(Key::new(space, id), Expected::Absent, b"", Life::Until(4_000_000_000_000)).await;
+        assert_eq!(put.unwrap(), Put::Other, "{space:?}");
+    }
+    redis.get(Key::new(Space::State, "0808"), GetOptions::default()).await.unwrap_err();
 }

@@ -6,7 +6,6 @@ use std::{
     time::Duration,
 };
 
-use pintle::server::NonceStore as _;
 use pintle_redis::{Redis, RedisOptions};
 
 use crate::{scripted_redis::ScriptedRedis, subscriber::set_subscriber};
@@ -24,7 +23,7 @@ async fn use_cluster(port: u16) -> io::Result<bool> {
     let url = format!("redis+cluster://:sesame@127.0.0.1:{port}");
     let options = RedisOptions::default().timeout(Duration::from_secs(2));
     let redis = Redis::connect_with(&url, options).await?;
-    redis.first_use(&[7; 32], u64::from(u32::MAX)).await
+    crate::kits::first_use(&redis, &[7; 32], u64::from(u32::MAX)).await
 }
 
 /// The lines of a log.

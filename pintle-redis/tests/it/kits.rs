@@ -2,9 +2,12 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use pintle::server::StateKeys;
+use pintle::server::{
+    StateKeys,
+    store::{Expected, Key, Life, Put, Space, Store},
+};
 use pintle_redis::{Redis, RedisOptions};
-use pintle_testing::kits::{event_log, fleet, nodes, nonces, rates, replay, sessions, tasks};
+use pintle_testing::kits::{event_log, fleet, nodes, store, tasks};
 
 use crate::redis_server::RedisServer;
 
@@ -17,10 +20,18 @@ async fn connect(url: &str, options: &RedisOptions) -> std::io::Result<Redis> {
     Redis::connect_with(url, options.clone()).await
 }
 
-pub(crate) async fn check_sessions(url: &str) {
+/// Notes the use of a value that is used once, and that expires at this second.
+pub(crate) async fn first_use(store: &impl Store, nonce: &[u8; 32], expires: u64) -> std::io::Result<bool> {
+    let id: String = nonce.iter().map(|byte| format!("{byte:02x}")).collect();
+    let life = Life::Until(expires.saturating_mul(1000).saturating_add(120_000));
+    let put = store.put(Key::new(Space::Nonce, &id), Expected::Absent, b"", life).await?;
+    Ok(matches!(put, Put::Done(_)))
+}
+
+pub(crate) async fn check_stores(url: &str) {
     for options in options() {
         let open = async || Ok([connect(url, &options).await?, connect(url, &options).await?]);
-        sessions::check(open).await.unwrap();
+        store::check(open).await.unwrap();
     }
 }
 
@@ -38,26 +49,6 @@ pub(crate) async fn check_messages(url: &str) {
             Ok([open().await?, open().await?, open().await?])
         };
         nodes::check(open).await.unwrap();
-    }
-}
-
-pub(crate) async fn check_replay_guards(url: &str) {
-    for options in options() {
-        replay::check(async || connect(url, &options).await).await.unwrap();
-    }
-}
-
-pub(crate) async fn check_nonces(url: &str) {
-    for options in options() {
-        let open = async || Ok([connect(url, &options).await?, connect(url, &options).await?]);
-        nonces::check(open).await.unwrap();
-    }
-}
-
-pub(crate) async fn check_rates(url: &str) {
-    for options in options() {
-        let open = async || Ok([connect(url, &options).await?, connect(url, &options).await?]);
-        rates::check(open).await.unwrap();
     }
 }
 
@@ -79,9 +70,9 @@ pub(crate) async fn check_services(url: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sessions_keep_their_contract() {
+async fn stored_values_keep_their_contract() {
     let Some(server) = RedisServer::start().await else { return };
-    check_sessions(&server.url()).await;
+    check_stores(&server.url()).await;
     assert_eq!(server.keys_without_expiry().await, Vec::<String>::new());
 }
 
@@ -96,27 +87,6 @@ async fn event_logs_keep_their_contract() {
 async fn messages_between_processes_keep_their_contract() {
     let Some(server) = RedisServer::start().await else { return };
     check_messages(&server.url()).await;
-    assert_eq!(server.keys_without_expiry().await, Vec::<String>::new());
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn replay_guards_keep_their_contract() {
-    let Some(server) = RedisServer::start().await else { return };
-    check_replay_guards(&server.url()).await;
-    assert_eq!(server.keys_without_expiry().await, Vec::<String>::new());
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn values_that_are_used_once_keep_their_contract() {
-    let Some(server) = RedisServer::start().await else { return };
-    check_nonces(&server.url()).await;
-    assert_eq!(server.keys_without_expiry().await, Vec::<String>::new());
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn rates_keep_their_contract() {
-    let Some(server) = RedisServer::start().await else { return };
-    check_rates(&server.url()).await;
     assert_eq!(server.keys_without_expiry().await, Vec::<String>::new());
 }
 

@@ -11,7 +11,6 @@ mod chaos;
 mod clocks;
 mod cluster;
 mod costs;
-mod cut_link;
 mod cuts;
 mod example;
 mod faults;
@@ -21,14 +20,14 @@ mod kits;
 mod limits;
 mod outages;
 mod prefixes;
-mod redis_folder;
-mod redis_server;
-mod scripted_redis;
 mod sentinel;
 #[path = "../../../pintle/tests/it/support/subscriber.rs"]
 mod subscriber;
+mod support;
 mod task_process;
 mod tasks;
 #[cfg(feature = "tls")]
 mod tls;
 mod unreachable;
+
+use support::{cut_link, redis_folder, redis_server, scripted_redis};

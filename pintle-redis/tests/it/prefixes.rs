@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use pintle::server::{
-    Claimed, NonceStore as _, ReplayGuard as _, UsedState,
     http::{
         log::{EventId, EventLog as _, Replay},
         nodes::{NodeEvent, Nodes as _},
     },
+    store::{Expected, Key, Life, Put, Space, Store},
 };
 use pintle_redis::RedisOptions;
 use pintle_tasks::{StoredTask, TaskQuota, TaskStore as _};
@@ -16,11 +16,16 @@ use tokio::time::timeout;
 
 use crate::{
     faults::{INITIALIZE, PING, SESSION, post},
+    kits::first_use,
     redis_server::RedisServer,
 };
 
 const SOON: Duration = Duration::from_secs(20);
 const LATE: u64 = 4_000_000_000_000;
+
+async fn claim(store: &impl Store) -> Put {
+    store.put(Key::new(Space::State, "07"), Expected::Absent, b"running", Life::Until(LATE)).await.unwrap()
+}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn services_with_different_prefixes_share_nothing() {
@@ -35,12 +40,12 @@ async fn services_with_different_prefixes_share_nothing() {
     let opened = post(&http, None, INITIALIZE).await;
     let session = opened.headers()[SESSION].to_str().unwrap().to_owned();
     let task = StoredTask::new("task", "ann", LATE, vec![1]);
-    let used = UsedState::new([7; 32], [8; 32], LATE);
     let start = EventId::start(1);
     own.open("s1", 1, Bytes::new()).await.unwrap();
     assert!(own.tasks().create(&task, &TaskQuota::default()).await.unwrap());
-    assert!(own.first_use(&[7; 32], LATE / 1000).await.unwrap());
-    assert!(matches!(own.claim(&used).await.unwrap(), Claimed::First(_)));
+    assert!(first_use(&own, &[7; 32], LATE / 1000).await.unwrap());
+    assert_eq!(claim(&own).await, Put::Done(1));
+    assert_eq!(claim(&own).await, Put::Other);
     own.join("s1", SOON).await.unwrap();
     own.publish(Bytes::from_static(b"not for others")).await.unwrap();
 
@@ -54,9 +59,9 @@ async fn services_with_different_prefixes_share_nothing() {
         assert_eq!(other.send("s1", Bytes::new()).await.unwrap(), 0);
     }
     // `pintle:s` is the prefix of both of these.
-    assert!(prefixed.first_use(&[7; 32], LATE / 1000).await.unwrap());
-    assert!(!named.first_use(&[7; 32], LATE / 1000).await.unwrap());
-    assert!(matches!(prefixed.claim(&used).await.unwrap(), Claimed::First(_)));
+    assert!(first_use(&prefixed, &[7; 32], LATE / 1000).await.unwrap());
+    assert!(!first_use(&named, &[7; 32], LATE / 1000).await.unwrap());
+    assert_eq!(claim(&prefixed).await, Put::Done(1));
 
     // The first change that a service hears is its own fleet's.
     again.publish(Bytes::from_static(b"for the same")).await.unwrap();

@@ -75,7 +75,7 @@ impl SentinelRedis {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clients_follow_when_a_replica_takes_over() {
     let Some(mut redis) = SentinelRedis::start().await else { return };
-    kits::check_sessions(&redis.url()).await;
+    kits::check_stores(&redis.url()).await;
 
     // The lease is longer than the time in which nobody is the primary.
     let options = RedisOptions::default().lease(4 * SOON);

@@ -95,7 +95,6 @@ fn helper() {
     let Ok(url) = env::var(ADDRESS) else { return };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let code = runtime.block_on(async {
-        use pintle::server::NonceStore as _;
         let mut tries = 0;
         let redis = loop {
             match Redis::connect(&url).await {
@@ -111,7 +110,7 @@ fn helper() {
                 }
             }
         };
-        i32::from(!redis.first_use(&[7; 32], u64::from(u32::MAX)).await.unwrap())
+        i32::from(!crate::kits::first_use(&redis, &[7; 32], u64::from(u32::MAX)).await.unwrap())
     });
     std::process::exit(code);
 }

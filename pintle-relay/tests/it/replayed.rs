@@ -1,14 +1,15 @@
 //! A state of the server behind that a client uses again: it counts, and is in the audit log, at every process.
 
-use std::{
-    io,
-    sync::{Arc, Mutex},
-};
+use std::sync::{Arc, Mutex};
 
 use pintle::{
     Server,
-    server::{MemoryRateStore, RateFuture, RateRequest, RateStore, Rules, StateKeys},
+    server::{
+        Rules, StateKeys,
+        store::{MemoryStore, Store},
+    },
 };
+use pintle_testing::kits::store::LossyStore;
 use serde_json::{Value, json};
 
 use crate::{
@@ -26,7 +27,7 @@ struct Process {
 }
 
 impl Process {
-    async fn start(behind: &Server, store: Option<Arc<dyn RateStore>>) -> Self {
+    async fn start(behind: &Server, store: Option<Arc<dyn Store>>) -> Self {
         let audit = Arc::<Mutex<Vec<Value>>>::default();
         let log = audit.clone();
         let set = json!({"rules": [{"rate": {"calls": 1, "seconds": 3600}, "decision": "allow"}]});
@@ -116,7 +117,7 @@ async fn a_state_that_is_spelled_otherwise_is_the_same_one() {
 
 #[tokio::test(start_paused = true)]
 async fn a_state_that_another_process_has_seen_counts() {
-    let store: Arc<dyn RateStore> = Arc::new(MemoryRateStore::new());
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let behind = behind();
     let mut one = Process::start(&behind, Some(store.clone())).await;
     let mut two = Process::start(&behind, Some(store)).await;
@@ -129,18 +130,11 @@ async fn a_state_that_another_process_has_seen_counts() {
     assert!(again["error"]["data"]["retryAfterMs"].is_u64(), "{again}");
 }
 
-#[derive(Debug)]
-struct Down;
-
-impl RateStore for Down {
-    fn take<'a>(&'a self, _: &'a RateRequest) -> RateFuture<'a> {
-        Box::pin(async { Err(io::Error::other("the store is down")) })
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_state_of_which_nobody_knows_whether_it_was_seen_counts() {
-    let mut one = Process::start(&behind(), Some(Arc::new(Down))).await;
+    let store = LossyStore::new(MemoryStore::new());
+    store.set_down(true);
+    let mut one = Process::start(&behind(), Some(Arc::new(store))).await;
     let state = one.book(&Value::Null).await["result"]["requestState"].clone();
     one.audit();
     one.book(&state).await;

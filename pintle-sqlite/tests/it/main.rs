@@ -11,3 +11,5 @@ mod folder;
 mod killed;
 mod process;
 mod reporting;
+mod shared;
+mod shared_store;

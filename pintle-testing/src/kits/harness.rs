@@ -77,7 +77,7 @@ impl<O> Check<O> {
     }
 }
 
-/// Returns two handles of a store in memory: `async || Ok(two_handles(MemoryNonceStore::new()))`.
+/// Returns two handles of a store in memory: `async || Ok(two_handles(MemoryStore::new()))`.
 pub fn two_handles<S>(store: S) -> [Arc<S>; 2] {
     let store = Arc::new(store);
     [store.clone(), store]

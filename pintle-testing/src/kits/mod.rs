@@ -3,11 +3,8 @@
 //! | for | run |
 //! |---|---|
 //! | a [`Transport`](pintle::transport::Transport) | [`transport::check`] |
-//! | a [`ReplayGuard`](pintle::server::ReplayGuard) | [`replay::check`] |
-//! | a [`NonceStore`](pintle::server::NonceStore) | [`nonces::check`] |
-//! | a [`RateStore`](pintle::server::RateStore) | [`rates::check`] |
+//! | a [`Store`](pintle::server::store::Store) | [`store::check`] |
 //! | a [`TaskStore`](pintle_tasks::TaskStore) | [`tasks::check`] |
-//! | `Sessions` of a server over HTTP (feature `http`) | `sessions::check` |
 //! | an `EventLog` (feature `http`) | `event_log::check` |
 //! | `Nodes`, which carry messages between processes (feature `http`) | `nodes::check` |
 //! | a `SharedStore`, which is all of them, with two services over it (feature `http`) | `fleet::check` |
@@ -23,11 +20,7 @@ pub mod fleet;
 mod harness;
 #[cfg(feature = "http")]
 pub mod nodes;
-pub mod nonces;
-pub mod rates;
-pub mod replay;
-#[cfg(feature = "http")]
-pub mod sessions;
+pub mod store;
 pub mod tasks;
 pub mod transport;
 

@@ -20,6 +20,7 @@ mod clock;
 pub(crate) mod core;
 mod form;
 pub(crate) mod gates;
+mod hex;
 #[cfg(feature = "http-server")]
 pub mod http;
 pub(crate) mod judged;
@@ -27,15 +28,14 @@ mod listen;
 #[cfg(not(feature = "http-server"))]
 mod missing_feature;
 mod mounts;
-mod nonces;
 mod ordered_map;
 mod printed_list;
 pub(crate) mod random;
-mod rate_store;
 pub(crate) mod replay;
 pub(crate) mod schema;
 pub(crate) mod seal;
 mod serving;
+pub mod store;
 mod stream;
 
 pub use self::core::catalogue::completion::{IntoValues, Partial, Values};
@@ -81,13 +81,12 @@ pub use self::core::sessions::handle::{SessionError, SessionHandle};
 pub use self::core::weak::WeakServer;
 pub use self::gates::condition::{Condition, ConditionTests};
 pub use self::gates::rule::{HintMatch, RateLimit, RateScope, Rule, RuleDecision};
-pub use self::gates::{Explanation, RuleSet, Rules, audit::AuditRecord, memory_rates::MemoryRateStore};
+pub use self::gates::{Explanation, RuleSet, Rules, audit::AuditRecord};
 pub use self::judged::arguments::{ArgumentType, Reading};
 pub use self::mounts::search::ToolSearch;
 pub use self::mounts::transform::{
     Transform, edit::EntryEdit, pattern::NamePattern, result_limit::ResultLimit,
 };
-pub use self::replay::{Claim, Claimed, Guarded, MemoryReplayGuard, ReplayGuard, UsedState};
 pub use self::schema::part::SchemaPart;
 pub use self::seal::StateKeys;
 pub use self::{core::provider::page::ProviderPage, core::provider::prefix::Prefix, mounts::mount::Mount};
@@ -97,11 +96,10 @@ pub use access::{caller::Caller, peer_address::PeerAddress, principal::Principal
 pub use changes::notice::Notice;
 pub(crate) use clock::now as unix_millis;
 pub use form::{Field, Form, FormError};
+pub(crate) use hex::hex;
 pub use listen::Listen;
 #[cfg(not(feature = "http-server"))]
 pub use missing_feature::HttpServerFeature;
-pub use nonces::{MemoryNonceStore, NonceFuture, NonceStore};
 pub use pintle_proto::inputs::{Answer, AskError, CallRecord, Question, RecordedRights};
 pub use pintle_proto::server::{CacheHint, Outcome, Reply};
-pub use rate_store::{RateFuture, RateLease, RateRequest, RateStore};
 pub use serving::{Serving, ServingHandle};

@@ -6,7 +6,7 @@ use clap::Args;
 use pintle::{
     Server,
     server::{
-        RateFuture, RateRequest, RateStore, Rules, StateKeys,
+        Rules, StateKeys,
         http::{Http, nodes::Nodes},
     },
 };
@@ -162,7 +162,7 @@ impl GatewayFleet {
 
     /// Has the calls of the rules of a virtual server counted together with those of the other processes, apart from those of all others.
     pub(super) fn share_rates_of(&self, server: &str, rules: Rules) -> Rules {
-        rules.share_rates(ServerRates { redis: self.redis.clone(), server: server.to_owned() })
+        rules.share_rates_of(server, self.redis.clone())
     }
 
     /// Returns the record of DPoP proofs that were used: each is accepted by one process, once.
@@ -180,24 +180,6 @@ impl GatewayFleet {
         let store = self.redis.service(path).await.map_err(|error| failed(&error))?;
         let server = server.clone().state_keys(self.keys.clone());
         routes.insert(path, &server, |http: Http| http.shared(store))
-    }
-}
-
-/// The rates of a virtual server, whose rules may have the names of those of others.
-#[derive(Debug)]
-struct ServerRates {
-    redis: Redis,
-    server: String,
-}
-
-impl RateStore for ServerRates {
-    fn take<'a>(&'a self, request: &'a RateRequest) -> RateFuture<'a> {
-        Box::pin(async move {
-            let mut request = request.clone();
-            // The buckets of the gateway begin with a digit or `=`.
-            request.bucket = format!("server {} {}", self.server, request.bucket);
-            self.redis.take(&request).await
-        })
     }
 }
 

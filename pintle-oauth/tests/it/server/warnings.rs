@@ -2,7 +2,7 @@
 
 use pintle::{
     Server,
-    server::{MemoryNonceStore, MemoryReplayGuard, StateKeys},
+    server::{StateKeys, store::MemoryStore},
 };
 use pintle_oauth::server::{Jwt, Protected};
 use tracing::Level;
@@ -13,13 +13,13 @@ use crate::support::subscriber::Printed;
 async fn keys_that_several_processes_have_need_a_shared_store_of_proofs() {
     let shared = || {
         let server = Server::new("notes", "1").state_keys(StateKeys::from([7; 32]));
-        server.replay_guard(MemoryReplayGuard::new())
+        server.replay_store(MemoryStore::new())
     };
     let protected =
         || Protected::new("https://mcp.test/mcp", Jwt::new("https://login.test").unwrap()).unwrap();
     for (server, protected, address, is_warned) in [
         (shared(), protected(), "0.0.0.0:0", true),
-        (shared(), protected().nonce_store(MemoryNonceStore::new()), "0.0.0.0:0", false),
+        (shared(), protected().nonce_store(MemoryStore::new()), "0.0.0.0:0", false),
         (shared(), protected(), "127.0.0.1:0", false),
         // Its keys are those of one process.
         (Server::new("notes", "1"), protected(), "0.0.0.0:0", false),

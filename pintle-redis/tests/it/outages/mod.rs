@@ -9,7 +9,6 @@ use http::Request;
 use pintle::{
     Server,
     server::{
-        NonceStore as _,
         http::{
             Http,
             log::{EventId, EventLog as _, Replay},
@@ -22,6 +21,7 @@ use tokio::time::timeout;
 
 use crate::{
     faults::{INITIALIZE, PING, SESSION, post},
+    kits::first_use,
     redis_server::RedisServer,
 };
 
@@ -69,7 +69,7 @@ async fn a_redis_that_is_slower_than_its_time_limit_is_503_for_sessions_and_noth
         assert!(refused.headers().contains_key("retry-after"));
     }
     // Whether it was used is not known, so it is not the first use.
-    redis.first_use(&[7; 32], u64::from(u32::MAX)).await.unwrap_err();
+    first_use(&redis, &[7; 32], u64::from(u32::MAX)).await.unwrap_err();
     assert_eq!(call_stateless(&http).await, 200);
     server.set_paused(false);
     assert_eq!(reconnected(&http, &session).await, 200, "the session is there as before");
@@ -91,12 +91,12 @@ async fn a_redis_that_restarts_with_its_data_has_sessions_and_streams_as_before(
         id.place = place;
         redis.append("s", id, Bytes::from(format!("event {place}"))).await.unwrap();
     }
-    assert!(redis.first_use(&[7; 32], u64::from(u32::MAX)).await.unwrap());
+    assert!(first_use(&redis, &[7; 32], u64::from(u32::MAX)).await.unwrap());
     server.restart().await;
     assert_eq!(reconnected(&http, &session).await, 200);
     let Replay::Events(missed) = redis.after("s", EventId::start(1)).await.unwrap() else {
         panic!("it is gone")
     };
     assert_eq!(missed.events.len(), 3);
-    assert!(!redis.first_use(&[7; 32], u64::from(u32::MAX)).await.unwrap(), "it is still used");
+    assert!(!first_use(&redis, &[7; 32], u64::from(u32::MAX)).await.unwrap(), "it is still used");
 }

@@ -7,8 +7,9 @@ use pintle::{
     Server,
     server::{
         Authenticated, Cx, Decision, GateRequest, Next, around,
-        http::{Http, log::MemoryLog, store::MemorySessions},
+        http::{Http, log::MemoryLog},
         resource,
+        store::MemoryStore,
     },
 };
 use serde_json::{Value, json};
@@ -47,7 +48,7 @@ async fn next(notified: &mut mpsc::UnboundedReceiver<String>) -> String {
 /// What processes of one server share.
 #[derive(Default)]
 struct Shared {
-    sessions: Arc<MemorySessions>,
+    sessions: Arc<MemoryStore>,
     events: Arc<MemoryLog>,
 }
 

@@ -8,8 +8,10 @@ use crate::{
     Result, Timeouts,
     message_log::MessageLog,
     server::{
-        AskError, Entry, Gate, ListKind, MemoryReplayGuard, OutgoingNext, OutgoingRequest, ReplayGuard,
-        Scope, Server, SourceRoute, StateKeys,
+        AskError, Entry, Gate, ListKind, OutgoingNext, OutgoingRequest, Scope, Server, SourceRoute,
+        StateKeys,
+        replay::ReplayGuard,
+        store::{MemoryStore, Store},
     },
 };
 
@@ -26,7 +28,7 @@ pub(crate) struct ServerSettings {
     /// The keys that seal states, and values of stores.
     pub(crate) keys: StateKeys,
     /// The guard against the replay of states.
-    pub(crate) replay: Arc<dyn ReplayGuard>,
+    pub(crate) replay: Arc<ReplayGuard>,
     /// Whether the guard is that of one process.
     #[cfg(feature = "http-server")]
     pub(crate) guards_alone: bool,
@@ -84,7 +86,7 @@ impl Default for ServerSettings {
             capabilities: CapabilitySettings::default(),
             extensions: ExtensionHooks::default(),
             keys: StateKeys::random(),
-            replay: Arc::new(MemoryReplayGuard::new()),
+            replay: Arc::new(ReplayGuard::new(Arc::new(MemoryStore::new()))),
             #[cfg(feature = "http-server")]
             guards_alone: true,
             message_log: None,
@@ -116,11 +118,25 @@ impl Server {
         self
     }
 
-    /// Sets the guard against the replay of call states. The default is a [`MemoryReplayGuard`], which covers this process.
+    /// Sets the store of the uses of call states, so that each state is used once. The default is a [`MemoryStore`], which covers this
+    /// process. Processes that share their [state keys](Self::state_keys) share a store, as `Http::shared` does.
+    ///
+    /// A request that repeats a state with the same answers gets the reply of the first; one with other answers is refused. If the store
+    /// cannot be reached, no such call runs.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use pintle::{Server, server::{StateKeys, store::MemoryStore}};
+    ///
+    /// // Two servers of one process that serve the same calls.
+    /// let store = Arc::new(MemoryStore::new());
+    /// let one = Server::new("shop", "1.0.0").state_keys(StateKeys::from([7; 32])).replay_store(store.clone());
+    /// let other = Server::new("shop", "1.0.0").state_keys(StateKeys::from([7; 32])).replay_store(store);
+    /// ```
     #[must_use]
-    pub fn replay_guard(self, guard: impl ReplayGuard) -> Self {
+    pub fn replay_store(self, store: impl Store) -> Self {
         self.setting(|settings| {
-            settings.replay = Arc::new(guard);
+            settings.replay = Arc::new(ReplayGuard::new(Arc::new(store)));
             #[cfg(feature = "http-server")]
             {
                 settings.guards_alone = false;

@@ -2,7 +2,7 @@
 
 pub(crate) mod audit;
 pub(crate) mod condition;
-pub(crate) mod memory_rates;
+mod rate_blocks;
 mod rates;
 pub(crate) mod rule;
 mod shared_rates;
@@ -27,7 +27,7 @@ use self::{
 use super::{core::gate::seen_states::SeenStates, judged::arguments::JudgedArguments};
 use crate::{
     Error, Result,
-    server::{Access, Decision, Entry, Gate, GateRequest, ListKind, Principal, RateStore},
+    server::{Access, Decision, Entry, Gate, GateRequest, ListKind, Principal, store::Store},
     uri::Uri,
 };
 
@@ -78,7 +78,7 @@ struct RulesInner {
     current: RwLock<Arc<CurrentRules>>,
     audit: Option<Box<Audit>>,
     /// The store of rates that are shared.
-    rates: OnceLock<Arc<dyn RateStore>>,
+    rates: OnceLock<(Arc<dyn Store>, Arc<str>)>,
     seen: Arc<SeenStates>,
 }
 
@@ -131,7 +131,7 @@ impl Rules {
     /// Counts the calls of the rates together with the other processes that have the same store, such as `pintle_redis::Redis`, and the
     /// same rules. The first store stays.
     ///
-    /// Calls are taken in blocks of a sixteenth of a limit, so that most need no request to the store. A limit may be exceeded by one
+    /// Calls are taken in blocks of a sixteenth of a limit, in the background and with three requests, so that most need no request to the store. A limit may be exceeded by one
     /// block of each process for a moment, which is missing afterwards. While the store cannot be reached, each process applies the whole
     /// limit by itself.
     ///
@@ -139,23 +139,34 @@ impl Rules {
     /// one while the store cannot be reached.
     ///
     /// ```
-    /// use pintle::server::{MemoryRateStore, Rules};
+    /// use pintle::server::{Rules, store::MemoryStore};
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let rules = Rules::new(serde_json::from_str(
     ///     r#"{"rules": [{"rate": {"calls": 300, "seconds": 60}, "decision": "allow"}]}"#,
     /// )?)?;
     /// // In production: `pintle_redis::Redis::connect(url).await?`.
-    /// let rules = rules.share_rates(MemoryRateStore::new());
+    /// let rules = rules.share_rates(MemoryStore::new());
     /// # Ok(()) }
     /// ```
     #[must_use]
-    pub fn share_rates(self, store: impl RateStore) -> Self {
-        let store: Arc<dyn RateStore> = Arc::new(store);
-        if self.0.rates.set(store.clone()).is_ok() {
-            self.0.seen.share(store.clone());
+    pub fn share_rates(self, store: impl Store) -> Self {
+        self.share_part(Arc::new(store), "".into())
+    }
+
+    /// Counts the calls as [`share_rates`](Self::share_rates) does, apart from those of other rules that share the same store: rules of
+    /// several servers may have the same names.
+    #[must_use]
+    pub fn share_rates_of(self, server: &str, store: impl Store) -> Self {
+        // The buckets without a server begin with a digit or `=`.
+        self.share_part(Arc::new(store), format!("server {}:{server} ", server.len()).into())
+    }
+
+    fn share_part(self, store: Arc<dyn Store>, part: Arc<str>) -> Self {
+        if self.0.rates.set((store.clone(), part.clone())).is_ok() {
+            self.0.seen.share(store.clone(), part.clone());
             let set = self.current().set.clone();
-            let next = Arc::new(CurrentRules::checked(set, Some(store)));
+            let next = Arc::new(CurrentRules::checked(set, Some((store, part))));
             *self.0.current.write().unwrap_or_else(PoisonError::into_inner) = next;
         }
         self
@@ -366,7 +377,7 @@ impl DecidedRule {
 }
 
 impl CurrentRules {
-    fn new(set: RuleSet, rates: Option<Arc<dyn RateStore>>) -> Result<Self> {
+    fn new(set: RuleSet, rates: Option<(Arc<dyn Store>, Arc<str>)>) -> Result<Self> {
         let numbered = set.rules.iter().enumerate();
         let faults: Vec<_> = numbered
             .filter_map(|(number, rule)| Some(format!("{}: {}", label(number, rule), rule.fault()?)))
@@ -377,7 +388,7 @@ impl CurrentRules {
         }
     }
 
-    fn checked(set: RuleSet, rates: Option<Arc<dyn RateStore>>) -> Self {
+    fn checked(set: RuleSet, rates: Option<(Arc<dyn Store>, Arc<str>)>) -> Self {
         static LAST: AtomicU64 = AtomicU64::new(0);
         Self { id: LAST.fetch_add(1, Ordering::Relaxed), set, rates: Rates::new(rates) }
     }

@@ -11,7 +11,7 @@ use super::{
     shared_rates::SharedRates,
 };
 use crate::{
-    server::{Principal, RateStore},
+    server::{Principal, store::Store},
     uri::Uri,
 };
 
@@ -35,8 +35,8 @@ pub(super) struct Bucket {
 
 impl Rates {
     /// Creates rates that are counted together with other processes, if there is a store for them.
-    pub(super) fn new(store: Option<Arc<dyn RateStore>>) -> Self {
-        Self { own: Mutex::default(), shared: store.map(SharedRates::new) }
+    pub(super) fn new(store: Option<(Arc<dyn Store>, Arc<str>)>) -> Self {
+        Self { own: Mutex::default(), shared: store.map(|(store, part)| SharedRates::new(store, part)) }
     }
 
     /// Takes one call from the bucket of a rule. Returns how long to wait if it is empty.
@@ -106,12 +106,10 @@ fn key(scope: RateScope, subject: &RuleSubject<'_>) -> Box<str> {
 
 #[cfg(test)]
 mod tests {
-    use std::future::ready;
-
     use tokio::task::yield_now;
 
     use super::*;
-    use crate::server::{Access, ListKind, RateFuture, RateLease, RateRequest};
+    use crate::server::{Access, ListKind, store::WatchedStore};
 
     fn limit(calls: u32, per: RateScope) -> RateLimit {
         RateLimit { calls, seconds: 60, per }
@@ -169,27 +167,19 @@ mod tests {
         assert_eq!(rates.own.lock().unwrap().len(), MAX_BUCKETS);
     }
 
-    /// A store that notes the names of the buckets.
-    #[derive(Debug, Default)]
-    struct Noted(Mutex<Vec<String>>);
-
-    impl RateStore for Noted {
-        fn take<'a>(&'a self, request: &'a RateRequest) -> RateFuture<'a> {
-            self.0.lock().unwrap().push(request.bucket.clone());
-            Box::pin(ready(Ok(RateLease::new(1, Duration::ZERO))))
-        }
-    }
-
     #[tokio::test(start_paused = true)]
     async fn a_shared_bucket_is_that_of_a_rule_by_its_name_and_of_its_limit() {
-        let store = Arc::new(Noted::default());
         let bucket = async |rule: (usize, Option<&str>), calls: u32| {
-            let rates = Rates::new(Some(store.clone()));
+            let store = Arc::new(WatchedStore::default());
+            let rates = Rates::new(Some((store.clone(), "part ".into())));
             rates.take(rule, &limit(calls, RateScope::All), &subject(Principal::Local, ListKind::Tools, "a"));
-            yield_now().await;
-            store.0.lock().unwrap().pop().unwrap()
+            for _ in 0..5 {
+                yield_now().await;
+            }
+            store.store.names().pop().unwrap()
         };
         let named = bucket((0, Some("x")), 5).await;
+        assert!(named.starts_with("rate:part "), "{named}");
         assert_eq!(bucket((3, Some("x")), 5).await, named, "other rules were added before it");
         let others = [
             bucket((0, Some("y")), 5).await,

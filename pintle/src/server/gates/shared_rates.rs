@@ -8,8 +8,8 @@ use std::{
 
 use tokio::{runtime::Handle, time::Instant};
 
-use super::rates::Bucket;
-use crate::server::{RateRequest, RateStore};
+use super::{rate_blocks::BlockRequest, rates::Bucket};
+use crate::server::store::Store;
 
 /// The limit of buckets. The one that was used least recently is dropped for a new one.
 const MAX_BUCKETS: usize = 10_000;
@@ -27,7 +27,9 @@ const UNKNOWN_WAIT: Duration = Duration::from_millis(50);
 /// whole limit is applied by each process.
 #[derive(Clone, Debug)]
 pub(super) struct SharedRates {
-    store: Arc<dyn RateStore>,
+    store: Arc<dyn Store>,
+    /// The begin of the names of buckets.
+    part: Arc<str>,
     buckets: Arc<Mutex<HashMap<String, SharedBucket>>>,
 }
 
@@ -46,8 +48,8 @@ struct SharedBucket {
 }
 
 impl SharedRates {
-    pub(super) fn new(store: Arc<dyn RateStore>) -> Self {
-        Self { store, buckets: Arc::default() }
+    pub(super) fn new(store: Arc<dyn Store>, part: Arc<str>) -> Self {
+        Self { store, part, buckets: Arc::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, SharedBucket>> {
@@ -70,25 +72,25 @@ impl SharedRates {
             known.is_asking = true;
             let spent = std::mem::take(&mut known.spent);
             drop(buckets);
-            self.ask(RateRequest { spent, wanted: block, ..RateRequest::new(bucket, calls, window) });
+            self.ask(bucket, BlockRequest { calls, window, spent, wanted: block });
         }
         wait
     }
 
     /// Asks the store for a block, in the background.
-    fn ask(&self, request: RateRequest) {
+    fn ask(&self, bucket: String, request: BlockRequest) {
         let shared = self.clone();
         let asking = async move {
-            let taken = shared.store.take(&request).await;
+            let taken = request.take(&shared.store, &format!("{}{bucket}", shared.part)).await;
             let mut buckets = shared.lock();
-            let Some(bucket) = buckets.get_mut(&request.bucket) else { return };
+            let Some(bucket) = buckets.get_mut(&bucket) else { return };
             let now = Instant::now();
             bucket.is_asking = false;
             match taken {
-                Ok(lease) => {
+                Ok(block) => {
                     bucket.alone = None;
-                    bucket.leased = bucket.leased.saturating_add(lease.calls);
-                    bucket.empty_until = (lease.calls == 0).then(|| now + lease.wait);
+                    bucket.leased = bucket.leased.saturating_add(block.calls);
+                    bucket.empty_until = (block.calls == 0).then(|| now + block.wait);
                 }
                 Err(error) => {
                     tracing::warn!(%error, "the store of rates cannot be reached: this process applies its limits alone");
@@ -141,32 +143,15 @@ impl SharedBucket {
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        io,
-        sync::atomic::{AtomicBool, AtomicU32, Ordering},
-    };
+    use std::sync::atomic::Ordering;
 
     use tokio::task::yield_now;
 
     use super::*;
-    use crate::server::{RateFuture, gates::memory_rates::MemoryRateStore};
+    use crate::server::store::WatchedStore;
 
-    /// A store that counts its requests, and may be down.
-    #[derive(Debug, Default)]
-    struct Counted {
-        rates: MemoryRateStore,
-        requests: AtomicU32,
-        is_down: AtomicBool,
-    }
-
-    impl RateStore for Counted {
-        fn take<'a>(&'a self, request: &'a RateRequest) -> RateFuture<'a> {
-            self.requests.fetch_add(1, Ordering::SeqCst);
-            match self.is_down.load(Ordering::SeqCst) {
-                true => Box::pin(async { Err(io::Error::other("the store is down")) }),
-                false => self.rates.take(request),
-            }
-        }
+    fn process(store: &Arc<WatchedStore>) -> SharedRates {
+        SharedRates::new(store.clone(), "".into())
     }
 
     const MINUTE: Duration = Duration::from_secs(60);
@@ -185,12 +170,12 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn two_processes_have_one_limit_and_ask_for_blocks() {
-        let store = Arc::new(Counted::default());
-        let (one, two) = (SharedRates::new(store.clone()), SharedRates::new(store.clone()));
+        let store = Arc::new(WatchedStore::default());
+        let (one, two) = (process(&store), process(&store));
         let allowed = call(&[&one, &two], 500).await;
         // A block of each on credit, at most.
         assert!((160..=180).contains(&allowed), "{allowed}");
-        let requests = store.requests.load(Ordering::SeqCst);
+        let requests = store.times.load(Ordering::SeqCst);
         assert!(requests <= 2 * 160 / 10, "{requests} requests for {allowed} calls");
         let wait = one.take("b".to_owned(), 160, MINUTE).unwrap();
         assert!(wait <= MINUTE / 8, "{wait:?}");
@@ -203,25 +188,22 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn without_the_store_each_process_applies_the_limit_alone_and_comes_back() {
-        let store = Arc::new(Counted::default());
+        let store = Arc::new(WatchedStore::default());
         store.is_down.store(true, Ordering::SeqCst);
-        let one = SharedRates::new(store.clone());
+        let one = process(&store);
         let allowed = call(&[&one], 1_000).await;
         assert!((160..=170).contains(&allowed), "{allowed}");
-        assert!(
-            store.requests.load(Ordering::SeqCst) <= 2,
-            "a store that is down is not asked for each call"
-        );
+        assert!(store.times.load(Ordering::SeqCst) <= 2, "a store that is down is not asked for each call");
         store.is_down.store(false, Ordering::SeqCst);
         tokio::time::advance(MINUTE).await;
-        let two = SharedRates::new(store.clone());
+        let two = process(&store);
         let allowed = call(&[&one, &two], 500).await;
         assert!(allowed <= 180, "{allowed}");
     }
 
     #[tokio::test(start_paused = true)]
     async fn buckets_are_bounded() {
-        let shared = SharedRates::new(Arc::new(Counted::default()));
+        let shared = process(&Arc::new(WatchedStore::default()));
         for number in 0..=MAX_BUCKETS {
             shared.take(number.to_string(), 160, MINUTE);
         }

@@ -30,5 +30,5 @@ pub use self::edge::server::{HttpServer, HttpServing, PlainTcp};
 pub use self::edge::shutdown_signal::ShutdownSignal;
 pub use self::edge::tls_socket::TlsSocket;
 pub use self::service::Http;
-pub use self::session::{log, nodes, store};
+pub use self::session::{log, nodes};
 pub use self::shutdown::Drained;

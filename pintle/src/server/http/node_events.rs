@@ -186,7 +186,7 @@ impl HttpShared {
 async fn rejoin_all(shared: Weak<HttpShared>) {
     while let Some(shared) = shared.upgrade() {
         let Some(store) = shared.settings().store.clone() else { return };
-        match shared.keep_written(&*store).await {
+        match shared.keep_written(&store).await {
             Ok(()) => return shared.announce_get_streams(),
             Err(error) => {
                 tracing::warn!(%error, "the sessions of this process could not be joined: it is tried again")

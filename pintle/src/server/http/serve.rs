@@ -130,7 +130,7 @@ fn warn_of_settings(http: &Http, address: SocketAddr) {
     {
         tracing::warn!(
             %address,
-            "a state is accepted once by each process that has these `Server::state_keys`; if there are several, share a guard with `Http::shared` or `Server::replay_guard`, and a `NonceStore` for DPoP proofs"
+            "a state is accepted once by each process that has these `Server::state_keys`; if there are several, share a store with `Http::shared` or `Server::replay_store`, and with `Protected::nonce_store` for DPoP proofs"
         );
     }
 }
@@ -145,7 +145,7 @@ mod tests {
     use pintle_proto::http::Guard;
 
     use super::*;
-    use crate::server::{MemoryReplayGuard, StateKeys};
+    use crate::server::{StateKeys, store::MemoryStore};
 
     #[derive(Clone, Default)]
     struct Printed(Arc<Mutex<Vec<u8>>>);
@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn a_server_that_others_can_reach_warns_of_the_settings_of_a_local_one() {
         let keys = || crate::Server::new("s", "1").state_keys(StateKeys::from([7; 32]));
-        let server = || keys().replay_guard(MemoryReplayGuard::new());
+        let server = || keys().replay_store(MemoryStore::new());
         let local = server().http().unwrap();
         let warned = warnings(&local, "0.0.0.0:8000");
         assert!(warned.contains("WARN") && warned.contains("other than `localhost` are refused"), "{warned}");

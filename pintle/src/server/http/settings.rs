@@ -11,11 +11,14 @@ use super::{
         log::{EventLog, MemoryLog},
         nodes::{Nodes, SharedStore},
         registry::Quota,
-        store::Sessions,
+        store::SessionStore,
         two_endpoints::TwoEndpoints,
     },
 };
-use crate::{Result, server::Server};
+use crate::{
+    Result,
+    server::{Server, store::Store},
+};
 
 /// The settings of an [`Http`].
 #[derive(Clone)]
@@ -54,7 +57,7 @@ pub(super) struct HttpSettings {
     pub(super) quota: Quota,
     pub(super) proxies: TrustedProxies,
     pub(super) log: Arc<dyn EventLog>,
-    pub(super) store: Option<Arc<dyn Sessions>>,
+    pub(super) store: Option<SessionStore>,
     /// The connection to the other processes.
     pub(super) nodes: Option<Arc<dyn Nodes>>,
     pub(super) two_endpoints: Option<TwoEndpoints>,
@@ -253,18 +256,18 @@ impl Http {
     /// A process continues a session only at a server of the name that the session was opened with, and its hooks run as for
     /// a new session: one that refuses it is answered with 403.
     #[must_use]
-    pub fn session_store(self, store: impl Sessions) -> Self {
-        self.set(|settings| settings.store = Some(Arc::new(store)))
+    pub fn session_store(self, store: impl Store) -> Self {
+        self.set(|settings| settings.store = Some(SessionStore(Arc::new(store))))
     }
 
     /// Shares the sessions, streams and call states with the other processes of a fleet, so that each request of a client may reach
     /// another process: the balancer needs no affinity.
     ///
     /// It sets the [session store](Self::session_store), the [event log](Self::event_log) and the server's
-    /// [replay guard](Server::replay_guard), and connects the service to the other processes: answers, cancellations and the end of a
+    /// [replay store](Server::replay_store), and connects the service to the other processes: answers, cancellations and the end of a
     /// session reach the process that runs a call, streams are resumed anywhere, and changes of lists and resources are announced by
     /// all. Give all processes the same [state keys](Server::state_keys) too. Servers that are [chosen](Self::choose) for each request
-    /// need a replay guard each, and their changes stay in their process.
+    /// need a replay store each, and their changes stay in their process.
     ///
     /// ```
     /// use pintle::{Server, server::{StateKeys, http::nodes::MemoryFleet}};
@@ -280,10 +283,10 @@ impl Http {
     #[expect(clippy::needless_pass_by_value, reason = "a process of a fleet is one service")]
     pub fn shared(self, store: impl SharedStore) -> Self {
         if let Choice::One(server) = &self.settings().choice {
-            drop(server.clone().replay_guard(store.replay_guard()));
+            drop(server.clone().replay_store(store.store()));
         }
         let http = self.set(|settings| {
-            settings.store = Some(store.sessions());
+            settings.store = Some(SessionStore(store.store()));
             settings.log = store.event_log();
             settings.nodes = Some(store.nodes());
         });

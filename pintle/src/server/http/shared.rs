@@ -55,7 +55,7 @@ impl HttpShared {
         // In a task, so that it completes even if the client closes the connection of its DELETE.
         let erased = tokio::spawn(async move {
             let erased = match &shared.settings().store {
-                Some(store) => session.erase(&**store).await.map(drop),
+                Some(store) => session.erase(store).await.map(drop),
                 None => Ok(()),
             };
             if erased.is_ok()

@@ -23,16 +23,19 @@ use pintle_types::RpcError;
 use ring::digest::{SHA256, digest};
 use tokio::runtime::Handle;
 
-use super::{Claim, Claimed, ReplayGuard, UsedState};
-use crate::server::clock::now;
+use super::{
+    active::{ActiveClaim, UsedState},
+    guard::{Claimed, ReplayGuard},
+};
+use crate::server::{clock::now, hex};
 
 /// The claim of a call on the state that it came with.
 #[derive(Debug)]
 pub(crate) struct StateClaim {
-    guard: Arc<dyn ReplayGuard>,
-    used: Arc<UsedState>,
+    guard: Arc<ReplayGuard>,
+    used: UsedState,
     /// `None` before the state is claimed, and once the claim has ended.
-    claim: Mutex<Option<Claim>>,
+    claim: Mutex<Option<Arc<ActiveClaim>>>,
     /// Whether the handler refused an answer that came with the state.
     refused: AtomicBool,
     /// The reply to an earlier use of the state.
@@ -52,13 +55,13 @@ pub(crate) enum Acquired {
 pub(crate) type Settling = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
 impl StateClaim {
-    pub(crate) fn new(guard: Arc<dyn ReplayGuard>, call: &Call, used: &StateUse) -> Self {
-        let used = Arc::new(UsedState {
-            state: sha256(used.state.as_bytes()),
+    pub(crate) fn new(guard: Arc<ReplayGuard>, call: &Call, used: &StateUse) -> Self {
+        let used = UsedState {
+            id: hex(&sha256(used.state.as_bytes())).into(),
             answers: sha256(used.answers.as_bytes()),
             principal: call.principal().map(Into::into),
             expires: used.expires,
-        });
+        };
         Self {
             guard,
             used,
@@ -87,11 +90,10 @@ impl StateClaim {
         }
         let refuse = |reason: &'static str| Err(Outcome::Failed(RpcError::invalid_params(reason)));
         match self.guard.claim(&self.used).await {
-            Ok(Claimed::First(mut claim)) => {
-                let progress = claim.progress.take();
-                // The expiry was checked on admission, but the guard may have forgotten an expired use since.
+            Ok(Claimed::First(claim, progress)) => {
+                // The expiry was checked on admission, but the store may have forgotten an expired use since.
                 if (self.clock)() >= self.used.expires {
-                    self.guard.release(&self.used, claim, progress);
+                    self.guard.release(claim, progress);
                     return refuse(EXPIRED);
                 }
                 *self.claim.lock().unwrap_or_else(PoisonError::into_inner) = Some(claim);
@@ -119,21 +121,21 @@ impl StateClaim {
     pub(crate) async fn save(&self, call: &Call) -> Result<(), String> {
         let claim = self.claim.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let Some((claim, progress)) = claim.zip(call.progress_so_far()) else { return Ok(()) };
-        self.guard.save(&self.used, &claim, progress).await.map_err(|error| error.to_string())
+        self.guard.save(&claim, progress).await.map_err(|error| error.to_string())
     }
 
     fn is_claimed(&self) -> bool {
         self.claim.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
-    fn take_claim(&self) -> Option<Claim> {
+    fn take_claim(&self) -> Option<Arc<ActiveClaim>> {
         self.claim.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Releases the state, with the progress of the call. The handler must have been dropped.
     pub(crate) fn release(&self, call: &Call) {
         if let Some(claim) = self.take_claim() {
-            self.guard.release(&self.used, claim, call.progress_so_far());
+            self.guard.release(claim, call.progress_so_far());
         }
     }
 
@@ -153,9 +155,9 @@ impl StateClaim {
         }
         let Some(claim) = self.take_claim() else { return Err(outcome) };
         let reply = call.finish(service, outcome, now).reply(call.id());
-        let (guard, used, kept) = (self.guard.clone(), self.used.clone(), reply.clone());
+        let (guard, kept) = (self.guard.clone(), reply.clone());
         let completing = Completing(Some(Box::pin(async move {
-            if let Err(error) = guard.complete(&used, &claim, kept).await {
+            if let Err(error) = guard.complete(&claim, kept).await {
                 tracing::error!(%error, "the reply to a call could not be kept: it may be made again");
             }
         })));
@@ -212,8 +214,6 @@ impl Drop for Completing {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::OnceLock;
-
     use pintle_proto::{
         inputs::Once,
         server::{Arrival, Engine, Inbound},
@@ -223,30 +223,8 @@ mod tests {
         schema::{Implementation, ServerCapabilities, ToolsCapability},
     };
 
-    use super::{super::Guarded, *};
-
-    /// A guard that has forgotten every use. It records what is released, and whether the call was over by then.
-    #[derive(Debug, Default)]
-    struct Forgetful {
-        progress: Option<Vec<u8>>,
-        call: OnceLock<Call>,
-        released: Mutex<Vec<(Option<Vec<u8>>, bool)>>,
-    }
-
-    impl ReplayGuard for Forgetful {
-        fn claim<'a>(&'a self, _: &'a UsedState) -> Guarded<'a, Claimed> {
-            Box::pin(async { Ok(Claimed::First(Claim::new(1, self.progress.clone()))) })
-        }
-
-        fn complete<'a>(&'a self, _: &'a UsedState, _: &'a Claim, _: Reply) -> Guarded<'a, ()> {
-            Box::pin(async { Ok(()) })
-        }
-
-        fn release(&self, _: &UsedState, _: Claim, progress: Option<Vec<u8>>) {
-            let over = self.call.get().is_some_and(|call| matches!(call.begin_once("late"), Once::Over));
-            self.released.lock().unwrap().push((progress, over));
-        }
-    }
+    use super::*;
+    use crate::server::store::MemoryStore;
 
     fn service() -> Service {
         let mut capabilities = ServerCapabilities::default();
@@ -264,11 +242,15 @@ mod tests {
         }
     }
 
-    /// The claim of a state that expires at 1,000.
-    fn claim(guard: &Arc<Forgetful>, clock: fn() -> u64) -> StateClaim {
+    fn guard() -> Arc<ReplayGuard> {
+        Arc::new(ReplayGuard::new(Arc::new(MemoryStore::new())))
+    }
+
+    /// The claim of a state that expires in the year 9999, with another clock.
+    fn claim(guard: &Arc<ReplayGuard>, clock: fn() -> u64) -> StateClaim {
         StateClaim {
             guard: guard.clone(),
-            used: Arc::new(UsedState::new([0; 32], [0; 32], 1_000)),
+            used: UsedState { id: "s".into(), answers: [0; 32], principal: None, expires: LATE },
             claim: Mutex::default(),
             refused: AtomicBool::new(false),
             reply: Mutex::default(),
@@ -276,37 +258,52 @@ mod tests {
         }
     }
 
+    const LATE: u64 = 253_402_300_799_999;
+
+    /// Returns the progress with which the next claim begins.
+    async fn next(guard: &Arc<ReplayGuard>) -> Option<Vec<u8>> {
+        match guard.claim(&claim(guard, || 0).used).await.unwrap() {
+            Claimed::First(claim, progress) => {
+                guard.release(claim, progress.clone());
+                progress
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
     #[tokio::test]
     async fn a_state_that_expires_before_it_is_claimed_is_refused_and_its_progress_is_kept() {
-        let call = call(&service());
-        call.remember("pay", RawValue::from_string("1".to_owned()).unwrap());
-        let progress = call.progress_so_far();
+        let service = service();
+        let before = call(&service);
+        before.remember("pay", RawValue::from_string("1".to_owned()).unwrap());
+        let progress = before.progress_so_far();
         assert!(progress.is_some());
-        let guard = Arc::new(Forgetful { progress: progress.clone(), ..Forgetful::default() });
-        assert!(matches!(claim(&guard, || 999).acquire(&call).await, Ok(Acquired::First)));
-        assert!(guard.released.lock().unwrap().is_empty());
-        let expired = claim(&guard, || 1_000);
-        match expired.acquire(&call).await {
+        let guard = guard();
+        let held = claim(&guard, || LATE - 1);
+        assert!(matches!(held.acquire(&before).await, Ok(Acquired::First)));
+        held.release(&before);
+        let expired = claim(&guard, || LATE);
+        match expired.acquire(&call(&service)).await {
             Err(Outcome::Failed(error)) => assert_eq!(error.message, EXPIRED),
             _ => panic!("it is refused"),
         }
         assert!(!expired.is_claimed());
-        assert_eq!(*guard.released.lock().unwrap(), [(progress, false)]);
+        assert_eq!(next(&guard).await, progress);
     }
 
     #[tokio::test]
     async fn a_call_that_refused_an_answer_is_over_before_its_state_is_released() {
         let service = service();
         let call = call(&service);
-        let guard = Arc::new(Forgetful::default());
-        guard.call.set(call.clone()).unwrap();
+        let guard = guard();
         let held = claim(&guard, || 0);
         assert!(matches!(held.acquire(&call).await, Ok(Acquired::First)));
         held.refuse();
         let outcome = Outcome::Failed(RpcError::invalid_params("no such date"));
         let settled = held.settle(&call, &service, outcome, 0);
         assert!(matches!(settled, Err(Outcome::Failed(error)) if error.message == "no such date"));
-        assert_eq!(*guard.released.lock().unwrap(), [(None, true)]);
+        assert!(matches!(call.begin_once("late"), Once::Over));
         assert!(!held.is_claimed());
+        assert_eq!(next(&guard).await, None);
     }
 }

@@ -1,20 +1,17 @@
 //! Ways to serve: without sessions, one server of several, sessions that are written down.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use pintle::{
     Server,
     server::{
         Cx, Opened, ToolError,
-        http::{
-            log::Stored,
-            store::{MemorySessions, Replaced, Sessions, StoredSession, VersionedSession},
-        },
+        store::{Expected, GetOptions, Got, Key, Life, MemoryStore, Put, Store, Stored},
         tool,
     },
     types::schema::{ContentBlock, CreateMessageParams, Role, SamplingMessage},
 };
-use pintle_testing::kits::{sessions, two_handles};
+use pintle_testing::kits::{store, two_handles};
 use serde_json::json;
 
 use crate::support::{
@@ -100,33 +97,31 @@ async fn the_head_chooses_the_server() {
 
 /// A store that several services share.
 #[derive(Clone, Debug, Default)]
-struct Shared(Arc<MemorySessions>);
+struct Shared(Arc<MemoryStore>);
 
-impl Sessions for Shared {
-    fn create<'a>(&'a self, id: &'a str, session: StoredSession, idle: Duration) -> Stored<'a, bool> {
-        self.0.create(id, session, idle)
-    }
-
-    fn replace<'a>(
-        &'a self,
-        id: &'a str,
-        version: u64,
-        session: StoredSession,
-        idle: Duration,
-    ) -> Stored<'a, Replaced> {
-        self.0.replace(id, version, session, idle)
-    }
-
-    fn get<'a>(&'a self, id: &'a str, idle: Duration) -> Stored<'a, Option<VersionedSession>> {
+impl Store for Shared {
+    fn get<'a>(&'a self, key: Key<'a>, how: GetOptions) -> Stored<'a, Got> {
         // As one behind a network: later.
         Stored::later(async move {
             tokio::task::yield_now().await;
-            self.0.get(id, idle).await
+            self.0.get(key, how).await
         })
     }
 
-    fn remove<'a>(&'a self, id: &'a str) -> Stored<'a, bool> {
-        self.0.remove(id)
+    fn put<'a>(&'a self, key: Key<'a>, at: Expected, value: &'a [u8], life: Life) -> Stored<'a, Put> {
+        self.0.put(key, at, value, life)
+    }
+
+    fn remove<'a>(&'a self, key: Key<'a>) -> Stored<'a, bool> {
+        self.0.remove(key)
+    }
+
+    fn count<'a>(&'a self, key: Key<'a>, add: i64, life: Life) -> Stored<'a, i64> {
+        self.0.count(key, add, life)
+    }
+
+    fn now(&self) -> Stored<'_, u64> {
+        self.0.now()
     }
 }
 
@@ -157,30 +152,33 @@ async fn another_process_goes_on_with_a_session_that_was_written_down() {
 
 #[tokio::test]
 async fn a_store_that_keeps_its_word() {
-    sessions::check(async || Ok(two_handles(MemorySessions::new()))).await.unwrap();
-    sessions::check(async || Ok(two_handles(Shared::default()))).await.unwrap();
+    store::check(async || Ok(two_handles(MemoryStore::new()))).await.unwrap();
+    store::check(async || Ok(two_handles(Shared::default()))).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_store_that_forgets_is_found_out() {
     #[derive(Debug)]
     struct Forgetful;
-    impl Sessions for Forgetful {
-        fn create<'a>(&'a self, _: &'a str, _: StoredSession, _: Duration) -> Stored<'a, bool> {
+    impl Store for Forgetful {
+        fn get<'a>(&'a self, _: Key<'a>, _: GetOptions) -> Stored<'a, Got> {
+            Stored::now(Got::None)
+        }
+        fn put<'a>(&'a self, _: Key<'a>, _: Expected, _: &'a [u8], _: Life) -> Stored<'a, Put> {
+            Stored::now(Put::Done(1))
+        }
+        fn remove<'a>(&'a self, _: Key<'a>) -> Stored<'a, bool> {
             Stored::now(true)
         }
-        fn replace<'a>(&'a self, _: &'a str, _: u64, _: StoredSession, _: Duration) -> Stored<'a, Replaced> {
-            Stored::now(Replaced::Done)
+        fn count<'a>(&'a self, _: Key<'a>, _: i64, _: Life) -> Stored<'a, i64> {
+            Stored::now(1)
         }
-        fn get<'a>(&'a self, _: &'a str, _: Duration) -> Stored<'a, Option<VersionedSession>> {
-            Stored::now(None)
-        }
-        fn remove<'a>(&'a self, _: &'a str) -> Stored<'a, bool> {
-            Stored::now(true)
+        fn now(&self) -> Stored<'_, u64> {
+            Stored::now(1_000_000)
         }
     }
-    let broken = sessions::check(async || Ok(two_handles(Forgetful))).await.unwrap_err();
-    assert_eq!(broken.len(), 12, "{broken:#?}");
+    let broken = store::check(async || Ok(two_handles(Forgetful))).await.unwrap_err();
+    assert_eq!(broken.len(), 13, "{broken:#?}");
 }
 
 #[tokio::test]

@@ -3,7 +3,10 @@
 use std::io;
 
 use bytes::Bytes;
-use pintle::server::http::log::{Appended, EventId, EventLog, MemoryLog, Replay, Stored};
+use pintle::server::{
+    http::log::{Appended, EventId, EventLog, MemoryLog, Replay},
+    store::Stored,
+};
 use pintle_testing::kits::{event_log, two_handles};
 
 #[tokio::test]

@@ -13,13 +13,13 @@ use bytes::Bytes;
 use pintle::{
     Server,
     server::{
-        Cx, ReplayGuard, ToolError,
+        Cx, ToolError,
         http::{
             Http,
-            log::{Appended, EventId, EventLog, Replay, Stored},
+            log::{Appended, EventId, EventLog, Replay},
             nodes::{MemoryFleet, MemoryNodes, Nodes, SharedStore},
-            store::Sessions,
         },
+        store::{Store, Stored},
         tool,
     },
     types::schema::{ContentBlock, CreateMessageParams, Role, SamplingMessage},
@@ -70,8 +70,8 @@ impl CutOff {
 }
 
 impl SharedStore for CutOff {
-    fn sessions(&self) -> Arc<dyn Sessions> {
-        self.inner.sessions()
+    fn store(&self) -> Arc<dyn Store> {
+        self.inner.store()
     }
 
     fn event_log(&self) -> Arc<dyn EventLog> {
@@ -80,10 +80,6 @@ impl SharedStore for CutOff {
 
     fn nodes(&self) -> Arc<dyn Nodes> {
         self.inner.nodes()
-    }
-
-    fn replay_guard(&self) -> Arc<dyn ReplayGuard> {
-        self.inner.replay_guard()
     }
 }
 

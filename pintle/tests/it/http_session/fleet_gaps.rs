@@ -6,13 +6,13 @@ use bytes::Bytes;
 use pintle::{
     Server, Timeouts,
     server::{
-        Cx, ReplayGuard, ToolError,
+        Cx, ToolError,
         http::{
             Http,
-            log::{EventLog, Stored},
+            log::EventLog,
             nodes::{MemoryFleet, MemoryNodes, NodeEvent, NodeId, Nodes, SharedStore},
-            store::Sessions,
         },
+        store::{Store, Stored},
         tool,
     },
     types::schema::{ContentBlock, CreateMessageParams, Role, SamplingMessage},
@@ -60,8 +60,8 @@ impl Silent {
 }
 
 impl SharedStore for Silent {
-    fn sessions(&self) -> Arc<dyn Sessions> {
-        self.0.inner.sessions()
+    fn store(&self) -> Arc<dyn Store> {
+        self.0.inner.store()
     }
 
     fn event_log(&self) -> Arc<dyn EventLog> {
@@ -70,10 +70,6 @@ impl SharedStore for Silent {
 
     fn nodes(&self) -> Arc<dyn Nodes> {
         Arc::new(self.clone())
-    }
-
-    fn replay_guard(&self) -> Arc<dyn ReplayGuard> {
-        self.0.inner.replay_guard()
     }
 }
 

@@ -12,10 +12,8 @@ use pintle::{
     Server,
     server::{
         Opened,
-        http::{
-            Http,
-            store::{Replaced, Sessions, StoredSession},
-        },
+        http::Http,
+        store::{Expected, GetOptions, Got, Key, Life, Put, Space, Store as _},
         tool,
     },
     types::RpcError,
@@ -73,11 +71,14 @@ async fn a_session_is_restored_only_at_the_server_that_it_was_opened_with() {
 async fn a_record_that_names_no_server_is_restored_only_if_there_is_no_choice() {
     let shared = Shared::default();
     let client = Wire::new(&tenants(&shared)).open(R4, json!({})).await;
-    let mut record =
-        serde_json::to_value(shared.store.get(id(&client), IDLE).await.unwrap().unwrap().session).unwrap();
+    let key = Key::new(Space::Session, id(&client));
+    let stored = shared.store.get(key, GetOptions::default()).await.unwrap();
+    let Got::Value { version: 1, value } = stored else { panic!("{stored:?}") };
+    let mut record: Value = serde_json::from_slice(&value).unwrap();
     record.as_object_mut().unwrap().remove("server");
-    let record: StoredSession = serde_json::from_value(record).unwrap();
-    assert_eq!(shared.store.replace(id(&client), 1, record, IDLE).await.unwrap(), Replaced::Done);
+    let record = record.to_string();
+    let put = shared.store.put(key, Expected::Version(1), record.as_bytes(), Life::Idle(IDLE));
+    assert_eq!(put.await.unwrap(), Put::Done(2));
     for chosen in ["", "1"] {
         let there = at(&client, &tenants(&shared)).with("x-b", chosen);
         assert_eq!(there.call(1, "ping", json!({})).await.status, 404);

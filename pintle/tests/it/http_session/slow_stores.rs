@@ -16,9 +16,9 @@ use pintle::{
     server::{
         http::{
             Http,
-            log::{Appended, EventId, EventLog, MemoryLog, Replay, Stored},
-            store::{MemorySessions, Replaced, Sessions, StoredSession, VersionedSession},
+            log::{Appended, EventId, EventLog, MemoryLog, Replay},
         },
+        store::{Expected, GetOptions, Got, Key, Life, MemoryStore, Put, Space, Store, Stored},
         template, tool,
     },
 };
@@ -60,7 +60,7 @@ type HeldOperation = (&'static str, Arc<Gate>);
 /// A store and a log that several nodes share, and whose operations wait or fail when a test says so.
 #[derive(Clone, Debug, Default)]
 struct Backend {
-    store: Arc<MemorySessions>,
+    store: Arc<MemoryStore>,
     log: Arc<MemoryLog>,
     held: Arc<Mutex<Option<HeldOperation>>>,
     put_fails: Arc<AtomicBool>,
@@ -96,55 +96,48 @@ impl Backend {
     }
 
     async fn watched(&self, client: &Wire) -> Value {
-        let stored = self.store.get(&id_of(client), Duration::from_secs(60)).await.unwrap().unwrap();
-        serde_json::to_value(stored.session).unwrap()["watched"].take()
+        let id = id_of(client);
+        let stored = self.store.get(Key::new(Space::Session, &id), GetOptions::default()).await.unwrap();
+        let Got::Value { value, .. } = stored else { panic!("{stored:?}") };
+        serde_json::from_slice::<Value>(&value).unwrap()["watched"].take()
     }
 }
 
-impl Sessions for Backend {
-    fn create<'a>(&'a self, id: &'a str, session: StoredSession, idle: Duration) -> Stored<'a, bool> {
+impl Store for Backend {
+    fn get<'a>(&'a self, key: Key<'a>, how: GetOptions) -> Stored<'a, Got> {
+        if how.prolong.is_none() {
+            return self.store.get(key, how);
+        }
         Stored::later(async move {
-            self.pass("put").await;
-            if self.put_fails.load(Ordering::SeqCst) {
-                return Err(io::Error::other("it is broken"));
-            }
-            self.store.create(id, session, idle).await
-        })
-    }
-
-    fn replace<'a>(
-        &'a self,
-        id: &'a str,
-        version: u64,
-        session: StoredSession,
-        idle: Duration,
-    ) -> Stored<'a, Replaced> {
-        Stored::later(async move {
-            self.pass("put").await;
-            if self.put_fails.load(Ordering::SeqCst) {
-                return Err(io::Error::other("it is broken"));
-            }
-            self.store.replace(id, version, session, idle).await
-        })
-    }
-
-    fn get<'a>(&'a self, id: &'a str, idle: Duration) -> Stored<'a, Option<VersionedSession>> {
-        Stored::later(async move {
-            let found = self.store.get(id, idle).await;
+            let found = self.store.get(key, how).await;
             self.pass("get").await;
             found
         })
     }
 
-    fn contains<'a>(&'a self, id: &'a str) -> Stored<'a, bool> {
-        self.store.contains(id)
+    fn put<'a>(&'a self, key: Key<'a>, at: Expected, value: &'a [u8], life: Life) -> Stored<'a, Put> {
+        Stored::later(async move {
+            self.pass("put").await;
+            if self.put_fails.load(Ordering::SeqCst) {
+                return Err(io::Error::other("it is broken"));
+            }
+            self.store.put(key, at, value, life).await
+        })
     }
 
-    fn remove<'a>(&'a self, id: &'a str) -> Stored<'a, bool> {
+    fn remove<'a>(&'a self, key: Key<'a>) -> Stored<'a, bool> {
         Stored::later(async move {
             self.pass("remove").await;
-            self.store.remove(id).await
+            self.store.remove(key).await
         })
+    }
+
+    fn count<'a>(&'a self, key: Key<'a>, add: i64, life: Life) -> Stored<'a, i64> {
+        self.store.count(key, add, life)
+    }
+
+    fn now(&self) -> Stored<'_, u64> {
+        self.store.now()
     }
 }
 
@@ -499,7 +492,7 @@ async fn a_session_that_is_somebody_elses_is_neither_restored_nor_ended() {
     assert_eq!(at(&eve, &other).call(1, "ping", json!({})).await.status, 404);
     assert_eq!(other.sessions(), 0, "it is not restored for somebody else");
     assert_eq!(at(&ann, &other).call(1, "ping", json!({})).await.status, 200);
-    assert!(backend.store.remove(&id_of(&ann)).await.unwrap());
+    assert!(backend.store.remove(Key::new(Space::Session, &id_of(&ann))).await.unwrap());
     assert_eq!(eve.call(1, "ping", json!({})).await.status, 404);
     assert_eq!(here.sessions(), 1, "nobody else ends it");
     assert_eq!(ann.call(1, "ping", json!({})).await.status, 404);

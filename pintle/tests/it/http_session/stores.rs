@@ -16,9 +16,9 @@ use pintle::{
         Cx, Next, around,
         http::{
             Http,
-            log::{Appended, EventId, EventLog, MemoryLog, Replay, Stored},
-            store::{MemorySessions, Replaced, Sessions, StoredSession, VersionedSession},
+            log::{Appended, EventId, EventLog, MemoryLog, Replay},
         },
+        store::{Expected, GetOptions, Got, Key, Life, MemoryStore, Put, Store, Stored},
         tool,
     },
 };
@@ -31,7 +31,7 @@ use crate::support::{eras::R4, http_client::Wire};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shared {
     log: Arc<MemoryLog>,
-    pub(super) store: Arc<MemorySessions>,
+    pub(super) store: Arc<MemoryStore>,
     /// Appending what holds this fails.
     fails_at: Arc<Mutex<Option<&'static str>>>,
     down: Arc<AtomicBool>,
@@ -96,37 +96,36 @@ impl EventLog for Shared {
     }
 }
 
-impl Sessions for Shared {
-    fn create<'a>(&'a self, id: &'a str, session: StoredSession, idle: Duration) -> Stored<'a, bool> {
-        self.puts.fetch_add(1, Ordering::SeqCst);
-        self.store.create(id, session, idle)
-    }
-
-    fn replace<'a>(
-        &'a self,
-        id: &'a str,
-        version: u64,
-        session: StoredSession,
-        idle: Duration,
-    ) -> Stored<'a, Replaced> {
-        self.puts.fetch_add(1, Ordering::SeqCst);
-        assert!(!self.put_panics.load(Ordering::SeqCst), "it panics");
-        if self.put_fails.load(Ordering::SeqCst) {
-            return broken();
+impl Store for Shared {
+    fn get<'a>(&'a self, key: Key<'a>, how: GetOptions) -> Stored<'a, Got> {
+        if how.prolong.is_some() && self.down.load(Ordering::SeqCst) {
+            broken()
+        } else {
+            self.store.get(key, how)
         }
-        self.store.replace(id, version, session, idle)
     }
 
-    fn get<'a>(&'a self, id: &'a str, idle: Duration) -> Stored<'a, Option<VersionedSession>> {
-        if self.down.load(Ordering::SeqCst) { broken() } else { self.store.get(id, idle) }
+    fn put<'a>(&'a self, key: Key<'a>, at: Expected, value: &'a [u8], life: Life) -> Stored<'a, Put> {
+        self.puts.fetch_add(1, Ordering::SeqCst);
+        if at != Expected::Absent {
+            assert!(!self.put_panics.load(Ordering::SeqCst), "it panics");
+            if self.put_fails.load(Ordering::SeqCst) {
+                return broken();
+            }
+        }
+        self.store.put(key, at, value, life)
     }
 
-    fn contains<'a>(&'a self, id: &'a str) -> Stored<'a, bool> {
-        self.store.contains(id)
+    fn remove<'a>(&'a self, key: Key<'a>) -> Stored<'a, bool> {
+        if self.remove_fails.load(Ordering::SeqCst) { broken() } else { self.store.remove(key) }
     }
 
-    fn remove<'a>(&'a self, id: &'a str) -> Stored<'a, bool> {
-        if self.remove_fails.load(Ordering::SeqCst) { broken() } else { self.store.remove(id) }
+    fn count<'a>(&'a self, key: Key<'a>, add: i64, life: Life) -> Stored<'a, i64> {
+        self.store.count(key, add, life)
+    }
+
+    fn now(&self) -> Stored<'_, u64> {
+        self.store.now()
     }
 }
 

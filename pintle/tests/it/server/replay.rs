@@ -2,7 +2,6 @@
 
 use std::{
     future::poll_fn,
-    io,
     pin::pin,
     sync::{
         Arc, Mutex,
@@ -14,12 +13,13 @@ use std::{
 use pintle::{
     Server,
     server::{
-        Claim, Claimed, Cx, Guarded, MemoryReplayGuard, Next, Outcome, ReplayGuard, Reply, StateKeys,
-        ToolError, UsedState, around, tool,
+        Cx, Next, Outcome, StateKeys, ToolError, around,
+        store::{Expected, GetOptions, Got, Key, Life, MemoryStore, Put, Space, Store, Stored},
+        tool,
     },
     types::RpcError,
 };
-use pintle_testing::kits;
+use pintle_testing::kits::store::LossyStore;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -348,7 +348,7 @@ async fn who_may_no_more_does_not_get_the_reply() {
 #[tokio::test(start_paused = true)]
 async fn a_reply_that_is_not_kept_is_an_error_and_no_second_run() {
     let desk = Desk::new().open();
-    let server = desk.server().replay_guard(MemoryReplayGuard::new().bytes(500));
+    let server = desk.server().replay_store(MemoryStore::new().bytes(560));
     let mut raw = Raw::new(&server);
     let state = asked(&mut raw).await;
     raw.request("tools/call", answered(&state, 4.into())).await;
@@ -378,11 +378,11 @@ async fn an_answer_before_its_question_is_a_call_of_its_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_servers_of_a_fleet_share_a_guard() {
-    let (desk, guard) = (Desk::new().open(), Arc::new(MemoryReplayGuard::new()));
+async fn two_servers_of_a_fleet_share_a_store() {
+    let (desk, store) = (Desk::new().open(), Arc::new(MemoryStore::new()));
     let keys = || StateKeys::from([7; 32]);
-    let one = desk.server().state_keys(keys()).replay_guard(guard.clone());
-    let other = desk.server().state_keys(keys()).replay_guard(guard);
+    let one = desk.server().state_keys(keys()).replay_store(store.clone());
+    let other = desk.server().state_keys(keys()).replay_store(store);
     let state = asked(&mut Raw::new(&one)).await;
     for server in [&other, &one, &other] {
         let mut raw = Raw::new(server);
@@ -392,91 +392,47 @@ async fn two_servers_of_a_fleet_share_a_guard() {
     assert_eq!(desk.counts(), (1, 1));
 }
 
-/// A store that cannot be reached.
+/// Servers of processes that share a store in which the sign of life of each of them is lost.
+fn taken_over(desk: impl Fn() -> Server) -> [Server; 2] {
+    let store = Arc::new(Processes(MemoryStore::new()));
+    [(); 2].map(|()| desk().state_keys(StateKeys::from([7; 32])).replay_store(store.clone()))
+}
+
 #[derive(Debug)]
-struct Down;
+struct Processes(MemoryStore);
 
-impl ReplayGuard for Down {
-    fn claim<'a>(&'a self, _: &'a UsedState) -> Guarded<'a, Claimed> {
-        Box::pin(async { Err(io::Error::other("down")) })
+impl Store for Processes {
+    fn get<'a>(&'a self, key: Key<'a>, how: GetOptions) -> Stored<'a, Got> {
+        if key.space == Space::Lease { Stored::now(Got::None) } else { self.0.get(key, how) }
     }
 
-    fn complete<'a>(&'a self, _: &'a UsedState, _: &'a Claim, _: Reply) -> Guarded<'a, ()> {
-        Box::pin(async { Ok(()) })
+    fn put<'a>(&'a self, key: Key<'a>, at: Expected, value: &'a [u8], life: Life) -> Stored<'a, Put> {
+        self.0.put(key, at, value, life)
     }
 
-    fn release(&self, _: &UsedState, _: Claim, _: Option<Vec<u8>>) {}
-}
-
-/// Lets everybody be the first.
-#[derive(Debug)]
-struct Careless;
-
-impl ReplayGuard for Careless {
-    fn claim<'a>(&'a self, _: &'a UsedState) -> Guarded<'a, Claimed> {
-        Box::pin(async { Ok(Claimed::First(Claim::new(1, None))) })
+    fn remove<'a>(&'a self, key: Key<'a>) -> Stored<'a, bool> {
+        self.0.remove(key)
     }
 
-    fn complete<'a>(&'a self, _: &'a UsedState, _: &'a Claim, _: Reply) -> Guarded<'a, ()> {
-        Box::pin(async { Ok(()) })
+    fn count<'a>(&'a self, key: Key<'a>, add: i64, life: Life) -> Stored<'a, i64> {
+        self.0.count(key, add, life)
     }
 
-    fn release(&self, _: &UsedState, _: Claim, _: Option<Vec<u8>>) {}
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_kit_knows_a_good_guard_from_others() {
-    assert_eq!(
-        kits::replay::check(async || Ok(MemoryReplayGuard::new())).await.map_err(|broken| broken.len()),
-        Ok(())
-    );
-    let shared = Arc::new(MemoryReplayGuard::new());
-    assert!(kits::replay::check(async || Ok(shared.clone())).await.is_ok());
-    let broken = kits::replay::check(async || Ok(Careless)).await.unwrap_err();
-    assert_eq!(broken.len(), 4, "{broken:#?}");
-    assert_eq!(kits::replay::check(async || Ok(Down)).await.unwrap_err().len(), 5);
-}
-
-/// A guard of several processes, each of which takes the one before it for gone.
-#[derive(Debug, Default)]
-struct TakenOver {
-    claims: Mutex<u64>,
-    saved: Mutex<Option<Vec<u8>>>,
-}
-
-impl ReplayGuard for TakenOver {
-    fn claim<'a>(&'a self, _: &'a UsedState) -> Guarded<'a, Claimed> {
-        let mut claims = self.claims.lock().unwrap();
-        *claims += 1;
-        let claim = Claim::new(*claims, self.saved.lock().unwrap().clone());
-        Box::pin(async { Ok(Claimed::First(claim)) })
+    fn now(&self) -> Stored<'_, u64> {
+        self.0.now()
     }
-
-    fn save<'a>(&'a self, _: &'a UsedState, claim: &'a Claim, progress: Vec<u8>) -> Guarded<'a, ()> {
-        let is_over = claim.fence != *self.claims.lock().unwrap();
-        if !is_over {
-            *self.saved.lock().unwrap() = Some(progress);
-        }
-        Box::pin(async move { if is_over { Err(io::Error::other("taken over")) } else { Ok(()) } })
-    }
-
-    fn complete<'a>(&'a self, _: &'a UsedState, _: &'a Claim, _: Reply) -> Guarded<'a, ()> {
-        Box::pin(async { Ok(()) })
-    }
-
-    fn release(&self, _: &UsedState, _: Claim, _: Option<Vec<u8>>) {}
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_a_process_did_before_it_was_gone_is_known_to_the_next() {
     let desk = Desk::new();
-    let server = desk.server().replay_guard(TakenOver::default());
+    let [server, other] = taken_over(|| desk.server());
     let mut raw = Raw::new(&server);
     let state = asked(&mut raw).await;
     raw.request("tools/call", answered(&state, 4.into())).await;
     // It has acted, and does not get any further.
     desk.begun.acquire().await.unwrap().forget();
-    let mut next = Raw::new(&server);
+    let mut next = Raw::new(&other);
     next.request("tools/call", answered(&state, 4.into())).await;
     desk.begun.acquire().await.unwrap().forget();
     desk.gate.add_permits(2);
@@ -491,7 +447,7 @@ async fn the_outcome_of_an_act_whose_process_is_gone_is_unknown() {
     let (acts, acting, proceed) = (Arc::<AtomicUsize>::default(), Semaphore::new(0), Semaphore::new(0));
     let (acting, proceed) = (Arc::new(acting), Arc::new(proceed));
     let (counted, begun, waits) = (acts.clone(), acting.clone(), proceed.clone());
-    let server = Server::new("desk", "1").tool(tool("book", move |cx: Cx| {
+    let book = tool("book", move |cx: Cx| {
         let (acts, acting, proceed) = (counted.clone(), begun.clone(), waits.clone());
         async move {
             cx.elicit::<Seats>("seats", "How many?").await?;
@@ -505,13 +461,13 @@ async fn the_outcome_of_an_act_whose_process_is_gone_is_unknown() {
             cx.once("next", async { acts.fetch_add(1, Ordering::SeqCst) }).await?;
             Ok::<_, ToolError>("done")
         }
-    }));
-    let server = server.replay_guard(TakenOver::default());
+    });
+    let [server, other] = taken_over(|| Server::new("desk", "1").tool(book.clone()));
     let mut raw = Raw::new(&server);
     let state = asked(&mut raw).await;
     raw.request("tools/call", answered(&state, 4.into())).await;
     acting.acquire().await.unwrap().forget();
-    let mut next = Raw::new(&server);
+    let mut next = Raw::new(&other);
     next.request("tools/call", answered(&state, 4.into())).await;
     let answer = next.recv().await;
     assert!(answer.to_string().contains("outcome unknown: `act`"), "{answer}");
@@ -524,7 +480,9 @@ async fn the_outcome_of_an_act_whose_process_is_gone_is_unknown() {
 #[tokio::test(start_paused = true)]
 async fn nothing_runs_if_nobody_knows_whether_it_ran() {
     let desk = Desk::new().open();
-    let mut raw = Raw::new(&desk.server().replay_guard(Down));
+    let store = LossyStore::new(MemoryStore::new());
+    store.set_down(true);
+    let mut raw = Raw::new(&desk.server().replay_store(store));
     let state = asked(&mut raw).await;
     raw.request("tools/call", answered(&state, 4.into())).await;
     let refused = raw.recv().await;

@@ -21,7 +21,7 @@ impl Cx {
     /// not: it is not run again, and later uses of the key return an error. The task of a
     /// [resumable](crate::server::ToolRoute::resumable) tool records that an action is started, and its value, so the same holds if
     /// its process ends. So does a later round of a stateless call, if processes share a
-    /// [`ReplayGuard`](crate::server::ReplayGuard) that [saves](crate::server::ReplayGuard::save) it, and a call of a resumable tool in a
+    /// [store](crate::Server::replay_store) of the uses of states, and a call of a resumable tool in a
     /// session over HTTP that processes share. Nothing is known of an action of
     /// another call that was running when the process ended. Where that matters, send
     /// [`call_key`](Self::call_key) to the other system as an idempotency key.

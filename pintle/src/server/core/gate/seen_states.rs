@@ -1,17 +1,22 @@
 use std::{
     collections::{HashSet, VecDeque},
-    fmt::Write as _,
     sync::{Arc, Mutex, OnceLock, PoisonError},
     time::Duration,
 };
 
-use crate::server::{RateRequest, RateStore};
+use crate::server::{
+    clock, hex,
+    store::{Key, Life, Space, Store},
+};
 
 /// The SHA-256 of a `requestState`.
 pub(crate) type StateDigest = [u8; 32];
 
 /// The limit of states that are remembered. The oldest is forgotten for a new one.
 const MAX_STATES: usize = 10_000;
+
+/// The time for which a state is known after its expiry: the clocks of processes differ.
+const MARGIN: u64 = 60_000;
 
 /// The states of servers behind that clients have sent back. Those servers claim them; here a call with one that was seen before is counted
 /// again.
@@ -20,14 +25,14 @@ const MAX_STATES: usize = 10_000;
 #[derive(Debug, Default)]
 pub struct SeenStates {
     own: Mutex<(HashSet<StateDigest>, VecDeque<StateDigest>)>,
-    /// The store in which all processes note them: a bucket of one call for each.
-    store: OnceLock<Arc<dyn RateStore>>,
+    /// The store in which all processes count them, and the part of it for these.
+    store: OnceLock<(Arc<dyn Store>, Arc<str>)>,
 }
 
 impl SeenStates {
     /// Shares them with other processes. The first store stays.
-    pub(crate) fn share(&self, store: Arc<dyn RateStore>) {
-        let _ = self.store.set(store);
+    pub(crate) fn share(&self, store: Arc<dyn Store>, part: Arc<str>) {
+        let _ = self.store.set((store, part));
     }
 
     /// Notes a state that can be used for this time. Returns whether it was seen before, or nobody knows.
@@ -35,13 +40,12 @@ impl SeenStates {
         if !self.note(state) {
             return true;
         }
-        let Some(store) = self.store.get() else { return false };
-        let mut bucket = "seen ".to_owned();
-        for byte in state {
-            let _ = write!(bucket, "{byte:02x}");
-        }
-        match store.take(&RateRequest::new(bucket, 1, lifetime)).await {
-            Ok(lease) => lease.calls == 0,
+        let Some((store, part)) = self.store.get() else { return false };
+        let id = format!("{part}{}", hex(&state));
+        let lifetime = u64::try_from(lifetime.as_millis()).unwrap_or(u64::MAX);
+        let life = Life::Until(clock::now().saturating_add(lifetime).saturating_add(MARGIN));
+        match store.count(Key::new(Space::Seen, &id), 1, life).await {
+            Ok(times) => times > 1,
             Err(error) => {
                 tracing::warn!(%error, "the store of rates cannot be reached: a later round of a call is counted as a call");
                 true

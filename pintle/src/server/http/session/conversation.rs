@@ -142,7 +142,7 @@ impl HttpRequestCx {
         if let Some((store, stored)) = shared.settings().store.as_ref().zip(session.stored()) {
             // The next request extends its lifetime.
             let life = shared.settings().uninitialized_session.min(shared.settings().idle_session);
-            match store.create(&session.id.to_string(), stored, life).await {
+            match store.create(&session.id.to_string(), &stored, life).await {
                 Ok(true) => session.set_version(1),
                 Ok(false) => {
                     return Err(store_failed(&io::Error::other("the id of a new session is in use")));

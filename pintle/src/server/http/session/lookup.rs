@@ -19,7 +19,7 @@ use super::{
     nodes::message::MessageBody,
     question_ids::QuestionIds,
     registry::Refused,
-    store::{Renewed, Sessions, VersionedSession},
+    store::{Renewed, SessionStore, VersionedSession},
 };
 use crate::{
     Ended,
@@ -52,7 +52,7 @@ impl HttpRequestCx {
         let found = shared.sessions.find(id);
         let found = match &shared.settings().store {
             None => found,
-            Some(store) => Box::pin(self.find_stored(&**store, id, found)).await?,
+            Some(store) => Box::pin(self.find_stored(store, id, found)).await?,
         };
         // The answer is the same for an id of another principal, so that it reveals nothing.
         found.filter(|session| session.principal == self.principal).ok_or_else(Refusal::unknown_session)
@@ -61,7 +61,7 @@ impl HttpRequestCx {
     /// Finds a session in the store. `found` is the session of that id in this process.
     async fn find_stored(
         &self,
-        store: &dyn Sessions,
+        store: &SessionStore,
         id: SessionId,
         found: Option<Arc<Session>>,
     ) -> Result<Option<Arc<Session>>, Refusal> {
@@ -69,20 +69,14 @@ impl HttpRequestCx {
         let (name, idle) = (id.to_string(), shared.settings().idle_session);
         let own = found.as_ref().filter(|session| session.principal == self.principal);
         let known = own.and_then(|session| session.stored_version(shared.link.gaps.load(Ordering::Acquire)));
-        let stored = match known {
-            None => store.get(&name, idle).await,
-            Some(version) => match store.renew(&name, version, idle).await {
-                Ok(Renewed::Unchanged) => return self.rejoin(found).await,
-                Ok(Renewed::Changed(stored)) => Ok(Some(*stored)),
-                Ok(Renewed::Gone) => Ok(None),
-                Err(error) => Err(error),
-            },
-        };
-        match stored.map_err(|error| store_failed(&error))? {
+        match store.renew(&name, known, idle).await.map_err(|error| store_failed(&error))? {
+            Renewed::Unchanged => self.rejoin(found).await,
             // A session of another principal is not restored.
-            Some(stored) if stored.session.principal.as_deref() != self.principal.as_deref() => Ok(None),
-            Some(stored) => self.adopt(id, found, &stored).await,
-            None => {
+            Renewed::Changed(stored) if stored.session.principal.as_deref() != self.principal.as_deref() => {
+                Ok(None)
+            }
+            Renewed::Changed(stored) => self.adopt(id, found, &stored).await,
+            Renewed::Gone => {
                 // Ended by another process. Only a request of its own principal ends it here too.
                 if let Some(session) = found.filter(|session| session.principal == self.principal) {
                     let _ = shared.end(&session, Ended::Stopped).await;

@@ -8,7 +8,7 @@ pub(super) mod id;
 pub mod log;
 pub mod nodes;
 pub(super) mod registry;
-pub mod store;
+pub(super) mod store;
 pub(super) mod table;
 pub(super) mod two_endpoints;
 

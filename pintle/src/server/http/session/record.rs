@@ -13,13 +13,14 @@ use super::{
     Core, Session,
     nodes::message::MessageBody,
     question_ids::QuestionIds,
-    store::{Replaced, Sessions, StoredSession, VersionedSession},
+    store::{SessionStore, StoredSession, VersionedSession},
     two_endpoints::without_subscriptions,
 };
 use crate::server::{
     Cx,
     core::{snapshot::Snapshot, subscription},
     http::{edge::response::store_failed, settings::HttpSettings},
+    store::{Expected, Put},
 };
 
 /// The error for a subscription of the stateless era in a session.
@@ -93,9 +94,12 @@ impl Session {
     /// Returns the record from which another process can restore the session.
     pub(in crate::server::http) fn stored(&self) -> Option<StoredSession> {
         let record = self.lock().engine.record()?;
-        let mut stored = StoredSession::new(self.principal.as_deref(), record);
-        stored.question_key = self.question_ids().map(QuestionIds::key);
-        Some(stored.at_server(&*self.server.snapshot().service.info().name))
+        Some(StoredSession {
+            principal: self.principal.as_deref().map(str::to_owned),
+            server: Some(self.server.snapshot().service.info().name.to_string()),
+            question_key: self.question_ids().map(QuestionIds::key),
+            record,
+        })
     }
 
     /// Marks the session as stored with this version.
@@ -186,7 +190,7 @@ impl Session {
         let (report, written) = oneshot::channel();
         // In a task, so that a client that disconnects leaves no unwritten change.
         crate::runtime::spawn(async move {
-            let written = session.write(&*store, idle).await;
+            let written = session.write(&store, idle).await;
             drop(change);
             if let Some(shared) = session.kept.as_ref().and_then(|kept| kept.shared.upgrade()) {
                 shared.notify_others(session.id, MessageBody::Record);
@@ -219,7 +223,7 @@ impl Session {
     /// that the last one is complete. Returns `false` if the session has ended.
     pub(in crate::server::http) async fn write(
         &self,
-        store: &dyn Sessions,
+        store: &SessionStore,
         idle: Duration,
     ) -> io::Result<bool> {
         let _turn = self.writes().lock().await;
@@ -227,16 +231,16 @@ impl Session {
         for _ in 0..MAX_CONFLICTS {
             let Some(stored) = self.stored().filter(|_| !self.is_over()) else { return Ok(false) };
             let version = self.lock().record_version().version;
-            match store.replace(&id, version, stored.clone(), idle).await? {
-                Replaced::Done => {
+            match store.put(&id, Expected::Version(version), &stored, idle).await? {
+                Put::Done(version) => {
                     let mut core = self.lock();
                     let known = core.record_version();
-                    known.version = version.saturating_add(1);
+                    known.version = version;
                     known.base = Some(Box::new(stored.record));
                     return Ok(true);
                 }
-                Replaced::Gone => return Ok(false),
-                Replaced::Conflict => match store.get(&id, idle).await? {
+                Put::Gone | Put::Forgotten => return Ok(false),
+                Put::Other => match store.get(&id, idle).await? {
                     Some(theirs) => self.merge(theirs),
                     None => return Ok(false),
                 },
@@ -246,7 +250,7 @@ impl Session {
     }
 
     /// Removes an ended session from the store, after pending writes.
-    pub(in crate::server::http) async fn erase(&self, store: &dyn Sessions) -> io::Result<bool> {
+    pub(in crate::server::http) async fn erase(&self, store: &SessionStore) -> io::Result<bool> {
         let _turn = self.writes().lock().await;
         store.remove(&self.id.to_string()).await
     }

@@ -14,7 +14,7 @@ use super::{
     id::SessionId,
     question_ids::QuestionIds,
     registry::{AddedSession, Quota, Refused, Registry},
-    store::Sessions,
+    store::SessionStore,
 };
 use crate::{
     Ended,
@@ -232,7 +232,7 @@ impl HttpShared {
     /// Returns an error if the store fails. The other sessions are not extended then.
     pub(in crate::server::http) async fn keep_written(
         self: &Arc<Self>,
-        store: &dyn Sessions,
+        store: &SessionStore,
     ) -> io::Result<()> {
         for session in self.sessions.in_use() {
             let id = session.id.to_string();
@@ -294,7 +294,7 @@ async fn sweep(shared: Weak<HttpShared>) {
         if let Some(store) = &shared.settings().store
             && Instant::now() >= written
         {
-            if let Err(error) = shared.keep_written(&**store).await {
+            if let Err(error) = shared.keep_written(store).await {
                 // Tried again before the sessions expire.
                 tracing::error!(%error, "the session store failed");
             }

@@ -6,18 +6,13 @@
 
 mod memory;
 
-use std::{
-    fmt,
-    future::Future,
-    io,
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll},
-};
+use std::{fmt, sync::Arc};
 
 use bytes::Bytes;
 
 pub use memory::{LogBounds, MemoryLog};
+
+use crate::server::store::Stored;
 
 /// A log of the events of streams, for clients that resume a stream.
 ///
@@ -65,8 +60,7 @@ pub trait EventLog: fmt::Debug + Send + Sync + 'static {
 
     /// Forgets all streams of a session that has ended.
     ///
-    /// With a session store, the last process that used a session calls this when the session is no longer in the
-    /// [store](super::store::Sessions::contains). A process that crashed does not: a shared log has to expire events itself.
+    /// With a session store, the last process that used a session calls this when the session is no longer in the store. A process that crashed does not: a shared log has to expire events itself.
     fn forget_session<'a>(&'a self, session: &'a str) -> Stored<'a, ()>;
 }
 
@@ -220,59 +214,6 @@ impl MissedEvents {
     /// Creates the events of a stream that was opened with this description.
     pub fn new(events: Vec<Event>, ended: bool, opening: Bytes) -> Self {
         Self { events, ended, opening }
-    }
-}
-
-/// The future that the methods of a log or a session store return: a value that is ready, or a boxed future.
-///
-/// ```
-/// use pintle::server::http::log::Stored;
-///
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> std::io::Result<()> {
-/// assert_eq!(Stored::now(1).await?, 1);
-/// assert_eq!(Stored::later(async { Ok(2) }).await?, 2);
-/// # Ok(()) }
-/// ```
-pub struct Stored<'a, T>(StoredState<'a, T>);
-
-enum StoredState<'a, T> {
-    Now(Option<T>),
-    Later(Pin<Box<dyn Future<Output = io::Result<T>> + Send + 'a>>),
-}
-
-impl<'a, T> Stored<'a, T> {
-    /// Creates a future that is ready. It does not allocate.
-    pub fn now(value: T) -> Self {
-        Self(StoredState::Now(Some(value)))
-    }
-
-    /// Boxes a future.
-    pub fn later(answer: impl Future<Output = io::Result<T>> + Send + 'a) -> Self {
-        Self(StoredState::Later(Box::pin(answer)))
-    }
-}
-
-/// The value is moved out and never pinned.
-impl<T> Unpin for Stored<'_, T> {}
-
-impl<T> Future for Stored<'_, T> {
-    type Output = io::Result<T>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
-        match &mut self.0 {
-            // Polled after completion.
-            StoredState::Now(value) => value.take().map_or(Poll::Pending, |value| Poll::Ready(Ok(value))),
-            StoredState::Later(answer) => answer.as_mut().poll(cx),
-        }
-    }
-}
-
-impl<T> fmt::Debug for Stored<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.0 {
-            StoredState::Now(_) => "Stored::now",
-            StoredState::Later(_) => "Stored::later",
-        })
     }
 }
 

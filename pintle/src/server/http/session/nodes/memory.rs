@@ -10,11 +10,8 @@ use tokio::sync::Notify;
 
 use super::{NodeEvent, NodeId, Nodes, SharedStore};
 use crate::server::{
-    MemoryReplayGuard, ReplayGuard,
-    http::session::{
-        log::{EventLog, MemoryLog, Stored},
-        store::{MemorySessions, Sessions},
-    },
+    http::session::log::{EventLog, MemoryLog},
+    store::{MemoryStore, Store, Stored},
 };
 
 /// A fleet in the memory of one process: for tests, and for services of one process that share their sessions.
@@ -35,9 +32,8 @@ pub struct MemoryFleet(Arc<FleetStores>);
 
 #[derive(Debug, Default)]
 struct FleetStores {
-    sessions: Arc<MemorySessions>,
+    store: Arc<MemoryStore>,
     log: Arc<MemoryLog>,
-    guard: Arc<MemoryReplayGuard>,
     network: Mutex<NodeTable>,
 }
 
@@ -136,8 +132,8 @@ impl MemoryNode {
 }
 
 impl SharedStore for MemoryNodes {
-    fn sessions(&self) -> Arc<dyn Sessions> {
-        self.0.fleet.0.sessions.clone()
+    fn store(&self) -> Arc<dyn Store> {
+        self.0.fleet.0.store.clone()
     }
 
     fn event_log(&self) -> Arc<dyn EventLog> {
@@ -146,10 +142,6 @@ impl SharedStore for MemoryNodes {
 
     fn nodes(&self) -> Arc<dyn Nodes> {
         Arc::new(self.clone())
-    }
-
-    fn replay_guard(&self) -> Arc<dyn ReplayGuard> {
-        self.0.fleet.0.guard.clone()
     }
 }
 

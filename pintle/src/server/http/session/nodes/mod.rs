@@ -1,6 +1,6 @@
 //! Messages between the processes that serve the same sessions.
 //!
-//! With a [session store](super::store) any process can serve any request, but a call runs in one process. The answer to its
+//! With a [session store](crate::server::http::Http::session_store) any process can serve any request, but a call runs in one process. The answer to its
 //! question, its cancellation and the end of its session may reach another one, and so does a client that resumes its stream.
 //! [`Nodes`] carries these messages from process to process, and the changes of lists and resources. [`MemoryFleet`] connects
 //! services of one process, for tests. `pintle-redis` connects processes; for another message broker, implement the trait, and run
@@ -15,11 +15,11 @@ use bytes::Bytes;
 
 pub use memory::{MemoryFleet, MemoryNodes};
 
-use super::{
-    log::{EventLog, Stored},
-    store::Sessions,
+use super::log::EventLog;
+use crate::server::{
+    random,
+    store::{Store, Stored},
 };
-use crate::server::{ReplayGuard, random};
 
 /// The connection of one process to the others.
 ///
@@ -131,15 +131,12 @@ impl std::error::Error for ParseNodeIdError {}
 ///
 /// A value of this type is one process of the fleet. Services that run side by side in one process have one each.
 pub trait SharedStore {
-    /// Returns the store of sessions.
-    fn sessions(&self) -> Arc<dyn Sessions>;
+    /// Returns the store of sessions and of the uses of call states.
+    fn store(&self) -> Arc<dyn Store>;
 
     /// Returns the log of events.
     fn event_log(&self) -> Arc<dyn EventLog>;
 
     /// Returns the connection to the other processes.
     fn nodes(&self) -> Arc<dyn Nodes>;
-
-    /// Returns the guard against the replay of call states.
-    fn replay_guard(&self) -> Arc<dyn ReplayGuard>;
 }
