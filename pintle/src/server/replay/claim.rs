@@ -93,7 +93,7 @@ impl StateClaim {
             Ok(Claimed::First(claim, progress)) => {
                 // The expiry was checked on admission, but the store may have forgotten an expired use since.
                 if (self.clock)() >= self.used.expires {
-                    self.guard.release(claim, progress);
+                    self.guard.release(&claim, progress);
                     return refuse(EXPIRED);
                 }
                 *self.claim.lock().unwrap_or_else(PoisonError::into_inner) = Some(claim);
@@ -135,7 +135,7 @@ impl StateClaim {
     /// Releases the state, with the progress of the call. The handler must have been dropped.
     pub(crate) fn release(&self, call: &Call) {
         if let Some(claim) = self.take_claim() {
-            self.guard.release(claim, call.progress_so_far());
+            self.guard.release(&claim, call.progress_so_far());
         }
     }
 
@@ -264,7 +264,7 @@ mod tests {
     async fn next(guard: &Arc<ReplayGuard>) -> Option<Vec<u8>> {
         match guard.claim(&claim(guard, || 0).used).await.unwrap() {
             Claimed::First(claim, progress) => {
-                guard.release(claim, progress.clone());
+                guard.release(&claim, progress.clone());
                 progress
             }
             other => panic!("{other:?}"),

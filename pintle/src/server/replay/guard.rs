@@ -111,19 +111,19 @@ impl ReplayGuard {
         claim.enter(ClaimPhase::Over(Some(reply.clone())));
         match &written {
             Ok(_) => self.leave(claim, Some(reply)),
-            Err(_) => self.end(claim.clone(), phase, Some(reply)),
+            Err(_) => self.end(claim, phase, Some(reply)),
         }
         written.map(drop)
     }
 
     /// Ends a claim without a reply. The next claim of the state gets the progress. It is called from destructors.
-    pub(super) fn release(self: &Arc<Self>, claim: Arc<ActiveClaim>, progress: Option<Vec<u8>>) {
+    pub(super) fn release(self: &Arc<Self>, claim: &Arc<ActiveClaim>, progress: Option<Vec<u8>>) {
         claim.enter(ClaimPhase::Releasing);
         self.end(claim, StatePhase::Released { progress }, None);
     }
 
     /// Ends a claim, in a task unless the store is ready at once. It is repeated if the store cannot be reached, because others wait.
-    fn end(self: &Arc<Self>, claim: Arc<ActiveClaim>, phase: StatePhase, reply: Option<Reply>) {
+    fn end(self: &Arc<Self>, claim: &Arc<ActiveClaim>, phase: StatePhase, reply: Option<Reply>) {
         let (guard, ended) = (self.clone(), claim.clone());
         let mut ending: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(async move {
             let mut written = guard.write(&ended, phase.clone()).await;
@@ -147,7 +147,7 @@ impl ReplayGuard {
         match runtime {
             Ok(runtime) => drop(crate::runtime::spawn_on(&runtime, ending)),
             // The record stays: the next claim of this process takes it over.
-            Err(_) => self.leave(&claim, None),
+            Err(_) => self.leave(claim, None),
         }
     }
 
@@ -305,7 +305,7 @@ impl Drop for Attempt {
         match self.unclear.take() {
             _ if self.is_claimed => {}
             // At the place of the claim, which cannot be made any more then if it is still on its way.
-            Some(progress) => self.guard.release(self.claim.clone(), progress),
+            Some(progress) => self.guard.release(&self.claim, progress),
             None => self.guard.leave(&self.claim, None),
         }
     }

@@ -53,7 +53,7 @@ fn reply(text: &str) -> Reply {
 }
 
 #[track_caller]
-fn assert_replied(claimed: Claimed, text: &str) {
+fn assert_replied(claimed: &Claimed, text: &str) {
     assert!(matches!(&claimed, Claimed::Replied(reply) if &*reply.body == text), "{claimed:?}");
 }
 
@@ -67,7 +67,7 @@ async fn the_same_again_gets_the_reply_and_other_answers_do_not_at_any_process()
         assert!(matches!(b.claim(&used("s", 2)).await.unwrap(), Claimed::OtherAnswers));
         a.complete(&claim, reply("done")).await.unwrap();
         for guard in [&a, &b] {
-            assert_replied(guard.claim(&used("s", 1)).await.unwrap(), "done");
+            assert_replied(&guard.claim(&used("s", 1)).await.unwrap(), "done");
             assert!(matches!(guard.claim(&used("s", 2)).await.unwrap(), Claimed::OtherAnswers));
         }
         first(&b, &used("another", 1)).await;
@@ -89,7 +89,7 @@ async fn of_many_at_the_same_time_one_is_the_first_and_the_others_get_its_reply(
                         1
                     }
                     replied => {
-                        assert_replied(replied, "done");
+                        assert_replied(&replied, "done");
                         0
                     }
                 }
@@ -111,7 +111,7 @@ async fn what_was_released_is_claimed_with_its_progress_and_by_other_answers_too
         for (guard, made) in [(&a, None), (&b, Some(vec![0, 255])), (&a, Some(vec![1; 5000])), (&b, None)] {
             let (claim, progress) = first(guard, &used("s", 1)).await;
             assert_eq!(progress, expected);
-            guard.release(claim, made.clone());
+            guard.release(&claim, made.clone());
             expected = made;
         }
         settled().await;
@@ -124,13 +124,13 @@ async fn a_claim_that_is_over_ends_no_other() {
     let store = shared();
     let (a, b) = (guard(&store), guard(&store));
     let (old, _) = first(&a, &used("s", 1)).await;
-    a.release(old.clone(), None);
+    a.release(&old, None);
     let (claim, _) = first(&b, &used("s", 1)).await;
     assert!(a.save(&old, vec![1]).await.unwrap_err().to_string().contains("taken over"));
-    a.release(old.clone(), Some(vec![2]));
+    a.release(&old, Some(vec![2]));
     a.complete(&old, reply("old")).await.unwrap();
     b.complete(&claim, reply("new")).await.unwrap();
-    assert_replied(guard(&store).claim(&used("s", 1)).await.unwrap(), "new");
+    assert_replied(&guard(&store).claim(&used("s", 1)).await.unwrap(), "new");
 }
 
 #[tokio::test(start_paused = true)]
@@ -173,7 +173,7 @@ async fn a_claim_whose_reply_is_lost_is_nobodys() {
         assert_eq!(progress, None);
         // A release whose reply is lost is made.
         store.loses_put.store(true, Ordering::SeqCst);
-        b.release(claim, Some(vec![7]));
+        b.release(&claim, Some(vec![7]));
         settled().await;
         assert_eq!(first(&a, &used(state, 1)).await.1, Some(vec![7]));
     }
@@ -191,9 +191,9 @@ async fn a_claim_that_nobody_waits_for_is_nobodys() {
     // Nor is a reply whose write is lost.
     store.loses_put.store(true, Ordering::SeqCst);
     a.complete(&claim, reply("done")).await.unwrap_err();
-    assert_replied(a.claim(&used("s", 2)).await.unwrap(), "done");
+    assert_replied(&a.claim(&used("s", 2)).await.unwrap(), "done");
     tokio::time::sleep(Duration::from_secs(2)).await;
-    assert_replied(guard(&store).claim(&used("s", 2)).await.unwrap(), "done");
+    assert_replied(&guard(&store).claim(&used("s", 2)).await.unwrap(), "done");
 }
 
 #[tokio::test(start_paused = true)]
@@ -204,7 +204,7 @@ async fn nothing_is_claimed_while_the_store_is_down_and_all_of_it_afterwards() {
     store.is_down.store(true, Ordering::SeqCst);
     a.claim(&used("t", 1)).await.unwrap_err();
     assert!(a.save(&claim, vec![1]).await.is_err());
-    a.release(claim, Some(vec![1]));
+    a.release(&claim, Some(vec![1]));
     a.claim(&used("s", 1)).await.unwrap_err();
     store.is_down.store(false, Ordering::SeqCst);
     tokio::time::sleep(Duration::from_secs(2)).await;
