@@ -165,14 +165,14 @@ async fn what_hosts_ignore_is_an_error_at_the_start() {
         (old(json!({"ui/resourceUri": URI})), "`ui/resourceUri` alone"),
         (old(json!({"ui/resourceUri": "ui://old", "ui": {"resourceUri": URI}})), "another resource in `ui`"),
         (page("text/html", json!({})), "media type"),
-        (page("text/html;profile=mcp-app", json!("wide")), "`_meta.ui` is no object"),
+        (page("text/html;profile=mcp-app", json!("wide")), "`_meta.ui` is not an object"),
         (page("text/html;profile=mcp-app", json!({"resourceUri": URI})), "belongs to a tool"),
         (page("text/html;profile=mcp-app", json!({"csp": {"connectDomains": [1]}})), "it is not text"),
         (
             page("text/html;profile=mcp-app", json!({"csp": {"connectDomains": "https://a.example"}})),
             "`csp.connectDomains` is no list",
         ),
-        (page("text/html;profile=mcp-app", json!({"permissions": ["camera"]})), "`permissions` is no object"),
+        (page("text/html;profile=mcp-app", json!({"permissions": ["camera"]})), "`permissions` is not an object"),
         (
             page("text/html;profile=mcp-app", json!({"permissions": {"clipboard": {}}})),
             "`permissions.clipboard`",
