@@ -21,7 +21,7 @@ fn a_host_starts_three_servers_and_offers_their_tools() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     for line in [
         "clock speaks 2026-07-28",
-        "missing is not there: the connection failed: no such program: `/no/such/program`",
+        "missing is closed, to be opened again: the connection failed: no such program: `/no/such/program`",
         "  clock__now: The time.",
         "  dice__roll: A number from 1 to 6.",
         "  notes__list: The notes.",

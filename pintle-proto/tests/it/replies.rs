@@ -20,14 +20,15 @@ const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-0
 const TITLE: &str = "# Replies to bad input
 
 Each row is sent to a server that offers everything, as a client of each revision: after a handshake in the first four
-revisions, and with the required `_meta` (omitted below) in the last. A number is an error code. *No id* means that the reply
-has no id, because that of the request could not be read. *Nothing* means that no reply is sent. In the examples, `\\xNN` is a
-byte and `⟨x×n⟩` is x repeated n times. A test compares the server with this page and generates it.
+revisions, and with the required `_meta` (omitted below) in the last. A number is an error code. *No id* means that the
+reply has no id, because that of the request could not be read. *Nothing* means that no reply is sent. In the examples,
+`\\xNN` is a byte and `⟨x×n⟩` is x repeated n times. A test compares the server with this page and generates it.
 
-All rows were sent on one pipe. On a pipe, a second `initialize` renegotiates the revision, because gateways let several clients
-share a pipe: calls in flight are answered in the old revision, subscriptions and the log level are kept, and later requests use
-the new revision. Over HTTP, `initialize` opens another session and does not affect existing ones. At the two endpoints of the
-oldest revision, where a stream is a session, a second `initialize` on the same stream is refused with -32600.
+All rows were sent on one pipe. On a pipe, a second `initialize` renegotiates the revision, because gateways let several
+clients share a pipe: calls in flight are answered in the old revision, subscriptions and the log level are kept, and
+later requests use the new revision. Over HTTP, `initialize` opens another session and does not affect existing ones. At
+the two endpoints of the oldest revision, where a stream is a session, a second `initialize` on the same stream is
+refused with -32600.
 ";
 
 #[test]
