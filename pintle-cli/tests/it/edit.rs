@@ -64,8 +64,8 @@ fn if_one_host_cannot_have_it_none_is_changed() {
     assert_eq!(machine.read("home/.cursor/mcp.json"), before);
     for (words, message) in [
         (&["add"][..], "`add` needs `--to`"),
-        (&["add", "docs", "--to", "cursor"], "which server?"),
-        (&["add", "docs", "e.test", "more", "--to", "cursor"], "`more` is too much"),
+        (&["add", "docs", "--to", "cursor"], "no server is given"),
+        (&["add", "docs", "e.test", "more", "--to", "cursor"], "unexpected argument `more`"),
         (&["add", "docs", "e.test", "--to", "cusror"], "did you mean `cursor`?"),
         (&["add", "docs", "e.test", "--to", "cursor", "--timeout", "5s"], "nothing like `--timeout`"),
         (&["add", "copy", "secret", "--to", "vscode"], "has variables"),

@@ -313,7 +313,7 @@ async fn a_resource_is_subscribed_to_on_every_connection() {
         group.subscribe("s", &format!("notes://{at}")).await.unwrap();
     }
     let error = group.subscribe("s", "notes://more").await.unwrap_err().to_string();
-    assert_eq!(error, "`s` has 256 subscriptions already: cancel one");
+    assert_eq!(error, "`s` already has 256 subscriptions: cancel one");
 }
 
 #[tokio::test(start_paused = true)]
@@ -323,11 +323,11 @@ async fn members_are_named_once_and_bounded() {
     assert!(matches!(group.add("", connection.clone()), Err(Error::Misuse(_))));
     group.add("a", connection.clone()).unwrap();
     let error = group.add("a", connection.clone()).unwrap_err();
-    assert_eq!(error.to_string(), "the group has a member named `a` already: choose another name");
+    assert_eq!(error.to_string(), "the group already has a member named `a`: choose another name");
     for at in 1..256 {
         group.add(&format!("m{at}"), connection.clone()).unwrap();
     }
-    assert!(group.add("one more", connection).unwrap_err().to_string().contains("256 members already"));
+    assert!(group.add("one more", connection).unwrap_err().to_string().contains("already has 256 members"));
     assert!(group.remove("a") && !group.remove("a"));
     assert!(group.call_tool("a__a", ()).await.is_err());
 }
@@ -374,6 +374,6 @@ async fn a_whole_file_is_a_group() {
     assert_eq!(group.call_tool("remote__open", ()).await.unwrap().text(), "remote: open {}");
     assert!(group.call_tool("remote__shut", ()).await.is_err(), "a tool that is disabled is not called");
     let again = group.add_file(&client(), &file, &Variables::none());
-    assert!(again.unwrap_err().to_string().contains("has a member named `remote` already"));
+    assert!(again.unwrap_err().to_string().contains("already has a member named `remote`"));
     group.close().await;
 }

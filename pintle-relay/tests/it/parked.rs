@@ -211,7 +211,7 @@ async fn a_call_that_waits_gives_way_if_its_caller_holds_most() {
         let mut client = Raw::known(&front, Caller::new().principal(name));
         let answer = long(&mut client, call, Some(&state)).await;
         if let Some(message) = answer["error"]["message"].as_str() {
-            assert!(message.ends_with("others needed its room: start the call again"), "{message}");
+            assert!(message.ends_with("its memory was needed: start the call again"), "{message}");
             lost += 1;
         }
     }

@@ -179,7 +179,7 @@ fn what_hosts_would_refuse_is_refused_at_the_start() {
         assert!(Skills::from_files("skill://", [(&*file, &*text)]).is_err(), "{file}");
     }
     let twice = [("pdf/SKILL.md", &*skill("pdf")), ("pdf/a.md", ""), ("pdf/A.md", "")];
-    assert!(Skills::from_files("skill://", twice).unwrap_err().to_string().contains("other cases"));
+    assert!(Skills::from_files("skill://", twice).unwrap_err().to_string().contains("differ only in case"));
 }
 
 /// What was listed is what is read, until the folder is read again.

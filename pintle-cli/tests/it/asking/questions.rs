@@ -182,7 +182,7 @@ fn a_program_with_another_key_is_explained_and_the_token_is_kept() {
     for _ in 0..2 {
         let refused = typed(&["resume", &token, "boat=Tern", "nights=3", "--", PROGRAM, "demo", "--own-key"]);
         assert_eq!(refused.code, Some(2), "{refused:?}");
-        assert!(refused.stderr.contains("only if it keeps its key for states"), "{refused:?}");
+        assert!(refused.stderr.contains("only if it keeps its state key"), "{refused:?}");
     }
 }
 

@@ -141,7 +141,7 @@ async fn paths_come_and_go_with_the_file_and_connected_clients_see_the_change() 
     assert_eq!(names(&find, |_| true).await, ["search_tools", "call_tool"]);
     // A file that is wrong changes nothing.
     machine.write("team.toml", "[targets.three]\nsrver = \"demo\"\n");
-    let reported = gateway.printed("the gateway goes on as before").await;
+    let reported = gateway.printed("the gateway continues with the previous settings").await;
     assert!(reported.contains("line 2: unknown field `srver`; did you mean `server`?"), "{reported}");
     assert_eq!(names(&sea, |_| true).await, ["one_water", "three_tide"]);
 }

@@ -55,7 +55,7 @@ async fn a_proxy_of_another_kind_is_an_error_that_names_it() {
     let http =
         Http::new("http://server.test/mcp").unwrap().proxy(Proxy::all("socks5://127.0.0.1:9")).retry(retry);
     let error = Client::new("t", "1").connect(http).await.unwrap_err().to_string();
-    assert!(error.contains("bring an HTTP client that can"), "{error}");
+    assert!(error.contains("or another HTTP client"), "{error}");
 }
 
 #[tokio::test]

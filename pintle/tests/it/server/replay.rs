@@ -142,7 +142,7 @@ async fn the_same_at_the_same_time_waits_for_the_first() {
     let second = one.request("tools/call", answered(&state, 4.into())).await;
     let third = other.request("tools/call", answered(&state, 4.into())).await;
     other.request("tools/call", answered(&state, 5.into())).await;
-    assert!(text_of(&other.recv().await).starts_with("`requestState` was used with other answers already"));
+    assert!(text_of(&other.recv().await).starts_with("`requestState` was already used with other answers"));
     desk.gate.add_permits(3);
     let mut ids = Vec::new();
     for raw in [&mut one, &mut other] {
