@@ -11,7 +11,6 @@ pub const EXTENSION: &str = "dev.pintle/question-keys";
 pub const META: &str = "dev.pintle/question-key";
 
 /// Returns whether a client has declared the extension.
-#[cfg(feature = "server")]
 pub fn is_wanted(extensions: Option<&JsonObject>) -> bool {
     extensions.is_some_and(|extensions| extensions.contains_key(EXTENSION))
 }

@@ -172,7 +172,10 @@ async fn what_hosts_ignore_is_an_error_at_the_start() {
             page("text/html;profile=mcp-app", json!({"csp": {"connectDomains": "https://a.example"}})),
             "`csp.connectDomains` is not a list",
         ),
-        (page("text/html;profile=mcp-app", json!({"permissions": ["camera"]})), "`permissions` is not an object"),
+        (
+            page("text/html;profile=mcp-app", json!({"permissions": ["camera"]})),
+            "`permissions` is not an object",
+        ),
         (
             page("text/html;profile=mcp-app", json!({"permissions": {"clipboard": {}}})),
             "`permissions.clipboard`",
@@ -182,7 +185,10 @@ async fn what_hosts_ignore_is_an_error_at_the_start() {
         (page("text/html;profile=mcp-app", json!({"csp": {"connectDomains": ["a.example"]}})), "scheme"),
         (page("text/html;profile=mcp-app", json!({"csp": "default-src *"})), "not an object"),
         (page("text/html;profile=mcp-app", json!({"visibility": ["app"]})), "belongs to a tool"),
-        (app(App::new("https://a.example", "a", "").tool(tool("t", || async { "" }))), "begin it with `ui://`"),
+        (
+            app(App::new("https://a.example", "a", "").tool(tool("t", || async { "" }))),
+            "begin it with `ui://`",
+        ),
         (app(App::new(URI, "a", "").load_from("https://a.example/; script-src *")), "host name"),
         (Server::new("s", "1").with(Apps::new().app(clock()).app(clock())), "already registered"),
     ] {

@@ -121,6 +121,7 @@ mod sealed {
 
 impl Hooks {
     /// Returns whether an event runs no hooks.
+    #[cfg(feature = "http-server")]
     pub(crate) fn is_empty(&self) -> bool {
         self.open.is_empty() && self.session.is_empty() && self.close.is_empty()
     }

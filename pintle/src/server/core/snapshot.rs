@@ -72,6 +72,7 @@ impl Snapshot {
 
     /// Returns all faults of the registrations, one a line. They are determined once, because a server that is chosen per
     /// request is checked with each.
+    #[cfg(feature = "http-server")]
     pub(crate) fn fault(&self) -> Option<&str> {
         self.verdict.get_or_init(|| self.current_fault()).as_deref()
     }

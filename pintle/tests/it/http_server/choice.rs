@@ -130,7 +130,10 @@ async fn whoever_connects_by_tcp_is_nobody() {
     drop(server.serve(listener.accept().await.unwrap()).unwrap());
     let client = pintle::Client::new("c", "1").connect(client).await.unwrap();
     let error = client.call_tool("open", ()).await.unwrap_err().to_string();
-    assert!(error.contains("`open` needs more than the caller may, and the caller is not authenticated"), "{error}");
+    assert!(
+        error.contains("`open` needs more than the caller may, and the caller is not authenticated"),
+        "{error}"
+    );
     assert_eq!(client.call_tool("who", ()).await.unwrap().text(), "anonymous");
 }
 
