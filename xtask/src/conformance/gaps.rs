@@ -9,17 +9,11 @@ const GAPS: &[(&str, &str)] = &[("later/", "it comes with the next one")];
 /// Scenarios that do not pass through `pintle bridge`, nor through `pintle gateway`, in addition.
 const BETWEEN_GAPS: &[(&str, &str)] = &[("tasks-status-notifications", "nothing is checked")];
 
-/// Scenarios that pass only if what is between uses the sessions of the server behind, in addition.
-const SESSION_GAPS: &[(&str, &str)] =
-    &[("server-sse-polling", "the server behind is used without sessions, where streams do not end early")];
-
-/// Why a scenario is not supported, if it is not. `through` is what is between the suite and the server, and `sessions` whether it uses the
-/// sessions of that server.
-pub(super) fn reason(scenario: &str, through: Option<&str>, sessions: bool) -> Option<&'static str> {
+/// Why a scenario is not supported, if it is not. `through` is what is between the suite and the server.
+pub(super) fn reason(scenario: &str, through: Option<&str>) -> Option<&'static str> {
     let is_between = matches!(through, Some("bridge" | "gateway"));
     let between = if is_between { BETWEEN_GAPS } else { &[] };
-    let without_sessions = if is_between && !sessions { SESSION_GAPS } else { &[] };
-    let mut all = GAPS.iter().chain(between).chain(without_sessions);
+    let mut all = GAPS.iter().chain(between);
     all.find(|(start, _)| scenario.starts_with(start)).map(|(_, reason)| *reason)
 }
 

@@ -28,7 +28,7 @@ impl Report {
     }
 
     fn gap(&self, scenario: &Scenario) -> Option<&'static str> {
-        gaps::reason(&scenario.name, self.through, self.run.uses_sessions(self.through))
+        gaps::reason(&scenario.name, self.through)
     }
 
     fn passed(&self) -> usize {
