@@ -80,8 +80,8 @@ const BUDGETS: &[Budget] = &[
         limit: 75,
     },
     // Server and client, and nothing else.
-    Budget { package: "pintle-tasks", build: "server and client", features: "", limit: 49 },
-    Budget { package: "pintle-relay", build: "all features", features: "--all-features", limit: 50 },
+    Budget { package: "pintle-tasks", build: "server and client", features: "", limit: 50 },
+    Budget { package: "pintle-relay", build: "all features", features: "--all-features", limit: 51 },
     // The client of child processes, and a parser of JSON with comments.
     Budget {
         package: "pintle-host",
@@ -94,12 +94,12 @@ const BUDGETS: &[Budget] = &[
     Budget { package: "pintle-host", build: "all features", features: "--all-features", limit: 81 },
     // The server over HTTP, and 54 of the Redis client; 24 of those read its address, and 7 follow a cluster or Sentinels. TLS is
     // 12 more.
-    Budget { package: "pintle-redis", build: "server over HTTP", features: "", limit: 113 },
-    Budget { package: "pintle-redis", build: "all features", features: "--all-features", limit: 125 },
+    Budget { package: "pintle-redis", build: "server over HTTP", features: "", limit: 114 },
+    Budget { package: "pintle-redis", build: "all features", features: "--all-features", limit: 126 },
     // Server and client are 49; the others are the API of OpenTelemetry, and its SDK for traces and metrics.
     Budget { package: "pintle-otel", build: "server and client", features: "", limit: 68 },
     // The smallest server, with tokio's blocking threads, and 13 of SQLite and what builds it.
-    Budget { package: "pintle-sqlite", build: "all features", features: "--all-features", limit: 58 },
+    Budget { package: "pintle-sqlite", build: "all features", features: "--all-features", limit: 59 },
     // Server and client are 49, and the parser of front matter is 4 with its errors.
     Budget { package: "pintle-skills", build: "server and client", features: "", limit: 54 },
     // Server and client, and both over HTTP.

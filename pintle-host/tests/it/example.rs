@@ -20,7 +20,7 @@ fn a_host_starts_three_servers_and_offers_their_tools() {
     let printed = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     for line in [
-        "clock speaks 2026-07-28",
+        "clock is open, 2026-07-28",
         "missing is closed, to be opened again: the connection failed: no such program: `/no/such/program`",
         "  clock__now: The time.",
         "  dice__roll: A number from 1 to 6.",
