@@ -1,8 +1,8 @@
 //! Checks that the processes of a fleet serve their clients as one.
 //!
 //! Two services share a store, and each request of a client goes to the other one on purpose. Run it on a
-//! [`SharedStore`] that you wrote, after the kits of its parts: [`sessions`](super::sessions),
-//! [`event_log`](super::event_log), [`nodes`](super::nodes) and [`replay`](super::replay).
+//! [`SharedStore`] that you wrote, after the kits of its parts: [`store`](super::store),
+//! [`event_log`](super::event_log) and [`nodes`](super::nodes).
 //!
 //! ```
 //! use pintle::server::http::nodes::MemoryFleet;
