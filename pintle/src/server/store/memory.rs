@@ -149,11 +149,14 @@ impl MemoryStore {
             Life::Until(until) => Some((key.space, until)),
             Life::Idle(_) => None,
         };
-        table.remove(&name);
+        let before = table.remove(&name);
         table.last += 1;
         let owner: Owner = key.owner.map(Into::into);
         let end = (self.end(life), table.last);
         table.insert(name, StoredEntry { version, value, owner: owner.clone(), end, until });
+        if let Some(before) = before {
+            table.release(&before.owner);
+        }
         self.trim(&mut table, &owner);
         done
     }
@@ -213,15 +216,20 @@ impl Table {
 
     fn expire_one(&mut self, name: &KeyText, now: u64) {
         if self.entries.get(name).is_some_and(|entry| entry.end.0 <= now)
-            && let Some((space, until)) = self.remove(name).and_then(|entry| entry.until)
+            && let Some(entry) = self.remove(name)
         {
-            raise(&mut self.floors, space, until);
+            self.release(&entry.owner);
+            if let Some((space, until)) = entry.until {
+                raise(&mut self.floors, space, until);
+            }
         }
     }
 
     /// Drops a value that has not expired.
     fn evict(&mut self, name: &KeyText) {
-        let Some(StoredEntry { until: Some((space, until)), owner, .. }) = self.remove(name) else { return };
+        let Some(StoredEntry { until, owner, .. }) = self.remove(name) else { return };
+        self.release(&owner);
+        let Some((space, until)) = until else { return };
         let floors = self.shares.get_mut(&owner).map_or(&mut self.floors, |share| &mut share.floors);
         raise(floors, space, until);
     }
@@ -236,7 +244,14 @@ impl Table {
         self.largest.remove(&(before, owner.clone()));
         if after > 0 {
             self.largest.insert((after, owner.clone()));
-        } else if let Some(share) = self.shares.remove(owner) {
+        }
+    }
+
+    /// Forgets a principal that has no value left.
+    fn release(&mut self, owner: &Owner) {
+        if self.shares.get(owner).is_some_and(|share| share.bytes == 0)
+            && let Some(share) = self.shares.remove(owner)
+        {
             // What it had dropped would expire before all that it has dropped since.
             share.floors.into_iter().for_each(|(space, floor)| raise(&mut self.floors, space, floor));
         }
@@ -297,7 +312,11 @@ impl Store for MemoryStore {
         let (now, name) = (self.elapsed(), KeyText::from(key.to_string()));
         let mut table = self.lock();
         table.expire_one(&name, now);
-        Stored::now(table.remove(&name).is_some())
+        let removed = table.remove(&name);
+        if let Some(removed) = &removed {
+            table.release(&removed.owner);
+        }
+        Stored::now(removed.is_some())
     }
 
     fn count<'a>(&'a self, key: Key<'a>, add: i64, life: Life) -> Stored<'a, i64> {
@@ -467,5 +486,23 @@ mod tests {
                 check(&store);
             }
         }
+    }
+
+    #[tokio::test]
+    async fn a_value_that_is_prolonged_alone_refuses_no_state_of_others() {
+        let store = MemoryStore::new().bytes_per_principal(1_000);
+        let until = clock::now() + 1_000_000;
+        let idle = Life::Idle(Duration::from_secs(2_000));
+        let key = |space, id, owner| Key::new(space, id).owned_by(Some(owner));
+        store.put(key(Space::State, "s", "ann"), Expected::Absent, b"", Life::Until(until)).await.unwrap();
+        for id in ["x", "y"] {
+            store.put(key(Space::Session, id, "ann"), Expected::Absent, b"", idle).await.unwrap();
+        }
+        store.remove(key(Space::Session, "y", "ann")).await.unwrap();
+        let prolong = GetOptions::default().prolong(Duration::from_secs(2_000));
+        store.get(key(Space::Session, "x", "ann"), prolong).await.unwrap();
+        let put = |owner| store.put(key(Space::State, "t", owner), Expected::Absent, b"", Life::Until(until));
+        assert_eq!(put("ann").await.unwrap(), Put::Forgotten);
+        assert_eq!(put("bob").await.unwrap(), Put::Done(1));
     }
 }
