@@ -37,9 +37,10 @@ pub(super) struct SharedRates {
 struct SharedBucket {
     /// The calls that the store has granted.
     leased: u32,
-    /// The calls that were made without a lease.
+    /// The calls that were made without a lease, and that the store has not been told of.
     spent: u32,
-    is_asking: bool,
+    /// The calls without a lease of the request that the store is answering.
+    asked: Option<u32>,
     /// The time until which the store has no more.
     empty_until: Option<Instant>,
     /// Until when the store is not asked, because it has failed, and the calls of this process alone meanwhile.
@@ -69,8 +70,8 @@ impl SharedRates {
         known.used = now;
         let wait = known.take(now, block, calls, window);
         if known.wants_more(now, block) {
-            known.is_asking = true;
             let spent = std::mem::take(&mut known.spent);
+            known.asked = Some(spent);
             drop(buckets);
             self.ask(bucket, BlockRequest { calls, window, spent, wanted: block });
         }
@@ -85,7 +86,7 @@ impl SharedRates {
             let mut buckets = shared.lock();
             let Some(bucket) = buckets.get_mut(&bucket) else { return };
             let now = Instant::now();
-            bucket.is_asking = false;
+            bucket.asked = None;
             match taken {
                 Ok(block) => {
                     bucket.alone = None;
@@ -110,7 +111,7 @@ impl SharedRates {
 
 impl SharedBucket {
     fn new(now: Instant) -> Self {
-        Self { leased: 0, spent: 0, is_asking: false, empty_until: None, alone: None, used: now }
+        Self { leased: 0, spent: 0, asked: None, empty_until: None, alone: None, used: now }
     }
 
     fn take(&mut self, now: Instant, block: u32, calls: u32, window: Duration) -> Option<Duration> {
@@ -126,7 +127,8 @@ impl SharedBucket {
         {
             return Some((until - now).max(Duration::from_millis(1)));
         }
-        if self.spent < block {
+        // What the store is being asked for is on credit until it has answered.
+        if self.spent + self.asked.unwrap_or_default() < block {
             self.spent += 1;
             return None;
         }
@@ -137,7 +139,7 @@ impl SharedBucket {
     fn wants_more(&self, now: Instant, block: u32) -> bool {
         let is_empty = self.empty_until.is_some_and(|until| until > now);
         let is_out = self.alone.as_ref().is_some_and(|(until, _)| *until > now);
-        !self.is_asking && !is_empty && !is_out && self.leased <= block / 2
+        self.asked.is_none() && !is_empty && !is_out && self.leased <= block / 2
     }
 }
 
@@ -184,6 +186,14 @@ mod tests {
         let more = call(&[&one, &two], 500).await;
         assert!((60..=100).contains(&more), "{more}");
         assert!(allowed + more <= 160 + 80 + 20, "{allowed} and {more}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn while_the_store_has_not_answered_there_is_one_block_on_credit() {
+        let one = process(&Arc::default());
+        // The store is only asked when this task yields.
+        let allowed = (0..100).filter(|_| one.take("b".to_owned(), 160, MINUTE).is_none()).count();
+        assert_eq!(allowed, 10);
     }
 
     #[tokio::test(start_paused = true)]

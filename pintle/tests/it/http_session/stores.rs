@@ -369,6 +369,7 @@ async fn a_change_that_layers_pass_on_is_stored_before_it_is_answered() {
     let set = |level: &str| json!({"level": level});
     shared.put_fails.store(true, Ordering::SeqCst);
     let mut refused = client.call(1, "logging/setLevel", set("error")).await;
+    assert_eq!(refused.status, 503);
     let reply = refused.json().await;
     assert_eq!(reply["error"]["code"], -31503, "{reply}");
     assert!(reply["error"]["message"].as_str().unwrap().contains("the session store is unavailable"));

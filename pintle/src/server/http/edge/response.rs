@@ -264,7 +264,11 @@ pub(in crate::server::http) fn refused(refusal: &Refusal, id: Option<&RequestId>
 
 /// Returns a refusal with a retry hint: 429 if the caller exceeds its limits, else 503.
 pub(in crate::server::http) fn overloaded(status: StatusCode, message: impl Into<String>) -> Refusal {
-    Refusal::new(status, RpcError::overloaded(message.into(), RETRY_AFTER_MS))
+    let error = match status {
+        StatusCode::TOO_MANY_REQUESTS => RpcError::overloaded,
+        _ => RpcError::unavailable,
+    };
+    Refusal::new(status, error(message.into(), RETRY_AFTER_MS))
 }
 
 /// Returns the 503 refusal of a request whose session cannot be looked up, changed or ended because the store failed.
