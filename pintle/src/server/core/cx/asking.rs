@@ -1,7 +1,10 @@
 //! Questions of a call to the client.
 
 use std::{
-    sync::{PoisonError, atomic::Ordering},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
+    },
     task::Waker,
     time::Duration,
 };
@@ -24,6 +27,21 @@ use crate::{
     question_keys, runtime,
     server::core::{driver::sink::PendingAnswer, result_filter, sessions::handle::custom_request},
 };
+
+/// The questions of a call.
+#[derive(Default)]
+pub(super) struct QuestionState {
+    /// Whether a question ends the round.
+    parked: AtomicBool,
+    /// The waker of the task that polls the handler, woken when `parked` is set.
+    waker: Mutex<Option<Waker>>,
+    /// The number of questions without an answer.
+    asking: AtomicU32,
+    /// The timeout of questions in milliseconds; 0 is the default of the server.
+    timeout_ms: AtomicU64,
+    /// The lifetime of the tasks that questions are asked as, in milliseconds; 0 if they are not.
+    pub(super) ttl_ms: AtomicU64,
+}
 
 impl Cx {
     /// Asks the client a question. `key` identifies the question within the call: use the same key in every round, and
@@ -86,11 +104,11 @@ impl Cx {
     /// ```
     pub fn question_timeout(&self, timeout: Duration) {
         let timeout = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
-        self.0.question_timeout_ms.store(timeout.max(1), Ordering::Relaxed);
+        self.0.questions.timeout_ms.store(timeout.max(1), Ordering::Relaxed);
     }
 
     fn effective_question_timeout(&self) -> Duration {
-        match self.0.question_timeout_ms.load(Ordering::Relaxed) {
+        match self.0.questions.timeout_ms.load(Ordering::Relaxed) {
             // A task has a lifetime of its own.
             0 if self.is_detached() => Duration::MAX,
             0 => self.snapshot().settings.timeouts.question,
@@ -121,7 +139,7 @@ impl Cx {
 
     /// Returns whether the call waits for an answer of its client.
     pub(crate) fn is_asking(&self) -> bool {
-        self.0.asking.load(Ordering::Relaxed) > 0
+        self.0.questions.asking.load(Ordering::Relaxed) > 0
     }
 
     /// Returns whether the answer to a question is known, has to be awaited or ends the round.
@@ -246,7 +264,7 @@ impl Cx {
         if !self.facts().asks_by_request {
             return Err(AskError::NeedsSession { method });
         }
-        if self.0.is_over.load(Ordering::Acquire) {
+        if self.0.end.is_over.load(Ordering::Acquire) {
             return Err(AskError::CallOver);
         }
         let deadline = self.answer_deadline();
@@ -428,29 +446,29 @@ impl Cx {
         self.0.call.set_answer_timeout_ms(
             u64::try_from(self.effective_question_timeout().as_millis()).unwrap_or(u64::MAX),
         );
-        self.0.parked.store(true, Ordering::Release);
+        self.0.questions.parked.store(true, Ordering::Release);
         self.wake();
     }
 
     pub(super) fn wake(&self) {
-        let waker = self.0.waker.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let waker = self.0.questions.waker.lock().unwrap_or_else(PoisonError::into_inner).take();
         waker.into_iter().for_each(Waker::wake);
     }
 
     /// Returns whether a question has ended the round: the client repeats the call with the answer, and the handler is dropped.
     pub fn is_input_required(&self) -> bool {
-        self.0.parked.load(Ordering::Acquire)
+        self.0.questions.parked.load(Ordering::Acquire)
     }
 
     /// Returns whether the round ends. If not, `waker` is woken when it does. A running [`once`](Self::once) delays it.
     pub(crate) fn is_parked(&self, waker: &Waker) -> bool {
-        *self.0.waker.lock().unwrap_or_else(PoisonError::into_inner) = Some(waker.clone());
-        self.0.parked.load(Ordering::Acquire) && !self.0.call.is_acting()
+        *self.0.questions.waker.lock().unwrap_or_else(PoisonError::into_inner) = Some(waker.clone());
+        self.0.questions.parked.load(Ordering::Acquire) && !self.0.call.is_acting()
     }
 
     /// Ends the round, and waits until the call is over.
     pub(crate) async fn end_round(&self) -> Outcome {
-        self.0.parked.store(true, Ordering::Release);
+        self.0.questions.parked.store(true, Ordering::Release);
         self.wake();
         self.until_over().await;
         Outcome::Failed(AskError::CallOver.into())
@@ -458,8 +476,8 @@ impl Cx {
 
     async fn until_over(&self) {
         loop {
-            let notified = self.0.over.notified();
-            if self.0.is_over.load(Ordering::Acquire) {
+            let notified = self.0.end.over.notified();
+            if self.0.end.is_over.load(Ordering::Acquire) {
                 return;
             }
             notified.await;
@@ -472,14 +490,14 @@ pub(crate) struct AskingGuard<'a>(&'a Cx);
 
 impl<'a> AskingGuard<'a> {
     pub(crate) fn new(cx: &'a Cx) -> Self {
-        cx.0.asking.fetch_add(1, Ordering::Relaxed);
+        cx.0.questions.asking.fetch_add(1, Ordering::Relaxed);
         Self(cx)
     }
 }
 
 impl Drop for AskingGuard<'_> {
     fn drop(&mut self) {
-        self.0.0.asking.fetch_sub(1, Ordering::Relaxed);
+        self.0.0.questions.asking.fetch_sub(1, Ordering::Relaxed);
         // The timeout of the call runs again, also if another task of the handler asked.
         self.0.wake();
     }

@@ -51,12 +51,12 @@ impl Cx {
     /// ```
     pub fn ask_as_tasks(&self, ttl: Duration) {
         let ttl = i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX);
-        self.0.question_ttl_ms.store(ttl.unsigned_abs().max(1), Ordering::Relaxed);
+        self.0.questions.ttl_ms.store(ttl.unsigned_abs().max(1), Ordering::Relaxed);
     }
 
     /// Returns whether a question might be asked as a task.
     pub(super) fn may_be_task(&self, request: &InputRequest) -> bool {
-        self.0.question_ttl_ms.load(Ordering::Relaxed) > 0
+        self.0.questions.ttl_ms.load(Ordering::Relaxed) > 0
             || request.params.as_deref().is_some_and(|params| params.get().contains("\"task\""))
     }
 
@@ -75,7 +75,7 @@ impl Cx {
             let plain = InputRequest::new(request.method, &params.without(&["task"])).map_err(unprintable)?;
             return self.send_request(key, plain, deadline).await;
         }
-        let params = match (params.get("task"), self.0.question_ttl_ms.load(Ordering::Relaxed)) {
+        let params = match (params.get("task"), self.0.questions.ttl_ms.load(Ordering::Relaxed)) {
             (None, ttl) if ttl > 0 => {
                 let mut task = TaskMetadata::new();
                 task.ttl = i64::try_from(ttl).ok();

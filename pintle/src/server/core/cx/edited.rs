@@ -88,7 +88,7 @@ impl Cx {
     /// Has a mounted server handle the call, as the provider that the call has come to.
     pub(crate) fn handled_by(self, mounted: Mounted) -> Self {
         // From here on, the providers are those of this server.
-        let number = self.0.provider.swap(0, Ordering::Relaxed).checked_sub(1);
+        let number = self.0.mounts.provider.swap(0, Ordering::Relaxed).checked_sub(1);
         self.mounted(Mounted { number, ..mounted })
     }
 

@@ -22,9 +22,8 @@ use std::{
     fmt,
     sync::{
         Arc, Mutex, OnceLock, Weak,
-        atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
-    task::Waker,
     time::Duration,
 };
 
@@ -42,6 +41,7 @@ use tokio::sync::Notify;
 pub use self::target::Target;
 
 use self::{
+    asking::QuestionState,
     detached::{Adopt, DetachRequest, Detaching, OuterTask, TaskHolder},
     edited::Edited,
     notifications::HeldNotifications,
@@ -85,23 +85,9 @@ struct CallState {
     context: Arc<RequestContext>,
     routed: Routed,
     sink: CallSink,
-    /// Whether a question ends the round.
-    parked: AtomicBool,
-    /// Whether a mounted server has answered with what has passed the mounts before.
-    has_passed_mounts: AtomicBool,
-    /// One more than the number of the provider that handles the call, of the innermost server that it has come to; 0 if none does.
-    provider: AtomicUsize,
-    /// The waker of the task that polls the handler, woken when `parked` is set.
-    waker: Mutex<Option<Waker>>,
-    /// Notified when the call is over: tasks that wait for an answer get none.
-    over: Notify,
-    is_over: AtomicBool,
-    /// The number of questions without an answer.
-    asking: AtomicU32,
-    /// The timeout of questions in milliseconds; 0 is the default of the server.
-    question_timeout_ms: AtomicU64,
-    /// The lifetime of the tasks that questions are asked as, in milliseconds; 0 if they are not.
-    question_ttl_ms: AtomicU64,
+    mounts: MountState,
+    questions: QuestionState,
+    end: EndState,
     /// Created by the first progress report or log message.
     notifications: Mutex<Option<Box<HeldNotifications>>>,
     /// The timeout of the route that the call was routed to, if it has its own; `None` in it means no limit.
@@ -110,6 +96,23 @@ struct CallState {
     held: OnceLock<Box<StateClaim>>,
     /// Set once the call is to go on after its response.
     detaching: OnceLock<Box<Detaching>>,
+}
+
+/// The providers and mounted servers that a call has come to.
+#[derive(Default)]
+struct MountState {
+    /// Whether a mounted server has answered with what has passed the mounts before.
+    has_passed: AtomicBool,
+    /// One more than the number of the provider that handles the call, of the innermost server that it has come to; 0 if none does.
+    provider: AtomicUsize,
+}
+
+/// The end of a call.
+#[derive(Default)]
+struct EndState {
+    is_over: AtomicBool,
+    /// Notified when the call is over: tasks that wait for an answer get none.
+    over: Notify,
 }
 
 /// The facts of a call that are known once it was routed.
@@ -166,15 +169,9 @@ impl Cx {
             context,
             routed: Routed::default(),
             sink,
-            parked: AtomicBool::new(false),
-            has_passed_mounts: AtomicBool::new(false),
-            provider: AtomicUsize::new(0),
-            waker: Mutex::default(),
-            over: Notify::new(),
-            is_over: AtomicBool::new(false),
-            asking: AtomicU32::new(0),
-            question_timeout_ms: AtomicU64::new(0),
-            question_ttl_ms: AtomicU64::new(0),
+            mounts: MountState::default(),
+            questions: QuestionState::default(),
+            end: EndState::default(),
             notifications: Mutex::default(),
             timeout: OnceLock::new(),
             held: OnceLock::new(),
@@ -343,28 +340,28 @@ impl Cx {
     /// handler ran within the mounts, and what it returned has passed them.
     pub(crate) fn note_passed_mounts(&self) {
         if self.is_mounted() {
-            self.0.has_passed_mounts.store(true, Ordering::Relaxed);
+            self.0.mounts.has_passed.store(true, Ordering::Relaxed);
         }
     }
 
     /// Notes that the result of the call has the names that clients of the outermost server see, whatever provider has answered.
     pub(crate) fn set_passed_mounts(&self) {
-        self.0.has_passed_mounts.store(true, Ordering::Relaxed);
+        self.0.mounts.has_passed.store(true, Ordering::Relaxed);
     }
 
     /// Notes that a provider of the server handles the call.
     pub(crate) fn set_provider(&self, number: usize) {
-        self.0.provider.store(number + 1, Ordering::Relaxed);
+        self.0.mounts.provider.store(number + 1, Ordering::Relaxed);
     }
 
     /// Returns the number of the provider of the server that handles the call, if one does.
     pub(crate) fn provider(&self) -> Option<usize> {
-        self.0.provider.load(Ordering::Relaxed).checked_sub(1)
+        self.0.mounts.provider.load(Ordering::Relaxed).checked_sub(1)
     }
 
     /// Returns whether the result of the call has the names that clients of the outermost server see.
     pub(crate) fn has_passed_mounts(&self) -> bool {
-        self.0.has_passed_mounts.load(Ordering::Relaxed)
+        self.0.mounts.has_passed.load(Ordering::Relaxed)
     }
 
     /// Returns the number of the call on its connection or in its session.
@@ -560,14 +557,14 @@ impl Cx {
     /// }
     /// ```
     pub fn is_cancelled(&self) -> bool {
-        self.0.is_over.load(Ordering::Acquire)
+        self.0.end.is_over.load(Ordering::Acquire)
     }
 
     /// Ends the call: tasks that still wait for an answer get none.
     pub(crate) fn end(&self) {
         self.0.call.end();
-        self.0.is_over.store(true, Ordering::Release);
-        self.0.over.notify_waiters();
+        self.0.end.is_over.store(true, Ordering::Release);
+        self.0.end.over.notify_waiters();
     }
 }
 

@@ -60,7 +60,7 @@ impl Cx {
         let refuse = |reason: String| Err(serde::de::Error::custom(reason));
         loop {
             // Created before looking, or a notification in between would be missed.
-            let ended = self.0.over.notified();
+            let ended = self.0.end.over.notified();
             match self.0.call.begin_once(key) {
                 Once::Act => break,
                 Once::Done(value) => return serde_json::from_str(value.get()),
@@ -171,7 +171,7 @@ impl Drop for Acting<'_> {
             None if self.is_begun => call.lose(self.key),
             None => call.undo_once(self.key),
         }
-        self.cx.0.over.notify_waiters();
+        self.cx.0.end.over.notify_waiters();
         // The end of the round may wait for this.
         self.cx.wake();
     }

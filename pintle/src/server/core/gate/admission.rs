@@ -77,12 +77,11 @@ impl<'a> Used<'a> {
     /// Returns the request that gates decide about.
     fn request<'r>(&'r self, cx: &'r Cx, access: Access, uri: Option<&'r JudgedUri>) -> GateRequest<'r> {
         let judged = |text| JudgedArguments::new(text, self.edits, self.schema);
-        GateRequest::new(cx.scope(), access, self.entry)
-            .backend(self.backend)
-            .uri(uri)
-            .upstream(self.upstream)
-            .with_arguments(self.arguments.map(judged))
-            .with_params((access == Access::Complete).then(|| cx.params().as_str()))
+        let mut request = GateRequest::new(cx.scope(), access, self.entry).uri(uri);
+        (request.backend, request.upstream) = (self.backend, self.upstream);
+        request.arguments = self.arguments.map(judged);
+        request.params = (access == Access::Complete).then(|| cx.params().as_str());
+        request
     }
 }
 

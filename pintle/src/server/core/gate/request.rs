@@ -46,9 +46,9 @@ pub struct GateRequest<'a> {
     /// The name that the backend has for the entry, if it is another one.
     pub(crate) upstream: Option<&'a str>,
     /// The arguments of a call.
-    arguments: Option<JudgedArguments<'a>>,
+    pub(super) arguments: Option<JudgedArguments<'a>>,
     /// The params of a completion, which have to have one reading.
-    params: Option<&'a str>,
+    pub(super) params: Option<&'a str>,
     /// Why an argument that a gate has read cannot be judged.
     fault: OnceCell<String>,
     /// The rule by which a gate has decided, for when it counts the request; see [`note_rule`](Self::note_rule).
@@ -96,7 +96,7 @@ impl<'a> GateRequest<'a> {
         let uri = self.second_uri?.as_str();
         let request = Self::new(self.scope, self.access, self.entry).backend(self.backend).repeated();
         // A resource has no arguments.
-        Some(Self { uri: Some(uri), ..request.upstream(self.upstream) })
+        Some(Self { uri: Some(uri), upstream: self.upstream, ..request })
     }
 
     pub(crate) fn repeated(self) -> Self {
@@ -124,18 +124,6 @@ impl<'a> GateRequest<'a> {
     /// Sets that the call has a state of the server behind that was seen before.
     pub(crate) fn replayed(self) -> Self {
         Self { is_replayed: true, ..self }
-    }
-
-    pub(crate) fn upstream(self, upstream: Option<&'a str>) -> Self {
-        Self { upstream, ..self }
-    }
-
-    pub(crate) fn with_arguments(self, arguments: Option<JudgedArguments<'a>>) -> Self {
-        Self { arguments, ..self }
-    }
-
-    pub(crate) fn with_params(self, params: Option<&'a str>) -> Self {
-        Self { params, ..self }
     }
 
     /// Decides about the params of a completion: they are denied if they have two readings.
