@@ -36,7 +36,7 @@ use bytes::Bytes;
 
 pub use channels::{Channels, channels};
 #[cfg(feature = "child")]
-pub use child::{Child, ChildCommand, Exit, Stage, Stderr};
+pub use child::{Child, ChildCommand, Exit, RunOutput, Stage, Stderr};
 pub use failed::{Delivery, Failed};
 pub use logged::LoggedTransport;
 pub use memory::{Memory, memory};

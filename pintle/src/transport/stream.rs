@@ -136,6 +136,12 @@ impl Stream {
         self.reader
     }
 
+    /// Returns both ways, without what was gathered for either.
+    #[cfg(feature = "child")]
+    pub(super) fn into_parts(self) -> (BoxReader, BoxWriter) {
+        (self.reader, self.writer)
+    }
+
     /// Puts what was gathered in line for writing.
     fn gather(&mut self) {
         if self.gathered.len() > KEPT {

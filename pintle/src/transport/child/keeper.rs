@@ -108,6 +108,12 @@ impl Kept {
         None
     }
 
+    /// Leaves the pipe to its standard input to the writer, so that it is closed when that is dropped.
+    pub(super) fn leave_input(&mut self) {
+        #[cfg(target_os = "linux")]
+        drop(self.input.take());
+    }
+
     /// Waits for the process to exit.
     pub(super) fn exited(&self) -> impl Future<Output = ()> + Send + use<> {
         let mut state = self.state.clone();
@@ -129,8 +135,7 @@ impl Kept {
 
     /// Has it ended in stages. Its output is read on, so that it does not fail at saying goodbye.
     pub(super) fn end(&mut self, output: BoxReader) {
-        #[cfg(target_os = "linux")]
-        drop(self.input.take());
+        self.leave_input();
         if let Some(order) = self.order.take() {
             // The keeper is done if it does not listen.
             let _ = order.send(output);
@@ -248,13 +253,16 @@ impl Keeper {
 
 use Winner::{First, Second};
 
-enum Winner<A, B> {
+pub(super) enum Winner<A, B> {
     First(A),
     Second(B),
 }
 
 /// Returns the output of the future that is ready first; `first` wins a tie. (`tokio::select!` would need a macro crate.)
-async fn race<A, B>(first: impl Future<Output = A>, second: impl Future<Output = B>) -> Winner<A, B> {
+pub(super) async fn race<A, B>(
+    first: impl Future<Output = A>,
+    second: impl Future<Output = B>,
+) -> Winner<A, B> {
     let (mut first, mut second) = (pin!(first), pin!(second));
     poll_fn(|cx| match first.as_mut().poll(cx) {
         Poll::Ready(first) => Poll::Ready(First(first)),

@@ -1,6 +1,7 @@
 mod command;
 mod group;
 mod keeper;
+mod run;
 mod stderr;
 
 use std::{
@@ -24,6 +25,7 @@ use super::{Driven, DrivenTransport, Incoming, Stream, Transport, TransportKind}
 use keeper::Kept;
 
 pub use command::ChildCommand;
+pub use run::RunOutput;
 pub use stderr::Stderr;
 
 /// A server that runs as a child process and communicates over its standard streams.
