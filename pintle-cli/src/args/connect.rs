@@ -3,6 +3,7 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 use clap::{Args, ValueEnum};
 use pintle::proto::{Limits, Revision};
 
+use super::duration;
 use crate::connection::SharedConnection;
 
 /// Options of the connection, which every verb with a target has.
@@ -80,21 +81,6 @@ fn revision(text: &str) -> Result<Revision, String> {
         let all: Vec<_> = Revision::all().map(|revision| revision.as_str()).collect();
         format!("there are {}", all.join(", "))
     })
-}
-
-/// Reads a time such as `10s`.
-pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let split = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
-    let (number, unit) = text.split_at(split);
-    let seconds = match unit {
-        "ms" => 0.001,
-        "s" | "" => 1.0,
-        "m" => 60.0,
-        "h" => 3600.0,
-        _ => return Err("write it as `500ms`, `10s` or `2m`".to_owned()),
-    };
-    let number: f64 = number.parse().map_err(|_| "write it as `500ms`, `10s` or `2m`".to_owned())?;
-    Duration::try_from_secs_f64(number * seconds).map_err(|error| error.to_string())
 }
 
 /// Reads a number of bytes such as `64MiB`, from 64 KiB to 1 GiB.

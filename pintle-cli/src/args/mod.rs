@@ -10,11 +10,12 @@ mod quoted;
 mod target;
 mod usage;
 
-pub(crate) use connect::{ConnectArgs, EraArg, duration, message_limits, message_size};
+pub(crate) use connect::{ConnectArgs, EraArg, message_limits, message_size};
 pub(crate) use flags::{flag_of, mark_flags};
 pub(crate) use global::{GlobalArgs, with_more_time};
 pub(crate) use help::{HELP, examples, help_of};
 pub(crate) use near::near;
+pub(crate) use pintle_serve::duration;
 pub(crate) use questions::QuestionArgs;
 pub(crate) use quoted::quoted;
 pub(crate) use target::TargetArgs;

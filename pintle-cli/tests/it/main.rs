@@ -22,6 +22,8 @@ mod hostile;
 mod lint;
 mod login;
 mod man;
+#[cfg(unix)]
+mod serve;
 mod servers;
 #[cfg(target_os = "linux")]
 mod shells;

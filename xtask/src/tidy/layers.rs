@@ -19,10 +19,19 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("pintle-otel", &["pintle"]),
     ("pintle-sqlite", &["pintle", "pintle-tasks"]),
     ("pintle-skills", &["pintle"]),
+    ("pintle-serve", &["pintle"]),
     ("pintle-testing", &["pintle", "pintle-tasks"]),
     (
         "pintle-cli",
-        &["pintle", "pintle-host", "pintle-oauth", "pintle-redis", "pintle-relay", "pintle-tasks"],
+        &[
+            "pintle",
+            "pintle-host",
+            "pintle-oauth",
+            "pintle-redis",
+            "pintle-relay",
+            "pintle-serve",
+            "pintle-tasks",
+        ],
     ),
 ];
 

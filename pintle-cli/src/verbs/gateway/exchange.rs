@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::time::Instant;
 
-use super::secret::SecretValue;
+use super::secret::{SecretValue, fault_as_client_secret};
 use crate::failure::Failure;
 
 /// The time before its end at which a token is not used any more.
@@ -44,7 +44,7 @@ pub(super) struct ExchangeEntry {
 impl ExchangeEntry {
     /// Returns what is wrong with the entry.
     pub(super) fn fault(&self) -> Option<String> {
-        self.client_secret.as_ref().and_then(SecretValue::fault_as_client_secret)
+        self.client_secret.as_ref().and_then(fault_as_client_secret)
     }
 
     /// Returns the exchange for the target at a URL, as a client of this issuer.

@@ -5,6 +5,7 @@ use std::{
 };
 
 use pintle::server::{Rule, RuleDecision, RuleSet, Rules};
+use pintle_serve::{SecretValue, ServedTools, ToolEntry, ToolFault, parse_one_line};
 #[cfg(test)]
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, de::Error as _};
@@ -12,7 +13,9 @@ use serde_json::Value;
 use toml::de::DeTable;
 
 use super::{
+    names,
     protection::{self, AuthEntry},
+    secret::written,
     target::TargetEntry,
     virtual_server::VirtualServerEntry,
 };
@@ -55,10 +58,15 @@ pub(super) struct GatewayFile {
     pub(super) admin: AdminEntry,
     /// Whether `/mcp` offers `search_tools` and `call_tool` in place of the tools.
     pub(super) search: bool,
+    /// The tools of the file itself, by their names: commands that run for each call.
+    pub(super) tools: BTreeMap<String, ToolEntry>,
     /// The targets, by their names, which are the prefixes of their tools.
     pub(super) targets: BTreeMap<String, TargetEntry>,
     /// The targets that answer for extensions which several declare, by the names of the extensions.
     pub(super) extensions: BTreeMap<String, String>,
+    /// The folder of the file, in which commands run.
+    #[serde(skip)]
+    pub(super) folder: PathBuf,
     /// The names of the targets, in the order of the file: of two that offer one name, the first is used.
     #[serde(skip)]
     pub(super) order: Vec<String>,
@@ -92,14 +100,41 @@ impl GatewayFile {
         let unreadable = |reason: String| {
             Failure::usage(format!("`{shown}` cannot be read: {reason}"), "pintle gateway --help")
         };
-        let size = fs::metadata(path).map_err(|error| unreadable(error.to_string()))?.len();
+        let metadata = fs::metadata(path).map_err(|error| unreadable(error.to_string()))?;
+        let size = metadata.len();
         if size > MAX_BYTES {
             return Err(unreadable(format!("it has {size} bytes, and {MAX_BYTES} are allowed")));
         }
         let text = fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
-        Self::parse(&text).map_err(|reason| {
+        let mut file = Self::parse(&text).map_err(|reason| {
             Failure::usage(format!("`{shown}` is wrong: {reason}"), format!("pintle gateway {shown} --check"))
-        })
+        })?;
+        if !file.tools.is_empty() && is_writable_by_others(&metadata) {
+            let message = format!("`{shown}` has commands, and others than you may write it");
+            return Err(Failure::usage(message, format!("chmod go-w {shown}")));
+        }
+        file.folder = path.parent().map(Path::to_owned).unwrap_or_default();
+        Ok(file)
+    }
+
+    /// Adds tools of one line.
+    pub(super) fn add_lines(&mut self, lines: &[String]) -> Result<(), Failure> {
+        let wrong = |message: String| {
+            Failure::usage(message, "pintle serve -e 'greet(name: string) = echo Hello {name}'")
+        };
+        for line in lines {
+            let (name, entry) = parse_one_line(line).map_err(wrong)?;
+            if self.tools.contains_key(&name) {
+                return Err(wrong(format!("there are two tools `{name}`: give one another name")));
+            }
+            self.tools.insert(name, entry);
+        }
+        self.fault().filter(|_| !lines.is_empty()).map_or(Ok(()), |fault| Err(wrong(fault.message)))
+    }
+
+    /// Returns the tools of the file itself.
+    pub(super) fn served_tools(&self) -> Result<ServedTools, ToolFault> {
+        ServedTools::new(&self.tools, &self.folder)
     }
 
     /// Prints the JSON Schema of the file.
@@ -133,10 +168,21 @@ impl GatewayFile {
     /// Returns what is wrong with the file.
     fn fault(&self) -> Option<Fault> {
         let fault = |table: String, message: String| Some(Fault { table, message });
-        if self.targets.is_empty() {
-            let message =
-                "there are no targets: add `[targets.NAME]` with `url = \"…\"` or `command = [\"…\"]`";
+        if self.targets.is_empty() && self.tools.is_empty() {
+            let message = "there are no targets and no tools: add `[targets.NAME]` with `url = \"…\"` or `command = [\"…\"]`, or `[tools.NAME]` with `command = [\"…\"]`";
             return fault(String::new(), message.into());
+        }
+        for (name, tool) in &self.tools {
+            let wrong = |message: &str| fault(format!("tools.{name}"), format!("tool `{name}`: {message}"));
+            if !names::is_kept(name) {
+                return wrong("some hosts refuse the name: use letters, digits, `_` and `-`");
+            }
+            if let Some(message) = written(&tool.env) {
+                return wrong(&message);
+            }
+        }
+        if let Err(wrong) = self.served_tools() {
+            return fault(format!("tools.{}", wrong.tool), wrong.to_string());
         }
         let mut prefixes = BTreeMap::new();
         for (name, target) in &self.targets {
@@ -206,10 +252,47 @@ impl GatewayFile {
         self.url.as_deref().or_else(|| self.auth.as_ref().map(AuthEntry::url))
     }
 
+    /// Reads the secrets that targets and tools need.
+    pub(super) fn read_secrets(&self) -> Result<(), Failure> {
+        for target in self.targets.values() {
+            target.endpoint()?;
+        }
+        let mut values = self.tools.values().flat_map(|tool| tool.env.values());
+        Ok(values.try_for_each(|value| value.read().map(drop))?)
+    }
+
+    /// Refuses to serve tools with secrets, or targets with credentials, to everybody who can connect.
+    pub(super) fn not_for_everybody(&self) -> Result<(), Failure> {
+        let is_secret = |value: &SecretValue| matches!(value, SecretValue::Source(_));
+        if let Some((name, _)) = self.tools.iter().find(|(_, tool)| tool.env.values().any(is_secret)) {
+            let message = format!(
+                "the tool `{name}` uses a secret of this machine, which would be served to everybody who can connect: add `[auth]`, or `--bearer-env`"
+            );
+            return Err(Failure::usage(message, "pintle gateway --help"));
+        }
+        self.targets.iter().try_for_each(|(name, target)| target.not_for_everybody(name))
+    }
+
     /// Returns the rules; without any, everything is allowed.
     pub(super) fn rule_set(&self) -> RuleSet {
         rule_set(&self.rules, self.default)
     }
+}
+
+/// Returns whether others than this user and the administrator may write a file. A group that has the number of the owner is the
+/// owner's own.
+#[cfg(unix)]
+fn is_writable_by_others(metadata: &fs::Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+
+    let (owner, group, mode) = (metadata.uid(), metadata.gid(), metadata.mode());
+    let is_foreign = owner != 0 && owner != rustix::process::geteuid().as_raw();
+    is_foreign || mode & 0o002 != 0 || (mode & 0o020 != 0 && group != owner)
+}
+
+#[cfg(not(unix))]
+fn is_writable_by_others(_: &fs::Metadata) -> bool {
+    false
 }
 
 fn max_message<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, D::Error> {

@@ -87,8 +87,10 @@ impl FleetArgs {
 
     /// Returns the keys: the first seals, all of them open.
     fn keys(&self) -> Result<Option<StateKeys>, Failure> {
-        let variables =
-            self.redis_key_env.iter().map(|name| Ok((format!("the variable `{name}`"), variable(name)?)));
+        let variables = self
+            .redis_key_env
+            .iter()
+            .map(|name| Ok::<_, Failure>((format!("the variable `{name}`"), variable(name)?)));
         let files = self.redis_key_file.iter().map(|path| {
             let text = fs::read_to_string(path).map_err(|error| {
                 let message = format!("the key in `{}` cannot be read: {error}", path.display());

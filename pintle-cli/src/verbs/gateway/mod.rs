@@ -2,6 +2,7 @@
 
 mod backend;
 mod caller_targets;
+mod dry_run;
 mod exchange;
 mod explain;
 mod file;
@@ -49,21 +50,24 @@ const GRACE: Duration = Duration::from_secs(30);
 /// The time that connections have to be closed after that.
 const CLOSE_GRACE: Duration = Duration::from_secs(1);
 
-/// Serve many servers as one, with rules about who may use what
+/// Serve the tools of a file, and many servers as one, with rules about who may use what
 #[derive(Args, Debug)]
 #[command(
+    visible_alias = "serve",
     before_help = examples(&[
         ("pintle gateway team.toml --http 127.0.0.1:8000", "all targets of the file, at http://127.0.0.1:8000/mcp"),
         ("pintle gateway team.toml", "the same, on standard input and output"),
         ("pintle gateway team.toml --check", "whether the file is right"),
+        ("pintle serve -e 'greet(name: string) = echo Hello {name}'", "a tool that runs a command"),
+        ("pintle serve tools.toml --dry-run log count=3", "what a call would run"),
         ("pintle gateway team.toml --explain ANN git_push '{\"force\": true}'", "which rule decides, and why"),
         ("pintle gateway --from-hosts team.toml", "a file out of what is configured on this machine"),
     ]),
     help_template = HELP,
 )]
 pub(crate) struct GatewayArgs {
-    /// The file with the targets and the rules, in TOML
-    #[arg(required_unless_present_any = ["schema", "from_hosts"])]
+    /// The file with the tools, the targets and the rules, in TOML
+    #[arg(required_unless_present_any = ["schema", "from_hosts", "lines"])]
     file: Option<PathBuf>,
     /// Serve HTTP at this address, until Ctrl-C, and print the URL; otherwise standard input and output
     #[arg(long, value_name = "ADDRESS")]
@@ -86,6 +90,12 @@ pub(crate) struct GatewayArgs {
     /// Print the JSON Schema of the file, and end
     #[arg(long)]
     schema: bool,
+    /// Serve a tool of one line too, such as 'greet(name: string) = echo Hello {name}'
+    #[arg(short = 'e', value_name = "TOOL")]
+    lines: Vec<String>,
+    /// Print the command that a call of a tool of the file would run, and end
+    #[arg(long, num_args = 1.., value_names = ["TOOL", "ARGUMENTS"], conflicts_with_all = ["http", "check", "explain", "schema", "from_hosts"])]
+    dry_run: Option<Vec<String>>,
     /// The most bytes of a message, in both directions; the default is that of the file, or 16MiB
     #[arg(long, value_name = "SIZE", value_parser = message_size)]
     max_message: Option<usize>,
@@ -112,6 +122,8 @@ pub(super) async fn run(args: GatewayArgs, output: &Output) -> Result<(), Failur
         server,
         from_hosts,
         schema,
+        lines,
+        dry_run,
         max_message,
         listen,
         fleet,
@@ -119,28 +131,36 @@ pub(super) async fn run(args: GatewayArgs, output: &Output) -> Result<(), Failur
     if from_hosts {
         return from_hosts::write(path.as_deref(), output);
     }
-    let (Some(path), false) = (path, schema) else {
+    if schema {
         return GatewayFile::print_schema(output);
-    };
+    }
     if let Some(option) = listen.given().or(fleet.given()).filter(|_| http.is_none()) {
         let message = format!("`{option}` is an option of `--http`");
         return Err(Failure::usage(message, "pintle gateway --help"));
     }
-    let file = GatewayFile::read(&path)?;
-    for target in file.targets.values() {
-        target.endpoint()?;
-    }
+    let mut file = path.as_deref().map(GatewayFile::read).transpose()?.unwrap_or_default();
+    file.add_lines(&lines)?;
+    let shown = path.as_deref().map_or_else(|| "FILE".to_owned(), |path| path.display().to_string());
+    file.read_secrets()?;
     if check && !connect {
         let (targets, servers, rules) = (file.targets.len(), file.servers.len(), file.rules.len());
-        let counts = json!({ "targets": targets, "servers": servers, "rules": rules });
+        let tools = file.tools.len();
+        let counts = json!({ "tools": tools, "targets": targets, "servers": servers, "rules": rules });
         return output.result(&counts, |text| {
+            let tools = match tools {
+                0 => String::new(),
+                count => format!("{}, ", counted(count, "tool", "tools")),
+            };
             let (targets, rules) = (counted(targets, "target", "targets"), counted(rules, "rule", "rules"));
             let servers = match servers {
                 0 => String::new(),
                 count => format!(", {}", counted(count, "server", "servers")),
             };
-            text.line(format!("{}: {targets}{servers} and {rules}", path.display()));
+            text.line(format!("{shown}: {tools}{targets}{servers} and {rules}"));
         });
+    }
+    if let Some(words) = dry_run {
+        return dry_run::print(&file, &words, output).await;
     }
     // A changed file is compared with the file, not with the options.
     let started = GatewayFile { max_message: max_message.or(file.max_message), ..file.clone() };
@@ -154,7 +174,7 @@ pub(super) async fn run(args: GatewayArgs, output: &Output) -> Result<(), Failur
             // What the targets send would reach the terminal as it is.
             let message =
                 "standard output is a terminal, and a gateway speaks to a host there: give it `--http`";
-            let next = format!("pintle gateway {} --http 127.0.0.1:8000", path.display());
+            let next = format!("pintle gateway {shown} --http 127.0.0.1:8000");
             Err(Failure::usage(message, next))
         }
         (None, None) => {
@@ -163,12 +183,12 @@ pub(super) async fn run(args: GatewayArgs, output: &Output) -> Result<(), Failur
             let server = gateway.whole_server();
             let served = tokio::select! {
                 served = server.serve_stdio() => served,
-                never = gateway.reload(&path, file.clone(), None) => match never {},
+                never = gateway.reload(path.as_deref(), &lines, file.clone(), None) => match never {},
             };
             gateway.close().await;
             served.map_err(|error| {
                 let message = format!("the gateway failed: {error}");
-                Failure::new(Exit::Server, message, format!("pintle gateway {} --check", path.display()))
+                Failure::new(Exit::Server, message, format!("pintle gateway {shown} --check"))
             })
         }
         (None, Some(address)) => {
@@ -182,7 +202,7 @@ pub(super) async fn run(args: GatewayArgs, output: &Output) -> Result<(), Failur
             tokio::select! {
                 biased;
                 () = &mut stop => {}
-                never = serving.gateway.reload(&path, file.clone(), Some(&*serving.routes)) => match never {},
+                never = serving.gateway.reload(path.as_deref(), &lines, file.clone(), Some(&*serving.routes)) => match never {},
             }
             // The second time, calls are not waited for.
             tokio::select! {
@@ -237,7 +257,7 @@ impl GatewayServing {
             () => GatewayUsers::Many,
         };
         if users == GatewayUsers::Everybody {
-            file.targets.iter().try_for_each(|(name, target)| target.not_for_everybody(name))?;
+            file.not_for_everybody()?;
         }
         let url = file.gateway_url().map(str::to_owned).or_else(|| listening.local_url());
         let nodes = match &fleet {

@@ -17,7 +17,8 @@ impl Gateway {
     /// Applies changes of the file while the gateway runs. A file that is wrong changes nothing.
     pub(super) async fn reload(
         &self,
-        path: &Path,
+        path: Option<&Path>,
+        lines: &[String],
         mut current: GatewayFile,
         routes: Option<&Routes>,
     ) -> Infallible {
@@ -35,7 +36,12 @@ impl Gateway {
                     continue;
                 }
             }
-            let read = || GatewayFile::read(path).and_then(|next| keeps_rules(&current, next));
+            let Some(path) = path else { continue };
+            let read = || {
+                let mut next = GatewayFile::read(path)?;
+                next.add_lines(lines)?;
+                keeps_rules(&current, next)
+            };
             match settled(&current, read).await {
                 Ok(None) => {}
                 Ok(Some(next)) => {
@@ -59,6 +65,11 @@ impl Gateway {
         if let Err(error) = self.gates.rules.replace(next.rule_set()) {
             self.output.note(format!("the rules stay as they were: {error}"));
             return;
+        }
+        if current.tools != next.tools
+            && let Err(reason) = self.replace_tools(next)
+        {
+            self.output.note(format!("the tools of the file stay as they were: {reason}"));
         }
         for option in changed_at_start(current, next) {
             self.output.note(format!(
@@ -240,7 +251,7 @@ mod tests {
         };
         fs::write(&path, right).unwrap();
         tokio::select! {
-            never = gateway.reload(&path, file.clone(), None) => match never {},
+            never = gateway.reload(Some(&path), &[], file.clone(), None) => match never {},
             () = edits => {}
         }
         fs::remove_file(path).unwrap();

@@ -107,6 +107,10 @@ impl Gateway {
         let name = file.name.clone().unwrap_or_else(|| "pintle-gateway".to_owned());
         let limits = message_limits(file.max_message);
         let server = gates.guard(base(&name, file.instructions.as_deref()).limits(limits.clone()));
+        let tools = file
+            .served_tools()
+            .map_err(|fault| Failure::usage(fault.to_string(), "pintle gateway --help"))?;
+        let server = tools.routes().into_iter().fold(server, Server::tool);
         let server = backends.iter().fold(server, |server, backend| server.provider(backend.clone()));
         let gateway = Self {
             name,
@@ -130,6 +134,12 @@ impl Gateway {
             output: output.clone(),
         };
         Ok(gateway)
+    }
+
+    /// Serves the tools of a changed file.
+    pub(super) fn replace_tools(&self, file: &GatewayFile) -> Result<(), String> {
+        let tools = file.served_tools().map_err(|fault| fault.to_string())?;
+        self.server.replace_tools(tools.routes()).map_err(|error| error.to_string())
     }
 
     /// Has principals log in on these pages.

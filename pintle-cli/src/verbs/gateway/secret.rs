@@ -1,65 +1,29 @@
-use std::{fs, path::PathBuf};
+use pintle_serve::SecretError;
+pub(super) use pintle_serve::SecretValue;
 
-#[cfg(test)]
-use schemars::JsonSchema;
-use serde::Deserialize;
+use crate::{failure::Failure, targets::secrets};
 
-use crate::failure::Failure;
-
-/// A text, or where a secret is.
-#[derive(Clone, Debug, Deserialize, PartialEq)]
-#[cfg_attr(test, derive(JsonSchema))]
-#[serde(untagged)]
-pub(super) enum SecretValue {
-    /// A text that is not a secret.
-    Text(String),
-    Source(SecretSource),
-}
-
-/// The place of a secret.
-#[derive(Clone, Debug, Deserialize, PartialEq)]
-#[cfg_attr(test, derive(JsonSchema))]
-#[serde(deny_unknown_fields, rename_all = "lowercase")]
-pub(super) enum SecretSource {
-    /// The name of an environment variable.
-    Env(String),
-    /// The name of an environment variable with a token: the text is `Bearer ` and the token.
-    #[serde(rename = "bearer_env")]
-    BearerEnv(String),
-    /// The path of a file.
-    File(PathBuf),
-}
-
-impl SecretValue {
-    /// Reads the text.
-    pub(super) fn read(&self) -> Result<String, Failure> {
-        match self {
-            Self::Text(text) => Ok(text.clone()),
-            Self::Source(SecretSource::Env(name)) => variable(name),
-            Self::Source(SecretSource::BearerEnv(name)) => Ok(format!("Bearer {}", variable(name)?)),
-            Self::Source(SecretSource::File(path)) => {
-                let text = fs::read_to_string(path).map_err(|error| {
-                    let message = format!("the secret in `{}` cannot be read: {error}", path.display());
-                    Failure::usage(message, format!("ls -l {}", path.display()))
-                })?;
-                Ok(text.trim_end_matches(['\r', '\n']).to_owned())
-            }
-        }
+impl From<SecretError> for Failure {
+    fn from(error: SecretError) -> Self {
+        Self::usage(error.message, error.next)
     }
 }
 
-impl SecretValue {
-    /// Returns what is wrong with the value as the secret of a client.
-    pub(super) fn fault_as_client_secret(&self) -> Option<String> {
-        matches!(self, Self::Text(_)).then(|| {
-            "`client_secret` does not belong into this file: write `{ env = \"VARIABLE\" }` or `{ file = \"PATH\" }`".into()
-        })
-    }
-}
-
-fn variable(name: &str) -> Result<String, Failure> {
-    std::env::var(name).map_err(|_| {
-        let message = format!("the environment variable `{name}` is not set");
-        Failure::usage(message, format!("export {name}=…"))
+/// Returns what is wrong with a value as the secret of a client.
+pub(super) fn fault_as_client_secret(value: &SecretValue) -> Option<String> {
+    matches!(value, SecretValue::Text(_)).then(|| {
+        "`client_secret` does not belong into this file: write `{ env = \"VARIABLE\" }` or `{ file = \"PATH\" }`".into()
     })
 }
+
+/// Returns what looks like a secret among texts of a file with their names, and where it belongs.
+pub(super) fn written<'a>(values: impl IntoIterator<Item = (&'a String, &'a SecretValue)>) -> Option<String> {
+    let is_secret = |name: &str, value: &SecretValue| match value {
+        SecretValue::Text(value) => secrets::is_secret(name) || secrets::has_secret(value),
+        SecretValue::Source(_) => false,
+    };
+    let (name, _) = values.into_iter().find(|(name, value)| is_secret(name, value))?;
+    Some(format!("`{name}` {NOT_HERE}: write `{name} = {{ env = \"VARIABLE\" }}` or `{{ file = \"PATH\" }}`"))
+}
+
+pub(super) const NOT_HERE: &str = "looks like a secret, which does not belong into this file";

@@ -11,7 +11,7 @@ use super::{
     exchange::ExchangeEntry,
     login::{LoginClientEntry, LoginEntry},
     names,
-    secret::SecretValue,
+    secret::{NOT_HERE, SecretValue, written},
 };
 use crate::{
     args::{ConnectArgs, EraArg, TargetArgs, duration},
@@ -68,7 +68,7 @@ pub(super) struct TargetEntry {
     /// Patterns of the tools that are not offered.
     hide: Vec<String>,
     /// Changes of single tools, by the names that the target has for them.
-    tools: BTreeMap<String, ToolEntry>,
+    tools: BTreeMap<String, ToolChangeEntry>,
     /// Which prompts are offered.
     prompts: ChoiceEntry,
     /// Which resources are offered, also of those that a template has, by their URIs.
@@ -125,7 +125,7 @@ enum EraEntry {
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[cfg_attr(test, derive(JsonSchema))]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct ToolEntry {
+pub(super) struct ToolChangeEntry {
     /// Another name, without the prefix.
     rename: Option<String>,
     title: Option<String>,
@@ -182,24 +182,17 @@ impl TargetEntry {
 
     /// Returns what looks like a secret in the entry, and where it belongs.
     fn written_secret(&self) -> Option<String> {
-        let not_here = "looks like a secret, which does not belong into this file";
-        for (name, value) in self.headers.iter().chain(&self.env) {
-            if let SecretValue::Text(value) = value
-                && (secrets::is_secret(name) || secrets::has_secret(value))
-            {
-                return Some(format!(
-                    "`{name}` {not_here}: write `{name} = {{ env = \"VARIABLE\" }}` or `{{ file = \"PATH\" }}`"
-                ));
-            }
+        if let Some(written) = written(self.headers.iter().chain(&self.env)) {
+            return Some(written);
         }
         if let Some(part) = self.url.as_deref().and_then(secrets::in_url) {
             return Some(format!(
-                "{part} of its URL {not_here}: send it in `headers`, or configure the server in a host and write `server = \"NAME\"`"
+                "{part} of its URL {NOT_HERE}: send it in `headers`, or configure the server in a host and write `server = \"NAME\"`"
             ));
         }
         let word = secrets::in_words(self.command.iter().skip(1).map(String::as_str))?;
         Some(format!(
-            "{word} of its command {not_here}: write `env = {{ NAME = {{ env = \"VARIABLE\" }} }}`, and have the program read it there"
+            "{word} of its command {NOT_HERE}: write `env = {{ NAME = {{ env = \"VARIABLE\" }} }}`, and have the program read it there"
         ))
     }
 
@@ -292,7 +285,7 @@ fn duration_text<'de, D: Deserializer<'de>>(reader: D) -> Result<Option<Duration
     text.map(|text| duration(&text).map_err(D::Error::custom)).transpose()
 }
 
-impl ToolEntry {
+impl ToolChangeEntry {
     /// Returns what is wrong with the changes. `offered` returns the name that clients have for a new name.
     pub(super) fn fault(&self, offered: impl Fn(&str) -> String) -> Option<String> {
         let renamed = self.rename.as_deref()?;

@@ -23,7 +23,7 @@ use super::{
     file::rule_set,
     fleet::GatewayFleet,
     logs::JsonLog,
-    target::{ChoiceEntry, TargetEntry, ToolEntry, chosen as chosen_of},
+    target::{ChoiceEntry, TargetEntry, ToolChangeEntry, chosen as chosen_of},
 };
 
 /// The error of a request that could not be written down.
@@ -47,7 +47,7 @@ pub(super) struct VirtualServerEntry {
     /// Patterns of the tools that are not offered.
     hide: Vec<String>,
     /// Changes of single tools, by the names that the gateway has for them.
-    tools: BTreeMap<String, ToolEntry>,
+    tools: BTreeMap<String, ToolChangeEntry>,
     /// Which prompts are offered, by the names that the gateway has for them.
     prompts: ChoiceEntry,
     /// Which resources are offered, also of those that a template has, by the URIs that the gateway has for them.

@@ -54,6 +54,7 @@ const CLAIMS: &[Claim] = &[
         crates: &["hyper", "pintle-proto", "pintle-types", "pintle-uri"],
     },
     Claim { krate: "pintle-skills", never: "the engines", paths: ENGINES, crates: &["pintle-proto"] },
+    Claim { krate: "pintle-serve", never: "the engines", paths: ENGINES, crates: &["pintle-proto"] },
     Claim {
         krate: "pintle-oauth",
         never: "sessions, JSON-RPC messages",

@@ -5,7 +5,7 @@ use pintle_oauth::client::Registered;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, de};
 
-use super::super::secret::SecretValue;
+use super::super::secret::{SecretValue, fault_as_client_secret};
 use crate::failure::Failure;
 
 /// The login to the server of a target: of nobody, of the user of the gateway, or of each principal for itself.
@@ -74,7 +74,7 @@ pub(in super::super) struct LoginClientEntry {
 impl LoginClientEntry {
     /// Returns what is wrong with the entry.
     pub(in super::super) fn fault(&self) -> Option<String> {
-        self.client_secret.as_ref().and_then(SecretValue::fault_as_client_secret)
+        self.client_secret.as_ref().and_then(fault_as_client_secret)
     }
 
     /// Returns the client.

@@ -1,0 +1,31 @@
+use serde_json::json;
+
+use super::file::GatewayFile;
+use crate::{
+    args::near,
+    arguments::{self, read_words},
+    failure::Failure,
+    output::Output,
+};
+
+const NEXT: &str = "pintle gateway --help";
+
+/// Prints the command that a call of a tool would run. `words` are its name and the arguments, as `pintle call` takes them.
+pub(super) async fn print(file: &GatewayFile, words: &[String], output: &Output) -> Result<(), Failure> {
+    let wrong = |message: String| Failure::usage(message, NEXT);
+    let tools = file.served_tools().map_err(|fault| wrong(fault.to_string()))?;
+    let (name, words) = words.split_first().ok_or_else(|| wrong("`--dry-run` needs a tool".to_owned()))?;
+    let unknown = || {
+        let meant = near(name, file.tools.keys().map(String::as_str));
+        let meant = meant.map_or_else(String::new, |meant| format!("; did you mean `{meant}`?"));
+        wrong(format!("the file has no tool `{name}`{meant}"))
+    };
+    let tool = tools.definition(name).ok_or_else(unknown)?;
+    let arguments = arguments::of_tool(tool, read_words(words).await.map_err(wrong)?).map_err(wrong)?;
+    let plan = tools.plan(name, &arguments).ok_or_else(unknown)?;
+    let plan = plan.map_err(|fault| wrong(format!("`{name}` would not run: {fault}")))?;
+    let shown = json!({"words": plan.words, "env": plan.env, "cwd": plan.cwd, "stdin": plan.stdin});
+    output.result(&shown, |text| {
+        text.line(plan.to_string());
+    })
+}

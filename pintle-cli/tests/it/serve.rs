@@ -1,0 +1,134 @@
+//! `pintle serve`: commands as tools of a file, over standard streams and HTTP.
+
+use std::fs;
+
+use pintle::{Client, client::http::Http, transport::Child};
+use serde_json::json;
+
+use crate::support::{HttpServing, machine::Machine, pintle, run, typed};
+
+const FILE: &str = r#"
+[tools.count]
+description = "Counts the lines of a file."
+command = ["wc", "-l", "--", "{path}"]
+arguments = { path = "string" }
+read_only = true
+
+[tools.echo]
+description = "Prints a text."
+command = "printf %s {text}"
+shell = true
+arguments = { text = "string", loud = "boolean?" }
+"#;
+
+fn served(file: &str, name: &str) -> Machine {
+    let machine = Machine::new(name);
+    machine.write("tools.toml", file);
+    machine
+}
+
+#[tokio::test]
+async fn tools_of_a_file_are_served_on_standard_streams() {
+    let machine = served(&FILE.replace(", loud = \"boolean?\"", ""), "serve-stdio");
+    machine.write("three", "1\n2\n3\n");
+    let file = machine.path("tools.toml");
+    let child = Child::command(env!("CARGO_BIN_EXE_pintle")).args(["serve", file.to_str().unwrap()]);
+    let client = Client::new("test", "1").connect(child.spawn().unwrap()).await.unwrap();
+    let tools = client.tools().await.unwrap();
+    assert_eq!(tools.iter().map(|tool| &*tool.name).collect::<Vec<_>>(), ["count", "echo"]);
+    assert_eq!(tools[0].annotations.as_ref().unwrap().read_only_hint, Some(true));
+    // Commands run in the folder of the file.
+    let counted = client.call_tool("count", json!({"path": "three"})).await.unwrap().text();
+    assert_eq!(counted, "3 three\n");
+    assert_eq!(client.call_tool("echo", json!({"text": "$(id) -x"})).await.unwrap().text(), "$(id) -x");
+    client.close().await;
+}
+
+#[tokio::test]
+async fn tools_and_targets_of_one_file_are_judged_by_its_rules_and_follow_its_changes() {
+    let rules = "[[rules]]\ntools = [\"count\", \"demo_*\"]\ndecision = \"allow\"\n";
+    let file =
+        format!("{}\n[targets.demo]\nserver = \"demo\"\n{rules}", FILE.replace(", loud = \"boolean?\"", ""));
+    let machine = served(&file, "serve-http");
+    machine.write("three", "1\n2\n3\n");
+    let mut command = pintle();
+    command.args(["serve", "tools.toml", "--http", "127.0.0.1:0"]).current_dir(machine.path(""));
+    let gateway = HttpServing::of(command);
+    let client = Client::new("test", "1").connect(Http::new(&gateway.url).unwrap()).await.unwrap();
+    let names =
+        async || -> Vec<String> { client.tools().await.unwrap().into_iter().map(|tool| tool.name).collect() };
+    let before = names().await;
+    assert!(before.contains(&"count".to_owned()) && before.contains(&"demo_tide".to_owned()), "{before:?}");
+    assert!(!before.contains(&"echo".to_owned()), "no rule allows it: {before:?}");
+    assert!(client.call_tool("echo", json!({"text": "a"})).await.is_err());
+    let mut changes = client.changes().await.unwrap();
+    machine
+        .write("tools.toml", &file.replace("tools.count", "tools.lines").replace("\"count\"", "\"lines\""));
+    while !names().await.contains(&"lines".to_owned()) {
+        changes.next().await.unwrap();
+    }
+    assert!(!names().await.contains(&"count".to_owned()));
+    assert_eq!(client.call_tool("lines", json!({"path": "three"})).await.unwrap().text(), "3 three\n");
+}
+
+#[test]
+fn a_line_is_a_tool_and_a_dry_run_prints_what_would_run() {
+    let greet = "greet(name: string, times: integer = 1) = echo 'Hello {name}' {times}";
+    let printed = typed(&["serve", "-e", greet, "--dry-run", "greet", "name=it's me"]);
+    assert_eq!((printed.code, &*printed.stdout), (Some(0), "echo 'Hello it'\\''s me' 1\n"), "{printed:?}");
+    let json = typed(&["serve", "-e", greet, "--json", "--dry-run", "greet", "name=a", "times=2"]);
+    let plan: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(plan["words"], json!(["echo", "Hello a", "2"]));
+    for (words, expected) in [
+        (&["serve", "-e", "greet"][..], "is no tool: write `NAME(ARGUMENT: TYPE) = PROGRAM WORD`"),
+        (&["serve", "-e", "a.b = date"], "some hosts refuse the name"),
+        (&["serve", "-e", "a = date", "-e", "a = date"], "there are two tools `a`"),
+        (&["serve", "-e", greet, "--dry-run", "gret"], "did you mean `greet`?"),
+        (&["serve", "-e", greet, "--dry-run", "greet", "nme=a"], "no argument `nme`; did you mean `name`?"),
+        (&["serve", "-e", "say(a) = echo {a}", "--dry-run", "say", "a=-n"], "begins with `-`"),
+    ] {
+        let printed = typed(words);
+        assert_eq!(printed.code, Some(1), "{printed:?}");
+        assert!(printed.stderr.contains(expected), "{printed:?}");
+    }
+}
+
+#[test]
+fn a_file_is_checked_with_its_lines() {
+    let machine = served(&FILE.replace(", loud = \"boolean?\"", ""), "serve-check");
+    let check = || run(pintle().args(["serve", "tools.toml", "--check"]).current_dir(machine.path("")));
+    assert_eq!(check().stdout, "tools.toml: 2 tools, 0 targets and 0 rules\n");
+    for (file, expected) in [
+        (FILE, "line 8: tool `echo`: argument `loud` has no place: write `{loud}`"),
+        ("[tools.a]\ncomand = [\"x\"]\n", "line 2: unknown field `comand`; did you mean `command`?"),
+        ("[tools.a]\ncommand = [\"echo\", \"{x}\"]\n", "line 1: tool `a`: `{x}` is no argument of the tool"),
+        ("[tools.a]\ncommand = [\"x\"]\nenv = { TOKEN = \"hunter2\" }\n", "`TOKEN` looks like a secret"),
+        ("[tools.\"a b\"]\ncommand = [\"x\"]\n", "some hosts refuse the name"),
+    ] {
+        machine.write("tools.toml", file);
+        let printed = check();
+        assert!(printed.code == Some(1) && printed.stderr.contains(expected), "{printed:?}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_with_commands_that_others_can_write_is_refused() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let machine = served("[tools.a]\ncommand = [\"date\"]\n", "serve-writable");
+    let set =
+        |mode| fs::set_permissions(machine.path("tools.toml"), fs::Permissions::from_mode(mode)).unwrap();
+    let check = || run(pintle().args(["serve", "tools.toml", "--check"]).current_dir(machine.path("")));
+    for mode in [0o666, 0o602] {
+        set(mode);
+        let printed = check();
+        assert!(
+            printed.code == Some(1) && printed.stderr.contains("others than you may write it"),
+            "{printed:?}"
+        );
+        assert!(printed.stderr.contains("chmod go-w tools.toml"), "{printed:?}");
+    }
+    set(0o644);
+    assert_eq!(check().code, Some(0));
+}

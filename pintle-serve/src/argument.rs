@@ -1,0 +1,131 @@
+use pintle::types::JsonObject;
+#[cfg(feature = "schemars")]
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// An argument of a tool, as a file describes it.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[cfg_attr(feature = "schemars", derive(JsonSchema))]
+#[serde(untagged)]
+#[expect(clippy::exhaustive_enums, reason = "an argument is written briefly or in full")]
+pub enum ArgumentEntry {
+    /// A type: `string`, `integer`, `number` or `boolean`, with `[]` for a list of them, `?` if it can be left out, and ` = VALUE` for a
+    /// default.
+    Brief(String),
+    /// A JSON Schema. The argument can be left out if it has a `default`, or `optional = true`.
+    Schema(
+        #[cfg_attr(feature = "schemars", schemars(with = "serde_json::Map<String, serde_json::Value>"))]
+        JsonObject,
+    ),
+}
+
+/// An argument that was checked.
+pub(crate) struct Argument {
+    pub(crate) schema: Value,
+    pub(crate) is_required: bool,
+}
+
+impl ArgumentEntry {
+    /// Returns the schema, and whether every call has the argument.
+    pub(crate) fn argument(&self) -> Result<Argument, String> {
+        match self {
+            Self::Brief(text) => brief(text),
+            Self::Schema(schema) => {
+                let mut schema = schema.clone();
+                let optional = schema.remove("optional");
+                let is_optional = match optional {
+                    None => schema.contains_key("default"),
+                    Some(Value::Bool(optional)) => optional,
+                    Some(other) => return Err(format!("`optional` is `{other}`: write `true` or `false`")),
+                };
+                Ok(Argument { schema: Value::Object(schema), is_required: !is_optional })
+            }
+        }
+    }
+}
+
+const TYPES: [&str; 4] = ["string", "integer", "number", "boolean"];
+
+fn brief(text: &str) -> Result<Argument, String> {
+    let (kind, default) = match text.split_once('=') {
+        Some((kind, default)) => (kind.trim(), Some(default.trim())),
+        None => (text.trim(), None),
+    };
+    let (kind, is_optional) = match kind.strip_suffix('?') {
+        Some(kind) => (kind, true),
+        None => (kind, default.is_some()),
+    };
+    let (element, is_list) = match kind.strip_suffix("[]") {
+        Some(element) => (element, true),
+        None => (kind, false),
+    };
+    if !TYPES.contains(&element) {
+        return Err(format!(
+            "`{text}` is no type: write `string`, `integer`, `number` or `boolean`, with `[]` for a list, `?` if it can be left out, or a JSON Schema"
+        ));
+    }
+    let mut schema = match is_list {
+        true => json!({"type": "array", "items": {"type": element}}),
+        false => json!({"type": element}),
+    };
+    if let Some(default) = default {
+        let read = match element {
+            "string" if !is_list => Some(Value::from(default.trim_matches('"'))),
+            _ => serde_json::from_str(default).ok(),
+        };
+        let fits = |value: &Value| match (is_list, element) {
+            (true, _) => value.is_array(),
+            (false, "integer") => value.is_i64() || value.is_u64(),
+            (false, "number") => value.is_number(),
+            (false, "boolean") => value.is_boolean(),
+            (false, _) => true,
+        };
+        let Some(value) = read.filter(fits) else {
+            return Err(format!(
+                "`{default}` is no default of the type `{kind}`: write one, such as `integer = 10`"
+            ));
+        };
+        schema["default"] = value;
+    }
+    Ok(Argument { schema, is_required: !is_optional })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn schema(text: &str) -> (Value, bool) {
+        let argument = ArgumentEntry::Brief(text.to_owned()).argument().unwrap();
+        (argument.schema, argument.is_required)
+    }
+
+    #[test]
+    fn a_type_becomes_a_schema() {
+        assert_eq!(schema("string"), (json!({"type": "string"}), true));
+        assert_eq!(schema("string?"), (json!({"type": "string"}), false));
+        assert_eq!(schema("integer = 10"), (json!({"type": "integer", "default": 10}), false));
+        assert_eq!(schema("string = main"), (json!({"type": "string", "default": "main"}), false));
+        assert_eq!(schema("number[]"), (json!({"type": "array", "items": {"type": "number"}}), true));
+        assert_eq!(schema("boolean = false"), (json!({"type": "boolean", "default": false}), false));
+    }
+
+    #[test]
+    fn what_is_no_type_is_refused_with_what_to_write() {
+        for wrong in ["text", "", "strings", "integer = ten", "integer = 1.5", "boolean = 1", "number[] = 1"]
+        {
+            let Err(error) = ArgumentEntry::Brief(wrong.to_owned()).argument() else { panic!("{wrong}") };
+            assert!(error.contains("write"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_schema_in_full_can_be_optional() {
+        let entry = |schema: Value| serde_json::from_value::<ArgumentEntry>(schema).unwrap().argument();
+        let limited = entry(json!({"type": "integer", "maximum": 9, "optional": true})).unwrap();
+        assert_eq!((limited.schema, limited.is_required), (json!({"type": "integer", "maximum": 9}), false));
+        assert!(!entry(json!({"type": "integer", "default": 1})).unwrap().is_required);
+        assert!(entry(json!({"type": "integer"})).unwrap().is_required);
+        assert!(entry(json!({"optional": 1})).is_err());
+    }
+}

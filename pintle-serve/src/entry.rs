@@ -1,0 +1,78 @@
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+
+use pintle::types::JsonObject;
+#[cfg(feature = "schemars")]
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::{ArgumentEntry, OutputKind, SecretValue, units::read_duration};
+
+/// A tool of a file: a command that runs for each call.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[cfg_attr(feature = "schemars", derive(JsonSchema))]
+#[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
+pub struct ToolEntry {
+    /// A name for people.
+    pub title: Option<String>,
+    /// A text for models: what the tool does, and when.
+    pub description: Option<String>,
+    /// A program and its arguments, with `{name}` where a value goes; or a line for a shell, with `shell = true`.
+    pub command: CommandEntry,
+    /// Whether `command` is a line for `sh`. It gets the values as parameters: none is a part of the line.
+    pub shell: bool,
+    /// The arguments of calls, by their names: a type such as `"string"`, `"integer = 10"`, `"string[]"` or, for one that can be left out,
+    /// `"string?"`; or a JSON Schema.
+    pub arguments: BTreeMap<String, ArgumentEntry>,
+    /// Whether a value may begin a word with `-`, as options of programs do.
+    pub flags: bool,
+    /// The standard input of the command, with `{name}` where a value goes.
+    pub stdin: Option<String>,
+    /// The directory of the command: that of the file by default.
+    pub cwd: Option<PathBuf>,
+    /// Variables of the environment of the command.
+    pub env: BTreeMap<String, SecretValue>,
+    /// The names of variables that the command inherits, beside paths and locale; `NAME_*` for all that begin so.
+    pub inherit: Vec<String>,
+    /// The kind of the output: `text` by default, `json`, or an image or audio by its MIME type, such as `image/png`.
+    pub output: OutputKind,
+    /// The JSON Schema of the output, with `output = "json"`.
+    #[cfg_attr(feature = "schemars", schemars(with = "Option<serde_json::Map<String, serde_json::Value>>"))]
+    pub output_schema: Option<JsonObject>,
+    /// Whether each line of the output is reported as progress while the command runs.
+    pub progress: bool,
+    /// The time after which the command and all that it started are ended, such as `30s`; one minute by default.
+    #[serde(deserialize_with = "read_duration")]
+    #[cfg_attr(feature = "schemars", schemars(with = "Option<String>"))]
+    pub timeout: Option<Duration>,
+    /// The limit of bytes of the output: 1 MiB by default.
+    pub max_output: Option<usize>,
+    /// The limit of commands of this tool that run at the same time: 8 by default. Further calls wait.
+    pub max_running: Option<u16>,
+    /// Whether the tool changes nothing.
+    pub read_only: bool,
+    /// Whether the tool may destroy something.
+    pub destructive: Option<bool>,
+    /// Whether a repeated call changes nothing more.
+    pub idempotent: bool,
+    /// Whether the tool deals with things outside of this machine.
+    pub open_world: Option<bool>,
+}
+
+/// A command of a file.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[cfg_attr(feature = "schemars", derive(JsonSchema))]
+#[serde(untagged)]
+#[expect(clippy::exhaustive_enums, reason = "a command is words or a line")]
+pub enum CommandEntry {
+    /// A program and its arguments.
+    Words(Vec<String>),
+    /// A line for a shell.
+    Line(String),
+}
+
+impl Default for CommandEntry {
+    fn default() -> Self {
+        Self::Words(Vec::new())
+    }
+}

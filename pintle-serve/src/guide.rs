@@ -1,0 +1,4 @@
+//! The pages of `docs/` that are about this crate, whose examples are tests.
+
+#[doc = include_str!("../../docs/serve.md")]
+struct ServePage;

@@ -1,0 +1,58 @@
+//! Tools that are configured, not programmed: a command, its arguments with their types, and limits.
+//!
+//! [`ToolEntry`] is a tool as a file describes it; anything that `serde` reads can be that file. [`ServedTools`] checks the entries and makes
+//! routes for a [`Server`](pintle::Server) of them. `pintle serve` of the command line is this crate with a file.
+//!
+//! A value of a call is never a part of a text that a shell reads, and becomes no option of a program unless the entry says so. See
+//! [`CommandTemplate`] for the places of a command.
+//!
+//! ```
+//! use std::{collections::BTreeMap, path::Path};
+//!
+//! use pintle::Server;
+//! use pintle_serve::{ServedTools, ToolEntry};
+//!
+//! # #[cfg(unix)]
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let entries: BTreeMap<String, ToolEntry> = serde_json::from_str(r#"{
+//!     "greet": {
+//!         "description": "Greets somebody.",
+//!         "command": ["echo", "Hello, {name}!"],
+//!         "arguments": {"name": "string"}
+//!     }
+//! }"#)?;
+//! let tools = ServedTools::new(&entries, Path::new("."))?;
+//! let server = tools.routes().into_iter().fold(Server::new("greeter", "1.0.0"), Server::tool);
+//! # #[cfg(feature = "client")] {
+//! let client = pintle::Client::new("demo", "1.0.0").connect(server.in_process()?).await?;
+//! let greeted = client.call_tool("greet", serde_json::json!({"name": "$(id)"})).await?;
+//! assert_eq!(greeted.text(), "Hello, $(id)!\n");
+//! # }
+//! # drop(server);
+//! # Ok(()) }
+//! # #[cfg(not(unix))] fn main() {}
+//! ```
+
+mod argument;
+mod entry;
+mod fault;
+#[cfg(doctest)]
+mod guide;
+mod one_line;
+mod output;
+mod plan;
+mod secret;
+mod served;
+mod template;
+mod units;
+
+pub use argument::ArgumentEntry;
+pub use entry::{CommandEntry, ToolEntry};
+pub use fault::{CallFault, ToolFault};
+pub use one_line::parse_one_line;
+pub use output::OutputKind;
+pub use plan::CommandPlan;
+pub use secret::{SecretError, SecretSource, SecretValue};
+pub use served::ServedTools;
+pub use template::CommandTemplate;
+pub use units::duration;

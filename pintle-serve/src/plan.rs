@@ -1,0 +1,57 @@
+use std::{fmt, path::PathBuf};
+
+/// A command as it runs for a call.
+///
+/// `Display` writes it as a line that a shell would read so. It has the names of the variables that the file sets, and not their values, which may
+/// be secrets.
+#[non_exhaustive]
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct CommandPlan {
+    /// The program and its arguments.
+    pub words: Vec<String>,
+    /// The names of the variables that the file sets.
+    pub env: Vec<String>,
+    /// The directory.
+    pub cwd: PathBuf,
+    /// The standard input.
+    pub stdin: Option<String>,
+}
+
+impl fmt::Display for CommandPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for name in &self.env {
+            write!(f, "{name}=… ")?;
+        }
+        let words: Vec<String> = self.words.iter().map(|word| quoted(word)).collect();
+        f.write_str(&words.join(" "))
+    }
+}
+
+/// Quotes a word for `sh`, if it needs that.
+fn quoted(word: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./=:,@%+".contains(letter);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn a_shell_reads_the_words_that_are_printed() {
+        let words =
+            ["printf", "%s\\n", "a b", "", "it's", "$(id)", "`x`", "\"", "a\nb", "-x", "*", "\\", "#", "ü"];
+        let words = words.map(str::to_owned).to_vec();
+        let plan = CommandPlan { words: words.clone(), env: Vec::new(), cwd: ".".into(), stdin: None };
+        for shell in ["sh", "bash", "dash"] {
+            let Ok(output) = Command::new(shell).args(["-c", &plan.to_string()]).output() else { continue };
+            let expected: String = words[2..].iter().map(|word| format!("{word}\n")).collect();
+            assert_eq!(String::from_utf8(output.stdout).unwrap(), expected, "{shell}");
+        }
+    }
+}

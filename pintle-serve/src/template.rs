@@ -1,0 +1,529 @@
+use std::collections::BTreeMap;
+
+use pintle::types::JsonObject;
+use serde_json::Value;
+
+use crate::{CallFault, argument::Argument};
+
+/// The most bytes of one word of a command: what Linux passes to a program.
+const MAX_WORD: usize = (128 << 10) - 1;
+/// The most bytes of all words of a command.
+const MAX_WORDS: usize = 1 << 20;
+
+/// A command with places for the values of a call.
+///
+/// `{name}` is the value of an argument, and `{{` and `}}` are braces. A word with a place whose argument is left out is left out too, and so is
+/// a list that is empty. A word that is a place alone becomes a word for each element of a list. `{name?TEXT}` is TEXT if the argument is
+/// given and not `false`.
+///
+/// A value never becomes more than its word. It does not begin a word with `-`, unless the template has `--` before it or
+/// [`flags`](crate::ToolEntry::flags) is set. In a line for a shell, values are parameters of the shell and not a part of the line.
+#[derive(Clone, Debug)]
+pub struct CommandTemplate {
+    kind: Kind,
+    /// Whether a value may begin a word with `-`.
+    flags: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Words(Vec<Text>),
+    Line(Vec<LinePart>),
+}
+
+/// A text with places.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Text(Vec<Part>);
+
+#[derive(Clone, Debug)]
+enum Part {
+    Literal(String),
+    Place(Place),
+}
+
+/// A place for a value.
+#[derive(Clone, Debug)]
+struct Place {
+    name: String,
+    /// The text in place of the value, if there is one.
+    text: Option<String>,
+    is_list: bool,
+}
+
+/// A part of a line for a shell.
+#[derive(Clone, Debug)]
+enum LinePart {
+    Literal(String),
+    Place {
+        place: Place,
+        is_quoted: bool,
+        /// Whether a value is the beginning of a word that can be an option.
+        begins_word: bool,
+    },
+}
+
+impl CommandTemplate {
+    /// Reads the words of a command.
+    pub(crate) fn words(
+        words: &[String],
+        arguments: &BTreeMap<String, Argument>,
+        flags: bool,
+    ) -> Result<Self, String> {
+        let Some((program, _)) = words.split_first().filter(|(program, _)| !program.is_empty()) else {
+            return Err("it has no command: add `command = [\"PROGRAM\", \"ARGUMENT\"]`".to_owned());
+        };
+        let words =
+            words.iter().map(|word| Text::read(word, arguments, true)).collect::<Result<Vec<_>, _>>()?;
+        if words.first().is_some_and(|program| program.place().is_some()) {
+            return Err(format!("`{program}` would let a call choose the program: write its name"));
+        }
+        Ok(Self { kind: Kind::Words(words), flags })
+    }
+
+    /// Reads a line for a shell.
+    pub(crate) fn line(
+        line: &str,
+        arguments: &BTreeMap<String, Argument>,
+        flags: bool,
+    ) -> Result<Self, String> {
+        if line.trim().is_empty() {
+            return Err("it has no command: add `command = \"LINE\"`".to_owned());
+        }
+        Ok(Self { kind: Kind::Line(read_line(line, arguments)?), flags })
+    }
+
+    /// Returns the names of the arguments that have a place.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        let (words, line): (&[Text], &[LinePart]) = match &self.kind {
+            Kind::Words(words) => (words, &[]),
+            Kind::Line(line) => (&[], line),
+        };
+        let of_line = line.iter().filter_map(|part| match part {
+            LinePart::Place { place, .. } => Some(&*place.name),
+            LinePart::Literal(_) => None,
+        });
+        words.iter().flat_map(Text::names).chain(of_line)
+    }
+
+    /// Returns the program and its arguments for a call.
+    pub(crate) fn fill(&self, arguments: &JsonObject) -> Result<Vec<String>, CallFault> {
+        let words = match &self.kind {
+            Kind::Words(words) => self.fill_words(words, arguments)?,
+            Kind::Line(line) => self.fill_line(line, arguments)?,
+        };
+        if words.iter().map(String::len).sum::<usize>() > MAX_WORDS {
+            return Err(CallFault(format!(
+                "the arguments are longer than {MAX_WORDS} bytes, which no program takes as words: send less"
+            )));
+        }
+        Ok(words)
+    }
+
+    fn fill_words(&self, words: &[Text], arguments: &JsonObject) -> Result<Vec<String>, CallFault> {
+        let (mut filled, mut allows_dash) = (Vec::new(), self.flags);
+        for word in words {
+            let begins = match word.0.first() {
+                Some(Part::Place(place)) if place.text.is_none() => Some(&*place.name),
+                _ => None,
+            };
+            for text in word.fill(arguments)? {
+                if let Some(name) = begins.filter(|_| !allows_dash && text.starts_with('-')) {
+                    return Err(option_fault(name));
+                }
+                filled.push(text);
+            }
+            allows_dash |= matches!(&word.0[..], [Part::Literal(text)] if text == "--");
+        }
+        Ok(filled)
+    }
+
+    fn fill_line(&self, line: &[LinePart], arguments: &JsonObject) -> Result<Vec<String>, CallFault> {
+        let (mut script, mut parameters) = (String::new(), Vec::new());
+        for part in line {
+            let (place, is_quoted, begins_word) = match part {
+                LinePart::Literal(text) => {
+                    script += text;
+                    continue;
+                }
+                LinePart::Place { place, is_quoted, begins_word } => (place, is_quoted, begins_word),
+            };
+            for (number, value) in place.values(arguments)?.into_iter().enumerate() {
+                if *begins_word && !self.flags && value.starts_with('-') && place.text.is_none() {
+                    return Err(option_fault(&place.name));
+                }
+                parameters.push(value);
+                let parameter = format!("${{{}}}", parameters.len());
+                match is_quoted {
+                    true => script += &parameter,
+                    false if number > 0 => script += &format!(" \"{parameter}\""),
+                    false => script += &format!("\"{parameter}\""),
+                }
+            }
+        }
+        let shell = ["sh", "-c"].map(str::to_owned);
+        Ok(shell.into_iter().chain([script, "sh".to_owned()]).chain(parameters).collect())
+    }
+}
+
+fn option_fault(name: &str) -> CallFault {
+    CallFault(format!(
+        "`{name}` begins with `-`, which the program could take for an option: send a value that does not; `flags = true` of the tool would allow it"
+    ))
+}
+
+impl Text {
+    /// Reads a text with places. Lists have a place only in a word of their own.
+    pub(crate) fn read(
+        text: &str,
+        arguments: &BTreeMap<String, Argument>,
+        allows_lists: bool,
+    ) -> Result<Self, String> {
+        if text.contains('\0') {
+            return Err("a word of the command holds a NUL, which no program takes: remove it".to_owned());
+        }
+        let (mut parts, mut literal, mut rest) = (Vec::new(), String::new(), text);
+        while let Some(at) = rest.find(['{', '}']) {
+            literal += &rest[..at];
+            let brace = &rest[at..=at];
+            rest = &rest[at + 1..];
+            if let Some(after) = rest.strip_prefix(brace) {
+                literal += brace;
+                rest = after;
+                continue;
+            }
+            let inner = rest.split_once('}').filter(|_| brace == "{");
+            let Some((inner, after)) = inner else {
+                return Err(format!(
+                    "`{text}` has a `{brace}` of no place: write `{brace}{brace}` for a brace"
+                ));
+            };
+            rest = after;
+            if !literal.is_empty() {
+                parts.push(Part::Literal(std::mem::take(&mut literal)));
+            }
+            parts.push(Part::Place(Place::read(inner, arguments)?));
+        }
+        literal += rest;
+        if !literal.is_empty() || parts.is_empty() {
+            parts.push(Part::Literal(literal));
+        }
+        let text = Self(parts);
+        let list = text.places().find(|place| place.is_list);
+        if let Some(place) = list.filter(|_| !allows_lists || text.0.len() > 1) {
+            return Err(format!(
+                "`{}` is a list, which needs a word of its own: write `\"{{{}}}\"`",
+                place.name, place.name
+            ));
+        }
+        Ok(text)
+    }
+
+    fn places(&self) -> impl Iterator<Item = &Place> {
+        self.0.iter().filter_map(|part| match part {
+            Part::Place(place) => Some(place),
+            Part::Literal(_) => None,
+        })
+    }
+
+    fn place(&self) -> Option<&Place> {
+        self.places().next()
+    }
+
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.places().map(|place| &*place.name)
+    }
+
+    /// Returns the words that the text becomes in a call: none if an argument is left out.
+    fn fill(&self, arguments: &JsonObject) -> Result<Vec<String>, CallFault> {
+        if let [Part::Place(place)] = &self.0[..] {
+            return place.values(arguments);
+        }
+        let mut word = String::new();
+        for part in &self.0 {
+            match part {
+                Part::Literal(text) => word += text,
+                Part::Place(place) => match place.values(arguments)?.pop() {
+                    Some(value) => word += &value,
+                    None => return Ok(Vec::new()),
+                },
+            }
+        }
+        match word.len() > MAX_WORD {
+            true => Err(too_long(self.names().next().unwrap_or_default())),
+            false => Ok(vec![word]),
+        }
+    }
+
+    /// Returns the text that it becomes in a call, where nothing is left out: an argument that is has no text.
+    pub(crate) fn print(&self, arguments: &JsonObject) -> String {
+        let print = |part: &Part| match part {
+            Part::Literal(text) => text.clone(),
+            Part::Place(place) => place.texts(arguments).concat(),
+        };
+        self.0.iter().map(print).collect()
+    }
+}
+
+fn too_long(name: &str) -> CallFault {
+    CallFault(format!(
+        "`{name}` is longer than {MAX_WORD} bytes, which no program takes as a word: send less, or have the tool use `stdin`"
+    ))
+}
+
+impl Place {
+    fn read(inner: &str, arguments: &BTreeMap<String, Argument>) -> Result<Self, String> {
+        let (name, text) = match inner.split_once('?') {
+            Some((name, text)) => (name, Some(text.to_owned())),
+            None => (inner, None),
+        };
+        let Some(argument) = arguments.get(name) else {
+            let known: Vec<String> = arguments.keys().map(|name| format!("`{name}`")).collect();
+            return Err(match known.is_empty() {
+                true => format!(
+                    "`{{{inner}}}` is no argument of the tool: add `{name} = \"string\"` to `arguments`"
+                ),
+                false => format!("`{{{inner}}}` is no argument of the tool, which has {}", known.join(", ")),
+            });
+        };
+        let is_list = text.is_none() && argument.schema.get("type").is_some_and(|kind| kind == "array");
+        Ok(Self { name: name.to_owned(), text, is_list })
+    }
+
+    /// Returns the texts of the value: one, or one of each element of a list, or none.
+    fn texts(&self, arguments: &JsonObject) -> Vec<String> {
+        let value = arguments.get(&self.name).filter(|value| !value.is_null());
+        match (&self.text, value) {
+            (_, None) => Vec::new(),
+            (Some(_), Some(Value::Bool(false))) => Vec::new(),
+            (Some(text), Some(_)) => vec![text.clone()],
+            (None, Some(Value::Array(values))) => values.iter().map(text_of).collect(),
+            (None, Some(value)) => vec![text_of(value)],
+        }
+    }
+
+    /// Returns the texts of the value, each of which can be a word.
+    fn values(&self, arguments: &JsonObject) -> Result<Vec<String>, CallFault> {
+        let texts = self.texts(arguments);
+        if texts.iter().any(|text| text.contains('\0')) {
+            let message = format!("`{}` holds a NUL, which no program takes: remove it", self.name);
+            return Err(CallFault(message));
+        }
+        match texts.iter().any(|text| text.len() > MAX_WORD) {
+            true => Err(too_long(&self.name)),
+            false => Ok(texts),
+        }
+    }
+}
+
+fn text_of(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// Reads a line for a shell: a place in double quotes is a parameter there, and one outside of quotes is a word or a part of one.
+fn read_line(line: &str, arguments: &BTreeMap<String, Argument>) -> Result<Vec<LinePart>, String> {
+    let (mut parts, mut literal, mut quote) = (Vec::new(), String::new(), None);
+    let (mut rest, mut options_end) = (line, false);
+    while let Some(letter) = rest.chars().next() {
+        let after = &rest[letter.len_utf8()..];
+        let place = after.split_once('}').map(|(inner, _)| inner).filter(|inner| is_place(inner));
+        let is_variable = literal.ends_with('$');
+        if let ('{', Some(inner), false) = (letter, place, is_variable) {
+            let place = Place::read(inner, arguments)?;
+            let name = &place.name;
+            if quote == Some('\'') {
+                return Err(format!(
+                    "`{{{name}}}` is in single quotes, where a shell knows no parameters: use double quotes, or none"
+                ));
+            }
+            if place.is_list && quote.is_some() {
+                return Err(format!(
+                    "`{name}` is a list, which needs a word of its own: write it without quotes"
+                ));
+            }
+            let before = literal.trim_end_matches(['"', '\'']);
+            let start = before.trim_end_matches([' ', '\t']);
+            let follows_place = start.is_empty() && matches!(parts.last(), Some(LinePart::Place { .. }));
+            if !follows_place && (start.is_empty() || start.ends_with(['|', ';', '&', '(', '`', '\n', '{'])) {
+                return Err(format!("`{{{name}}}` would let a call choose the program: write its name"));
+            }
+            let is_first = quote.is_none() || literal.is_empty() || literal.ends_with('"');
+            let begins_word = match (before.chars().next_back(), parts.last()) {
+                // The value before it may be empty.
+                (None, Some(LinePart::Place { begins_word, .. })) => *begins_word,
+                (None, _) => true,
+                (Some(letter), _) => letter.is_whitespace() || "(|;&`".contains(letter),
+            };
+            let begins_word = is_first && begins_word && !options_end;
+            rest = &after[inner.len() + 1..];
+            parts.push(LinePart::Literal(std::mem::take(&mut literal)));
+            parts.push(LinePart::Place { place, is_quoted: quote.is_some(), begins_word });
+            continue;
+        }
+        match (letter, quote) {
+            ('\\', None | Some('"')) => {
+                literal.push(letter);
+                let escaped = after.chars().next();
+                literal.extend(escaped);
+                rest = &after[escaped.map_or(0, char::len_utf8)..];
+                continue;
+            }
+            ('\'' | '"', None) => quote = Some(letter),
+            ('\'' | '"', Some(open)) if open == letter => quote = None,
+            _ => {}
+        }
+        literal.push(letter);
+        if quote.is_none() {
+            match letter {
+                ';' | '|' | '&' | '\n' => options_end = false,
+                _ if literal.ends_with(" -- ") => options_end = true,
+                _ => {}
+            }
+        }
+        rest = after;
+    }
+    if let Some(quote) = quote {
+        return Err(format!("the line has a `{quote}` without an end: close it"));
+    }
+    parts.push(LinePart::Literal(literal));
+    let has_places = parts.iter().any(|part| matches!(part, LinePart::Place { .. }));
+    if has_places && line.contains("((") {
+        return Err(
+            "a shell may run what a value holds within `((`: compute in the program, or without places"
+                .to_owned(),
+        );
+    }
+    Ok(parts)
+}
+
+/// Returns whether the inner part of braces is a place, and not a word of a shell.
+fn is_place(inner: &str) -> bool {
+    let name = inner.split_once('?').map_or(inner, |(name, _)| name);
+    !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::ArgumentEntry;
+
+    fn arguments() -> BTreeMap<String, Argument> {
+        let types = [("name", "string"), ("count", "integer?"), ("paths", "string[]?"), ("loud", "boolean?")];
+        let read = |kind: &str| ArgumentEntry::Brief(kind.to_owned()).argument().unwrap();
+        types.map(|(name, kind)| (name.to_owned(), read(kind))).into()
+    }
+
+    fn words(words: &[&str], flags: bool, values: Value) -> Result<Vec<String>, String> {
+        let words: Vec<_> = words.iter().map(|word| (*word).to_owned()).collect();
+        let template = CommandTemplate::words(&words, &arguments(), flags)?;
+        template.fill(values.as_object().unwrap()).map_err(|fault| fault.to_string())
+    }
+
+    fn line(line: &str, values: Value) -> Result<Vec<String>, String> {
+        let template = CommandTemplate::line(line, &arguments(), false)?;
+        template.fill(values.as_object().unwrap()).map_err(|fault| fault.to_string())
+    }
+
+    #[test]
+    fn a_value_is_one_word_whatever_it_holds() {
+        for value in ["a b", "$(id)", "`id`", "'\"", "a\nb", "*", "", "ü\u{0}".trim_end_matches('\0')] {
+            let filled = words(&["echo", "{name}", "to {name}!"], false, json!({"name": value})).unwrap();
+            assert_eq!(filled, ["echo", value, &format!("to {value}!")]);
+        }
+    }
+
+    #[test]
+    fn what_is_left_out_leaves_its_word_out() {
+        let log = ["git", "log", "-n{count}", "{loud?--verbose}", "{paths}", "{{x}}"];
+        assert_eq!(words(&log, false, json!({})).unwrap(), ["git", "log", "{x}"]);
+        assert_eq!(words(&log, false, json!({"loud": false, "paths": []})).unwrap(), ["git", "log", "{x}"]);
+        let all = json!({"count": 3, "loud": true, "paths": ["a b", "c"]});
+        assert_eq!(words(&log, false, all).unwrap(), ["git", "log", "-n3", "--verbose", "a b", "c", "{x}"]);
+    }
+
+    #[test]
+    fn a_value_becomes_an_option_only_where_the_tool_allows_it() {
+        let value = json!({"name": "--output=/etc/passwd"});
+        let error = words(&["git", "{name}"], false, value.clone()).unwrap_err();
+        assert!(error.contains("begins with `-`"), "{error}");
+        assert!(words(&["git", "{name}"], true, value.clone()).is_ok());
+        assert!(words(&["git", "--", "{name}"], false, value.clone()).is_ok());
+        assert!(words(&["git", "--x={name}"], false, value).is_ok());
+        assert!(words(&["git", "{paths}"], false, json!({"paths": ["a", "-b"]})).is_err());
+        assert!(words(&["git", "{count}"], false, json!({"count": -1})).is_err());
+        assert!(words(&["git", "{name}-x"], false, json!({"name": ""})).is_err());
+    }
+
+    #[test]
+    fn what_no_program_takes_is_refused() {
+        for (value, expected) in [("a\0b".to_owned(), "NUL"), ("x".repeat(MAX_WORD + 1), "use `stdin`")] {
+            for template in ["{name}", "a {name}"] {
+                let error = words(&["echo", template], false, json!({"name": value})).unwrap_err();
+                assert!(error.contains(expected), "{error}");
+            }
+        }
+        let many = json!({"paths": vec!["x".repeat(MAX_WORD); 9]});
+        assert!(words(&["echo", "{paths}"], false, many).unwrap_err().contains("longer than"));
+    }
+
+    #[test]
+    fn a_template_that_is_wrong_is_refused_with_what_to_write() {
+        for (template, expected) in [
+            (&["{name}"][..], "choose the program"),
+            (&[], "no command"),
+            (&["echo", "{nam}"], "which has `count`, `loud`, `name`, `paths`"),
+            (&["echo", "{name"], "write `{{`"),
+            (&["echo", "name}"], "write `}}`"),
+            (&["echo", "x{paths}"], "a word of its own"),
+            (&["echo", "a\0"], "NUL"),
+        ] {
+            let error = words(template, false, json!({})).unwrap_err();
+            assert!(error.contains(expected), "{template:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn values_are_parameters_of_a_shell() {
+        let filled = line(
+            "echo {name} \"to {name}\" | wc {paths}; echo ${HOME} {a,b}",
+            json!({"name": "$(id)", "paths": ["a", "b c"]}),
+        );
+        let script = "echo \"${1}\" \"to ${2}\" | wc \"${3}\" \"${4}\"; echo ${HOME} {a,b}";
+        assert_eq!(filled.unwrap(), ["sh", "-c", script, "sh", "$(id)", "$(id)", "a", "b c"]);
+        assert_eq!(line("echo {count}.", json!({})).unwrap(), ["sh", "-c", "echo .", "sh"]);
+        for (wrong, expected) in [
+            ("echo '{name}'", "single quotes"),
+            ("echo \"{paths}\"", "without quotes"),
+            ("echo $((1 + {name}))", "within `((`"),
+            ("echo \"{name}", "without an end"),
+            ("{name}", "choose the program"),
+            (" \"{name}\" a", "choose the program"),
+            ("true && {name}", "choose the program"),
+            ("echo $({name})", "choose the program"),
+            ("echo `{name}`", "choose the program"),
+            ("true; {name}", "choose the program"),
+            (" ", "no command"),
+        ] {
+            let error = line(wrong, json!({"name": "1"})).unwrap_err();
+            assert!(error.contains(expected), "{wrong}: {error}");
+        }
+        let option = json!({"name": "-x"});
+        for refused in [
+            "grep {name}",
+            "grep \"{name}\"",
+            "grep \"\"{name}",
+            "grep {count}{name}",
+            "grep {count}\"{name}\"",
+            "cat -- a | grep {name}",
+        ] {
+            assert!(line(refused, option.clone()).is_err(), "{refused}");
+        }
+        for allowed in ["grep -- {name}", "grep a{name}", "grep \"a {name}\""] {
+            assert!(line(allowed, option.clone()).is_ok(), "{allowed}");
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! Commands as tools, called by clients.
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    reason = "clippy's exemption for tests does not reach their helpers"
+)]
+
+#[cfg(unix)]
+mod commands;
