@@ -417,12 +417,14 @@ mod tests {
         types.map(|(name, kind)| (name.to_owned(), read(kind))).into()
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "calls are easier to read")]
     fn words(words: &[&str], flags: bool, values: Value) -> Result<Vec<String>, String> {
         let words: Vec<_> = words.iter().map(|word| (*word).to_owned()).collect();
         let template = CommandTemplate::words(&words, &arguments(), flags)?;
         template.fill(values.as_object().unwrap()).map_err(|fault| fault.to_string())
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "calls are easier to read")]
     fn line(line: &str, values: Value) -> Result<Vec<String>, String> {
         let template = CommandTemplate::line(line, &arguments(), false)?;
         template.fill(values.as_object().unwrap()).map_err(|fault| fault.to_string())
