@@ -18,7 +18,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("pintle-redis", &["pintle", "pintle-tasks"]),
     ("pintle-otel", &["pintle"]),
     ("pintle-sqlite", &["pintle", "pintle-tasks"]),
-    ("pintle-skills", &["pintle"]),
+    ("pintle-yaml", &[]),
+    ("pintle-skills", &["pintle", "pintle-yaml"]),
     ("pintle-testing", &["pintle", "pintle-tasks"]),
     (
         "pintle-cli",

@@ -53,6 +53,7 @@ const CLAIMS: &[Claim] = &[
         paths: TRANSPORTS,
         crates: &["hyper", "pintle-proto", "pintle-types", "pintle-uri"],
     },
+    Claim { krate: "pintle-yaml", never: "the protocol", paths: &[], crates: &["*"] },
     Claim { krate: "pintle-skills", never: "the engines", paths: ENGINES, crates: &["pintle-proto"] },
     Claim {
         krate: "pintle-oauth",
