@@ -20,6 +20,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("pintle-sqlite", &["pintle", "pintle-tasks"]),
     ("pintle-yaml", &[]),
     ("pintle-skills", &["pintle", "pintle-yaml"]),
+    ("pintle-openapi", &["pintle", "pintle-oauth", "pintle-yaml"]),
     ("pintle-testing", &["pintle", "pintle-tasks"]),
     (
         "pintle-cli",

@@ -55,6 +55,7 @@ const CLAIMS: &[Claim] = &[
     },
     Claim { krate: "pintle-yaml", never: "the protocol", paths: &[], crates: &["*"] },
     Claim { krate: "pintle-skills", never: "the engines", paths: ENGINES, crates: &["pintle-proto"] },
+    Claim { krate: "pintle-openapi", never: "the engines", paths: ENGINES, crates: &["pintle-proto"] },
     Claim {
         krate: "pintle-oauth",
         never: "sessions, JSON-RPC messages",
