@@ -1,6 +1,6 @@
 use std::{
     collections::HashMap,
-    fmt, io,
+    fmt,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -82,7 +82,7 @@ impl ApiClient {
                 format!("there was no answer within {:?}; ask for less, or try again later", self.timeout)
             }
             Error::Decode(_) => format!("the answer has more than {} bytes; ask for less", self.max_answer),
-            Error::Io(error) if error.kind() == io::ErrorKind::Other => error.to_string(),
+            Error::Io(error) => error.to_string(),
             error => error.to_string(),
         }
     }

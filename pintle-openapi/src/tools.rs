@@ -1,4 +1,8 @@
-use std::{collections::HashMap, fmt, sync::Arc};
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, OnceLock},
+};
 
 use pintle::{
     server::{
@@ -6,7 +10,7 @@ use pintle::{
         RequestError, Scope, Target,
     },
     types::{
-        JsonObject, RpcError,
+        JsonObject, RawObject, RpcError,
         schema::{CallToolResult, ContentBlock, ServerCapabilities, Tool, ToolsCapability},
     },
 };
@@ -28,6 +32,8 @@ struct Inner {
     left_out: Vec<LeftOut>,
     warnings: Vec<String>,
     client: ApiClient,
+    /// The tools as lists have them, printed for the first of these.
+    printed: OnceLock<Vec<RawObject>>,
 }
 
 /// An operation that is no tool.
@@ -50,7 +56,17 @@ impl ApiTools {
     ) -> Self {
         let numbers =
             tools.iter().enumerate().map(|(number, tool)| (tool.tool.name.clone(), number)).collect();
-        Self { inner: Arc::new(Inner { name, tools, numbers, left_out, warnings, client }) }
+        Self {
+            inner: Arc::new(Inner {
+                name,
+                tools,
+                numbers,
+                left_out,
+                warnings,
+                client,
+                printed: OnceLock::new(),
+            }),
+        }
     }
 
     /// Returns the tools, in the order of the document.
@@ -112,11 +128,21 @@ impl Provider for ApiTools {
         info
     }
 
-    async fn list(&self, _: Cx, list: ListKind, _: PageRequest) -> Result<ProviderPage, RequestError> {
-        match list {
-            ListKind::Tools => ProviderPage::of(self.tools()),
-            _ => Ok(ProviderPage::default()),
+    async fn list(&self, _: Cx, list: ListKind, page: PageRequest) -> Result<ProviderPage, RequestError> {
+        if list != ListKind::Tools || page.is_refresh() {
+            return Ok(ProviderPage::default());
         }
+        let printed = match self.inner.printed.get() {
+            Some(printed) => printed,
+            None => {
+                let printed = ProviderPage::of(self.tools())?.entries;
+                self.inner.printed.get_or_init(|| printed)
+            }
+        };
+        let from = page.cursor.and_then(|cursor| cursor.parse().ok()).unwrap_or_default();
+        let end = printed.len().min(page.limit.max(1).saturating_add(from));
+        let entries = ProviderPage::new(printed.get(from..end).unwrap_or_default().to_vec());
+        Ok(if end < printed.len() { entries.next(end.to_string()) } else { entries })
     }
 
     fn find(&self, _: &Scope<'_>, target: &Target<'_>) -> Lookup {

@@ -78,7 +78,13 @@ impl AppliedSecret {
     pub(crate) fn redact(&self, text: &str) -> String {
         let Secret(secret) = &self.secret;
         let password = secret.split_once(':').map_or("", |(_, password)| password);
-        let parts = [secret.as_str(), password].into_iter().filter(|part| part.len() >= MIN_REDACTED);
+        // An API may repeat what it got.
+        let sent = match &self.sent {
+            Sent::Header(_, value) => value.to_str().unwrap_or_default(),
+            Sent::Query(pair) | Sent::Cookie(pair) => pair.split_once('=').map_or("", |(_, value)| value),
+        };
+        let sent = sent.strip_prefix("Basic ").unwrap_or(sent);
+        let parts = [sent, secret.as_str(), password].into_iter().filter(|part| part.len() >= MIN_REDACTED);
         parts.fold(text.to_owned(), |text, part| text.replace(part, "…"))
     }
 }

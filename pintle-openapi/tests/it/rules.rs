@@ -127,3 +127,13 @@ fn many_tools_are_worth_a_warning() {
     let tools = tools(document(paths.into()));
     assert!(tools.warnings()[0].contains("41 tools"), "{:?}", tools.warnings());
 }
+
+#[tokio::test]
+async fn a_list_has_pages() {
+    let paths: serde_json::Map<_, _> =
+        (0..25).map(|number| (format!("/{number}"), json!({ "get": {} }))).collect();
+    let server = Server::new("s", "1").page_size(10).provider(tools(document(paths.into())));
+    let client = pintle::Client::new("c", "1").connect(server.in_process().unwrap()).await.unwrap();
+    let names: Vec<_> = client.tools().await.unwrap().into_iter().map(|tool| tool.name).collect();
+    assert_eq!(names, (0..25).map(|number| format!("get_{number}")).collect::<Vec<_>>());
+}
