@@ -1,6 +1,7 @@
 //! The output schema of a tool, from the response that the document describes.
 
 use http::HeaderValue;
+use pintle::schema::Schema;
 use serde_json::{Value, json};
 
 use crate::{
@@ -14,6 +15,10 @@ use crate::{
 const MAX_BYTES: usize = 32 << 10;
 /// How many media types a request accepts by name.
 const MAX_ACCEPTED: usize = 8;
+/// The compositions that no chain of which is too long.
+const MAX_COMPOSITIONS: usize = 24;
+/// The levels that are not too deep.
+const MAX_LEVELS: usize = 60;
 /// How deep compositions are looked into for what they are.
 const MAX_DEPTH: usize = 6;
 
@@ -65,12 +70,38 @@ pub(crate) fn plan(
         root
     };
     let WrittenSchema { schema, is_cut, warnings: found } = writer.finish(root);
-    if is_cut || schema.to_string().len() > MAX_BYTES {
+    let shown = lenient(schema.clone());
+    let text = shown.to_string();
+    if is_cut || text.len() > MAX_BYTES {
         warnings.push("its output schema is too large, and is left out".to_owned());
         return None;
     }
+    // Clients that cannot compile it refuse all results.
+    if !is_simple(&text)
+        && let Err(error) = Schema::compile(&shown)
+    {
+        warnings.push(format!("its output schema is left out: {error}"));
+        return None;
+    }
     warnings.extend(found);
-    Some(OutputPlan::new(lenient(schema.clone()), schema, is_wrapped))
+    Some(OutputPlan::new(shown, schema, is_wrapped))
+}
+
+/// Returns whether a schema has so few compositions, patterns and levels that it is within the limits of any validator. Compiling all would
+/// take longer than all else.
+fn is_simple(text: &str) -> bool {
+    let words = ["\"$ref\"", "\"allOf\"", "\"anyOf\"", "\"if\"", "\"not\"", "\"oneOf\"", "\"pattern\""];
+    let compositions: usize = words.iter().map(|word| text.matches(word).count()).sum();
+    let (mut depth, mut deepest) = (0_usize, 0);
+    for byte in text.bytes() {
+        match byte {
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(depth);
+    }
+    compositions <= MAX_COMPOSITIONS && deepest <= MAX_LEVELS
 }
 
 /// Returns a schema that describes the same objects and accepts all: clients must refuse what an output schema does not accept, and what an

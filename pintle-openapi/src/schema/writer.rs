@@ -180,10 +180,8 @@ impl<'a> SchemaWriter<'a> {
                     (!parts.is_empty()).then(|| parts.into())
                 }
                 Some(KeywordKind::Map) => {
-                    let is_properties = word == "properties";
-                    let shown =
-                        |part: Node<'a>| !is_properties || !visibility::is_hidden(part, self.direction);
-                    let parts: Vec<_> = value.members().filter(|(_, part)| shown(*part)).collect();
+                    let shown = |name: &str| word != "properties" || !hidden.contains(name);
+                    let parts: Vec<_> = value.members().filter(|(name, _)| shown(name)).collect();
                     let parts = parts
                         .into_iter()
                         .map(|(name, part)| (name.to_owned(), self.write(part, &HashSet::new())));

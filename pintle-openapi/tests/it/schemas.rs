@@ -202,6 +202,11 @@ fn output_schemas_are_objects_and_not_too_large() {
     let large: serde_json::Map<_, _> =
         (0..3_000).map(|number| (format!("property_{number}"), json!({ "type": "string" }))).collect();
     assert_eq!(output(json!({ "properties": large })), None);
+    // Validators have a limit of these.
+    let chain =
+        |links: usize| (0..links).fold(json!({ "type": "object" }), |schema, _| json!({ "allOf": [schema] }));
+    let chain = |links: usize| output(json!({ "properties": { "a": chain(links) } }));
+    assert_eq!((chain(20).is_some(), chain(40).is_some()), (true, false));
 }
 
 #[test]
