@@ -8,6 +8,7 @@ const TESTED: [&str; 7] = [
     "pintle/src/guide.rs",
     "pintle-host/src/guide.rs",
     "pintle-oauth/src/guide.rs",
+    "pintle-openapi/src/guide.rs",
     "pintle-redis/src/guide.rs",
     "pintle-otel/src/guide.rs",
     "pintle-skills/src/guide.rs",

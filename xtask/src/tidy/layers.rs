@@ -18,8 +18,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("pintle-redis", &["pintle", "pintle-tasks"]),
     ("pintle-otel", &["pintle"]),
     ("pintle-sqlite", &["pintle", "pintle-tasks"]),
-    ("pintle-skills", &["pintle"]),
     ("pintle-serve", &["pintle"]),
+    ("pintle-yaml", &[]),
+    ("pintle-skills", &["pintle", "pintle-yaml"]),
+    ("pintle-openapi", &["pintle", "pintle-oauth", "pintle-yaml"]),
     ("pintle-testing", &["pintle", "pintle-tasks"]),
     (
         "pintle-cli",

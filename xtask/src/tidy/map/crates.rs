@@ -53,8 +53,10 @@ const CLAIMS: &[Claim] = &[
         paths: TRANSPORTS,
         crates: &["hyper", "pintle-proto", "pintle-types", "pintle-uri"],
     },
+    Claim { krate: "pintle-yaml", never: "the protocol", paths: &[], crates: &["*"] },
     Claim { krate: "pintle-skills", never: "the engines", paths: ENGINES, crates: &["pintle-proto"] },
     Claim { krate: "pintle-serve", never: "the engines", paths: ENGINES, crates: &["pintle-proto"] },
+    Claim { krate: "pintle-openapi", never: "the engines", paths: ENGINES, crates: &["pintle-proto"] },
     Claim {
         krate: "pintle-oauth",
         never: "sessions, JSON-RPC messages",

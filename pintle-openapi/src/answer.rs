@@ -1,0 +1,138 @@
+//! Answers of an API as results of tools.
+
+use std::sync::OnceLock;
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use bytes::Bytes;
+use http::{
+    HeaderMap, Response, StatusCode,
+    header::{CONTENT_TYPE, LOCATION, RETRY_AFTER},
+};
+use pintle::{
+    content::Embedded,
+    schema::Schema,
+    types::schema::{AudioContent, CallToolResult, ContentBlock, ImageContent},
+};
+use serde_json::{Value, json};
+
+use crate::operation::Media;
+
+/// How many characters of an error are shown.
+const SHOWN: usize = 1_000;
+
+/// The output schema of a tool, and how answers become what it describes.
+#[derive(Debug)]
+pub(crate) struct OutputPlan {
+    /// The output schema, which accepts every object.
+    pub(crate) shown: Value,
+    /// The schema of answers, as the document describes them.
+    described: Value,
+    /// Whether the answer is the member `result` of the structured content, because it is no object.
+    pub(crate) is_wrapped: bool,
+    /// Compiled for the first answer; `None` if that fails.
+    compiled: OnceLock<Option<Schema>>,
+}
+
+impl OutputPlan {
+    pub(crate) fn new(shown: Value, described: Value, is_wrapped: bool) -> Self {
+        Self { shown, described, is_wrapped, compiled: OnceLock::new() }
+    }
+
+    /// Returns what is wrong with an answer.
+    fn faults(&self, answer: &Value) -> Option<String> {
+        let compiled = self.compiled.get_or_init(|| Schema::compile(&self.described).ok());
+        let faults = compiled.as_ref()?.check(answer).err()?;
+        let faults: Vec<_> = faults.iter().take(3).map(ToString::to_string).collect();
+        Some(faults.join("; "))
+    }
+}
+
+/// Returns the result of a call. `uri` names the answer if it is neither text nor picture nor sound.
+pub(crate) fn result(answer: Response<Bytes>, output: Option<&OutputPlan>, uri: &str) -> CallToolResult {
+    let (head, body) = answer.into_parts();
+    let media_type = media_type(&head.headers);
+    if body.is_empty() {
+        return CallToolResult::new(vec![ContentBlock::text(line(head.status))]);
+    }
+    let kind = match media_type.as_deref() {
+        Some(media_type) => Media::of(media_type),
+        // Some say nothing.
+        None if std::str::from_utf8(&body).is_ok() => Media::Json,
+        None => Media::Binary,
+    };
+    match (kind, std::str::from_utf8(&body)) {
+        (Media::Json, Ok(text)) => match serde_json::from_str(text) {
+            Ok(value) => structured(value, output),
+            Err(_) => CallToolResult::new(vec![ContentBlock::text(text)]),
+        },
+        (Media::Text | Media::Form, Ok(text)) => CallToolResult::new(vec![ContentBlock::text(text)]),
+        (kind, _) => {
+            let media_type = media_type.unwrap_or_else(|| "application/octet-stream".to_owned());
+            let block = match kind {
+                Media::Image => ContentBlock::Image(ImageContent::new(STANDARD.encode(&body), media_type)),
+                Media::Audio => ContentBlock::Audio(AudioContent::new(STANDARD.encode(&body), media_type)),
+                _ => Embedded::bytes(uri, &body).mime_type(media_type).into(),
+            };
+            CallToolResult::new(vec![block])
+        }
+    }
+}
+
+fn structured(value: Value, output: Option<&OutputPlan>) -> CallToolResult {
+    let mut result = CallToolResult::new(vec![ContentBlock::text(value.to_string())]);
+    let is_wrapped = output.is_some_and(|output| output.is_wrapped);
+    let value = if is_wrapped { json!({ "result": value }) } else { value };
+    if let Some(faults) = output.and_then(|output| output.faults(&value)) {
+        let warning = format!("note: the answer is not what the API describes: {faults}");
+        tracing::warn!(%faults, "an answer does not match the output schema of its tool");
+        result.content.push(ContentBlock::text(warning));
+    }
+    // Others than objects are not structured content in every revision.
+    result.structured_content = Some(value).filter(Value::is_object);
+    result
+}
+
+/// Returns the result of a call that the API refused. `hint` is what to do if that is for a lack of credentials.
+pub(crate) fn failure(answer: &Response<Bytes>, hint: Option<&str>) -> String {
+    let (status, headers) = (answer.status(), answer.headers());
+    let mut text = line(status);
+    let shown = |name| headers.get(name).and_then(|value: &http::HeaderValue| value.to_str().ok());
+    if let Some(to) = shown(LOCATION).filter(|_| status.is_redirection()) {
+        // A query may have a secret.
+        let to: String = to.split(['?', '#']).next().unwrap_or_default().chars().take(200).collect();
+        text += &format!("\nit redirects to `{to}`, which is not followed");
+    }
+    if let Some(wait) = shown(RETRY_AFTER) {
+        text += &format!("\ntry again after {} seconds", wait.chars().take(64).collect::<String>());
+    }
+    if let Some(hint) = hint.filter(|_| matches!(status.as_u16(), 401 | 403)) {
+        text += &format!("\n{hint}");
+    }
+    let media_type = media_type(headers).unwrap_or_default();
+    let is_text = matches!(Media::of(&media_type), Media::Json | Media::Text) || media_type.is_empty();
+    let is_page = media_type.starts_with("text/html") || answer.body().trim_ascii_start().starts_with(b"<!");
+    if let Ok(body) = std::str::from_utf8(answer.body())
+        && is_text
+        && !is_page
+        && !body.trim().is_empty()
+    {
+        text += "\n";
+        text.extend(body.trim().chars().take(SHOWN));
+        if body.trim().chars().nth(SHOWN).is_some() {
+            text.push('…');
+        }
+    }
+    text
+}
+
+fn line(status: StatusCode) -> String {
+    format!("HTTP {} {}", status.as_u16(), status.canonical_reason().unwrap_or_default())
+        .trim_end()
+        .to_owned()
+}
+
+fn media_type(headers: &HeaderMap) -> Option<String> {
+    let media_type = headers.get(CONTENT_TYPE)?.to_str().ok()?;
+    let essence = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    Some(essence).filter(|essence| !essence.is_empty())
+}

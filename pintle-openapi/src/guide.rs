@@ -1,0 +1,4 @@
+//! The page of `docs/` that is about this crate, whose examples are tests.
+
+#[doc = include_str!("../../docs/openapi.md")]
+struct OpenApiPage;

@@ -1,0 +1,197 @@
+use std::{path::Path, time::Duration};
+
+use http::{HeaderName, HeaderValue};
+use pintle::client::http::Proxy;
+use serde_json::Value;
+
+use crate::{
+    ApiTools, OpenApiError, builder, document::Document, request::Secret, rules::OperationPattern,
+    settings::Settings,
+};
+
+/// An OpenAPI document, and how its API is called.
+///
+/// Each operation becomes a tool: [`build`](Self::build).
+///
+/// ```no_run
+/// use pintle::Server;
+/// use pintle_openapi::OpenApi;
+///
+/// # fn serve() -> Result<Server, Box<dyn std::error::Error>> {
+/// let pets = OpenApi::from_file("pets.yaml")?
+///     .secret("token", std::env::var("PETS_TOKEN")?)
+///     .include("tag:pets")
+///     .exclude("DELETE /*")
+///     .rename("getPetById", "get_pet")
+///     .build()?;
+/// for left_out in pets.left_out() {
+///     eprintln!("{}: {}", left_out.operation, left_out.reason);
+/// }
+/// Ok(Server::new("pets", "1.0.0").provider(pets))
+/// # }
+/// ```
+#[derive(Debug)]
+#[must_use = "it has no tools until it is built"]
+pub struct OpenApi {
+    document: Document,
+    settings: Settings,
+}
+
+impl OpenApi {
+    /// Reads a document, in JSON or YAML, and the files in its folder that it refers to. Nothing is fetched. It blocks.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, or is no document of OpenAPI 3.
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Self, OpenApiError> {
+        Document::from_file(path.as_ref()).map(Self::of)
+    }
+
+    /// Reads a document from a text in JSON or YAML. It cannot refer to files.
+    ///
+    /// # Errors
+    ///
+    /// The text is no document of OpenAPI 3.
+    pub fn from_text(text: &str) -> Result<Self, OpenApiError> {
+        Document::from_text(text).map(Self::of)
+    }
+
+    /// Takes a document that is JSON already. It cannot refer to files.
+    ///
+    /// # Errors
+    ///
+    /// The value is no document of OpenAPI 3.
+    pub fn from_value(document: Value) -> Result<Self, OpenApiError> {
+        Document::from_value(document).map(Self::of)
+    }
+
+    fn of(document: Document) -> Self {
+        Self { document, settings: Settings::new() }
+    }
+
+    /// Sets the name of the provider, for errors, logs and gates. The title of the document by default.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.settings.name = Some(name.into());
+        self
+    }
+
+    /// Sets the URL of the API, in place of the servers of the document. Those of a path or an operation are still used.
+    ///
+    /// Requests go to public addresses. To a private network, or to this machine, they go only if this URL is written with an address of it or
+    /// with `localhost`, or with [`allow_private`](Self::allow_private).
+    pub fn base(mut self, url: impl Into<String>) -> Self {
+        self.settings.servers.base = Some(url.into());
+        self
+    }
+
+    /// Sets the URL of the document, which relative servers are relative to.
+    pub fn document_url(mut self, url: impl Into<String>) -> Self {
+        self.settings.servers.document_url = Some(url.into());
+        self
+    }
+
+    /// Sets a variable of the servers of the document, in place of its default.
+    pub fn variable(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.settings.servers.variables.insert(name.into(), value.into());
+        self
+    }
+
+    /// Sets the credential of a security scheme of the document: the API key, the bearer or OAuth token, or `user:password`.
+    ///
+    /// It is sent with the operations that want the scheme, and is in no error, log or `Debug`.
+    pub fn secret(mut self, scheme: impl Into<String>, secret: impl Into<String>) -> Self {
+        self.settings.secrets.push((scheme.into(), Secret::new(secret)));
+        self
+    }
+
+    /// Adds a header to every request. No argument replaces it.
+    ///
+    /// An invalid header is an error of [`build`](Self::build).
+    pub fn header(mut self, name: impl TryInto<HeaderName>, value: impl TryInto<HeaderValue>) -> Self {
+        match (name.try_into(), value.try_into()) {
+            (Ok(name), Ok(mut value)) => {
+                value.set_sensitive(true);
+                self.settings.headers.insert(name, value);
+            }
+            (Ok(name), Err(_)) => {
+                self.settings.fault =
+                    Some(format!("the header `{name}` has a value that none can carry; correct it"));
+            }
+            (Err(_), _) => {
+                self.settings.fault = Some("a header has a name that none can have; correct it".to_owned());
+            }
+        }
+        self
+    }
+
+    /// Allows requests to private networks and to this machine, whatever names the server.
+    pub fn allow_private(mut self) -> Self {
+        self.settings.servers.allow_private = true;
+        self
+    }
+
+    /// Makes tools only of the operations that this or another `include` matches: an operation id, `METHOD /path`, `/path` or `tag:NAME`, where
+    /// `*` is any text.
+    pub fn include(mut self, pattern: impl AsRef<str>) -> Self {
+        self.settings.rules.include.push(OperationPattern::parse(pattern.as_ref()));
+        self
+    }
+
+    /// Makes no tools of the operations that this matches, written as for [`include`](Self::include), which it overrules.
+    pub fn exclude(mut self, pattern: impl AsRef<str>) -> Self {
+        self.settings.rules.exclude.push(OperationPattern::parse(pattern.as_ref()));
+        self
+    }
+
+    /// Sets the name of the tool of an operation, which is named by its id or by `METHOD /path`.
+    pub fn rename(mut self, operation: impl Into<String>, name: impl Into<String>) -> Self {
+        self.settings.rules.names.insert(operation.into(), name.into());
+        self
+    }
+
+    /// Sets the description of the tool of an operation, which is named by its id or by `METHOD /path`.
+    pub fn describe(mut self, operation: impl Into<String>, description: impl Into<String>) -> Self {
+        self.settings.rules.descriptions.insert(operation.into(), description.into());
+        self
+    }
+
+    /// Sets what the names of all tools begin with. They are at most 64 characters with it.
+    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.settings.prefix = prefix.into();
+        self
+    }
+
+    /// Leaves out the output schemas, for APIs whose documents do not describe what they answer. Some hosts refuse results that do not
+    /// match.
+    pub fn without_output_schemas(mut self) -> Self {
+        self.settings.has_output_schemas = false;
+        self
+    }
+
+    /// Sets how long an answer may take. 30 seconds by default.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.settings.timeout = timeout;
+        self
+    }
+
+    /// Sets the limit of an answer in bytes. 1 MiB by default.
+    pub fn max_answer(mut self, bytes: usize) -> Self {
+        self.settings.max_answer = bytes;
+        self
+    }
+
+    /// Sets the proxy. Default: [`Proxy::system`]. Which addresses a proxy connects to is for the proxy to decide.
+    pub fn proxy(mut self, proxy: Proxy) -> Self {
+        self.settings.proxy = proxy;
+        self
+    }
+
+    /// Makes the tools. An operation whose requests cannot be made is [left out](ApiTools::left_out).
+    ///
+    /// # Errors
+    ///
+    /// A setting is invalid, or names what the document does not have.
+    pub fn build(&self) -> Result<ApiTools, OpenApiError> {
+        builder::build(&self.document, &self.settings)
+    }
+}

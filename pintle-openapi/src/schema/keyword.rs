@@ -1,0 +1,147 @@
+//! The keywords of JSON Schema, by what their values are.
+
+use std::collections::HashSet;
+
+use pintle::schema::Schema;
+use serde_json::{Value, json};
+
+/// The bytes that an example or a default may have.
+const MAX_DATA: usize = 1 << 10;
+/// The values of an enumeration.
+const MAX_ENUM: usize = 1_000;
+
+/// The kind of a keyword's value.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum KeywordKind {
+    /// A schema.
+    Schema,
+    /// A list of schemas.
+    List,
+    /// An object whose members are schemas.
+    Map,
+    /// Everything else, which is copied if it is valid.
+    Plain,
+}
+
+const SCHEMA: &[&str] = &[
+    "additionalProperties",
+    "contains",
+    "else",
+    "if",
+    "items",
+    "not",
+    "propertyNames",
+    "then",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+];
+const LIST: &[&str] = &["allOf", "anyOf", "oneOf", "prefixItems"];
+const MAP: &[&str] = &["$defs", "dependentSchemas", "patternProperties", "properties"];
+const PLAIN: &[&str] = &[
+    "const",
+    "contentEncoding",
+    "contentMediaType",
+    "default",
+    "deprecated",
+    "description",
+    "enum",
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "format",
+    "maxContains",
+    "maxItems",
+    "maxLength",
+    "maxProperties",
+    "maximum",
+    "minContains",
+    "minItems",
+    "minLength",
+    "minProperties",
+    "minimum",
+    "multipleOf",
+    "pattern",
+    "required",
+    "title",
+    "type",
+    "uniqueItems",
+];
+
+const TYPES: &[&str] = &["array", "boolean", "integer", "null", "number", "object", "string"];
+
+/// Returns what the value of a keyword is; `None` for what is no keyword.
+pub(super) fn kind(keyword: &str) -> Option<KeywordKind> {
+    let kinds = [
+        (SCHEMA, KeywordKind::Schema),
+        (LIST, KeywordKind::List),
+        (MAP, KeywordKind::Map),
+        (PLAIN, KeywordKind::Plain),
+    ];
+    kinds.into_iter().find(|(names, _)| names.contains(&keyword)).map(|(_, kind)| kind)
+}
+
+/// Returns the value of a plain keyword, if it is valid.
+pub(super) fn plain(keyword: &str, value: &Value) -> Option<Value> {
+    let is_valid = match keyword {
+        "type" => return types(value),
+        "required" => return Some(required(value)),
+        "enum" => value.as_array().is_some_and(|values| (1..=MAX_ENUM).contains(&values.len())),
+        "const" => true,
+        "default" => is_short(value),
+        "deprecated" | "uniqueItems" => value.is_boolean(),
+        "exclusiveMaximum" | "exclusiveMinimum" | "maximum" | "minimum" => value.is_number(),
+        "multipleOf" => value.as_f64().is_some_and(|number| number > 0.0),
+        "pattern" => is_linear(value),
+        "contentEncoding" | "contentMediaType" | "description" | "format" | "title" => value.is_string(),
+        // A count, which some documents write as 1.0.
+        _ => return count(value),
+    };
+    is_valid.then(|| value.clone())
+}
+
+/// Returns whether a pattern can be matched in linear time, which validators and model APIs demand: it has no look-around, no
+/// back-references and no large repetitions.
+fn is_linear(pattern: &Value) -> bool {
+    pattern.is_string() && Schema::compile(&json!({ "pattern": pattern })).is_ok()
+}
+
+/// Returns whether a value may be repeated in a schema as an example.
+pub(super) fn is_short(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.len() <= MAX_DATA,
+        Value::Array(_) | Value::Object(_) => value.to_string().len() <= MAX_DATA,
+        _ => true,
+    }
+}
+
+fn count(value: &Value) -> Option<Value> {
+    let whole =
+        |number: f64| (number.fract() == 0.0 && (0.0..1e15).contains(&number)).then_some(number as u64);
+    value.as_u64().or_else(|| value.as_f64().and_then(whole)).map(Value::from)
+}
+
+fn types(value: &Value) -> Option<Value> {
+    let known = |name: &Value| {
+        let name = name.as_str()?;
+        // That of 2.0 for uploads.
+        let name = if name == "file" { "string" } else { name };
+        TYPES.contains(&name).then(|| Value::from(name))
+    };
+    let Value::Array(names) = value else { return known(value) };
+    let mut types: Vec<Value> = Vec::new();
+    for name in names.iter().filter_map(known) {
+        if !types.contains(&name) {
+            types.push(name);
+        }
+    }
+    match types.len() {
+        0 => None,
+        1 => types.pop(),
+        _ => Some(types.into()),
+    }
+}
+
+fn required(value: &Value) -> Value {
+    let mut known = HashSet::new();
+    let names = value.as_array().into_iter().flatten().filter_map(Value::as_str);
+    names.filter(|name| known.insert(*name)).collect()
+}

@@ -1,0 +1,42 @@
+use std::time::Duration;
+
+use http::HeaderMap;
+use pintle::client::http::Proxy;
+
+use crate::{operation::Servers, request::Secret, rules::OperationRules};
+
+/// The program's settings of an API.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) name: Option<String>,
+    pub(crate) prefix: String,
+    pub(crate) rules: OperationRules,
+    pub(crate) servers: Servers,
+    /// By the name of the security scheme.
+    pub(crate) secrets: Vec<(String, Secret)>,
+    pub(crate) headers: HeaderMap,
+    pub(crate) has_output_schemas: bool,
+    pub(crate) timeout: Duration,
+    pub(crate) max_answer: usize,
+    pub(crate) proxy: Proxy,
+    /// The error of an invalid setting.
+    pub(crate) fault: Option<String>,
+}
+
+impl Settings {
+    pub(crate) fn new() -> Self {
+        Self {
+            name: None,
+            prefix: String::new(),
+            rules: OperationRules::default(),
+            servers: Servers::default(),
+            secrets: Vec::new(),
+            headers: HeaderMap::new(),
+            has_output_schemas: true,
+            timeout: Duration::from_secs(30),
+            max_answer: 1 << 20,
+            proxy: Proxy::system(),
+            fault: None,
+        }
+    }
+}

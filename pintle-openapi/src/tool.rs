@@ -1,0 +1,64 @@
+use std::sync::OnceLock;
+
+use pintle::{
+    schema::Schema,
+    types::{JsonObject, schema::Tool},
+};
+use serde_json::{Map, Value};
+
+use crate::{answer::OutputPlan, request::RequestPlan};
+
+/// An operation as a tool.
+#[derive(Debug)]
+pub(crate) struct ApiTool {
+    pub(crate) tool: Tool,
+    /// The method and the path.
+    pub(crate) key: String,
+    pub(crate) plan: RequestPlan,
+    pub(crate) output: Option<OutputPlan>,
+    /// The advice for a call that the API refuses for a lack of credentials.
+    pub(crate) hint: Option<String>,
+    /// Compiled for the first call; `None` if that fails, and the API judges its arguments alone.
+    pub(crate) compiled: OnceLock<Option<Schema>>,
+}
+
+impl ApiTool {
+    /// Checks the arguments of a call. The error is for the model.
+    pub(crate) fn check(&self, arguments: &JsonObject) -> Result<(), String> {
+        let compiled = self.compiled.get_or_init(|| compile(&self.tool));
+        let Some(schema) = compiled else { return Ok(()) };
+        let value = Value::Object(arguments.clone());
+        schema.check(&value).map_err(|faults| {
+            let faults: Vec<_> = faults.iter().map(ToString::to_string).collect();
+            format!("{}\ncorrect the arguments and try again", faults.join("\n"))
+        })
+    }
+}
+
+fn compile(tool: &Tool) -> Option<Schema> {
+    let schema = Value::Object((*tool.input_schema).clone());
+    let compiled = Schema::for_arguments(&schema).or_else(|_| {
+        // Patterns that cannot be matched in linear time are the usual reason.
+        let mut without = schema;
+        remove_patterns(&mut without);
+        Schema::for_arguments(&without)
+    });
+    compiled.map_err(|error| tracing::warn!(tool = tool.name, %error, "arguments are not checked")).ok()
+}
+
+fn remove_patterns(schema: &mut Value) {
+    match schema {
+        Value::Array(parts) => parts.iter_mut().for_each(remove_patterns),
+        Value::Object(members) => {
+            // A property of this name is a schema.
+            if members.get("pattern").is_some_and(Value::is_string) {
+                members.shift_remove("pattern");
+            }
+            if members.get("patternProperties").is_some_and(Value::is_object) {
+                members.insert("patternProperties".to_owned(), Value::Object(Map::new()));
+            }
+            members.values_mut().for_each(remove_patterns);
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,200 @@
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, OnceLock},
+};
+
+use pintle::{
+    server::{
+        Cx, ListKind, Lookup, Outcome, PageRequest, Provider, ProviderInfo, ProviderPage, ReportPart,
+        RequestError, Scope, Target,
+    },
+    types::{
+        JsonObject, RawObject, RpcError,
+        schema::{CallToolResult, ContentBlock, ServerCapabilities, Tool, ToolsCapability},
+    },
+};
+
+use crate::{answer, client::ApiClient, request::AppliedSecret, tool::ApiTool};
+
+/// The tools of an API, for [`Server::provider`](pintle::Server::provider). A clone has the same.
+///
+/// [`OpenApi::build`](crate::OpenApi::build) makes it.
+#[derive(Clone)]
+pub struct ApiTools {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    name: String,
+    tools: Vec<ApiTool>,
+    numbers: HashMap<String, usize>,
+    left_out: Vec<LeftOut>,
+    warnings: Vec<String>,
+    client: ApiClient,
+    /// The tools as lists have them, printed for the first of these.
+    printed: OnceLock<Vec<RawObject>>,
+}
+
+/// An operation that is no tool.
+#[non_exhaustive]
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct LeftOut {
+    /// The method and the path.
+    pub operation: String,
+    /// Why its requests cannot be made.
+    pub reason: String,
+}
+
+impl ApiTools {
+    pub(crate) fn new(
+        name: String,
+        tools: Vec<ApiTool>,
+        left_out: Vec<LeftOut>,
+        warnings: Vec<String>,
+        client: ApiClient,
+    ) -> Self {
+        let numbers =
+            tools.iter().enumerate().map(|(number, tool)| (tool.tool.name.clone(), number)).collect();
+        Self {
+            inner: Arc::new(Inner {
+                name,
+                tools,
+                numbers,
+                left_out,
+                warnings,
+                client,
+                printed: OnceLock::new(),
+            }),
+        }
+    }
+
+    /// Returns the tools, in the order of the document.
+    pub fn tools(&self) -> impl Iterator<Item = &Tool> {
+        self.inner.tools.iter().map(|tool| &tool.tool)
+    }
+
+    /// Returns the method and the path that a tool calls.
+    pub fn operation(&self, tool: &str) -> Option<&str> {
+        self.find_tool(tool).map(|tool| tool.key.as_str())
+    }
+
+    /// Returns the operations that are no tools, with the reasons. Those that the program excluded are not among them.
+    pub fn left_out(&self) -> &[LeftOut] {
+        &self.inner.left_out
+    }
+
+    /// Returns what was ignored in the document, and what is better changed.
+    pub fn warnings(&self) -> &[String] {
+        &self.inner.warnings
+    }
+
+    fn find_tool(&self, name: &str) -> Option<&ApiTool> {
+        self.inner.numbers.get(name).and_then(|number| self.inner.tools.get(*number))
+    }
+
+    /// Calls the API. The error is for the model.
+    async fn call(&self, tool: &ApiTool, arguments: &JsonObject) -> Result<CallToolResult, CallError> {
+        tool.check(arguments).map_err(CallError::Arguments)?;
+        let client = &self.inner.client;
+        let request = tool.plan.request(arguments, &client.headers).map_err(CallError::Arguments)?;
+        let uri = format!("{}{}", tool.plan.base.origin, request.uri().path());
+        let redact = |text: String| redact(&tool.plan.secrets, text);
+        let answer = client.send(&tool.plan.base, request).await;
+        let answer = answer.map_err(|reason| CallError::Failed(redact(reason)))?;
+        if !answer.status().is_success() {
+            return Err(CallError::Failed(redact(answer::failure(&answer, tool.hint.as_deref()))));
+        }
+        Ok(answer::result(answer, tool.output.as_ref(), &uri))
+    }
+}
+
+fn redact(secrets: &[AppliedSecret], text: String) -> String {
+    secrets.iter().fold(text, |text, secret| secret.redact(&text))
+}
+
+/// Why a call has no result.
+enum CallError {
+    Arguments(String),
+    Failed(String),
+}
+
+impl Provider for ApiTools {
+    fn info(&self, _: Option<&Scope<'_>>) -> ProviderInfo {
+        let mut capabilities = ServerCapabilities::default();
+        capabilities.tools = Some(ToolsCapability::default());
+        let mut info = ProviderInfo::new(&self.inner.name, capabilities);
+        info.may_require = false;
+        info
+    }
+
+    async fn list(&self, _: Cx, list: ListKind, page: PageRequest) -> Result<ProviderPage, RequestError> {
+        if list != ListKind::Tools || page.is_refresh() {
+            return Ok(ProviderPage::default());
+        }
+        let printed = match self.inner.printed.get() {
+            Some(printed) => printed,
+            None => {
+                let printed = ProviderPage::of(self.tools())?.entries;
+                self.inner.printed.get_or_init(|| printed)
+            }
+        };
+        let from = page.cursor.and_then(|cursor| cursor.parse().ok()).unwrap_or_default();
+        let end = printed.len().min(page.limit.max(1).saturating_add(from));
+        let entries = ProviderPage::new(printed.get(from..end).unwrap_or_default().to_vec());
+        Ok(if end < printed.len() { entries.next(end.to_string()) } else { entries })
+    }
+
+    fn find(&self, _: &Scope<'_>, target: &Target<'_>) -> Lookup {
+        match target {
+            Target::Tool(name) => self.find_tool(name).map(|tool| tool.tool.clone()).into(),
+            _ => Lookup::None,
+        }
+    }
+
+    async fn handle(&self, cx: Cx) -> Outcome {
+        let target = cx.target();
+        let Some(tool) = target.as_ref().and_then(|target| self.find_tool(target.name())) else {
+            return Outcome::Failed(RpcError::invalid_params("there is no such tool; list them"));
+        };
+        let arguments = match cx.params().decode_member::<JsonObject>("arguments") {
+            Ok(arguments) => arguments.unwrap_or_default(),
+            Err(error) => return Outcome::BadArguments(format!("the arguments are not an object: {error}")),
+        };
+        let result = match self.call(tool, &arguments).await {
+            Ok(result) => result,
+            Err(CallError::Arguments(reason)) => return Outcome::BadArguments(reason),
+            Err(CallError::Failed(reason)) => {
+                let mut result = CallToolResult::new(vec![ContentBlock::text(reason)]);
+                result.is_error = Some(true);
+                result
+            }
+        };
+        match result.to_raw() {
+            Ok(result) => Outcome::Complete(result.into()),
+            Err(error) => Outcome::Failed(RpcError::internal(error.to_string())),
+        }
+    }
+
+    fn report(&self, part: ReportPart) -> Vec<String> {
+        match part {
+            ReportPart::Names(ListKind::Tools) => self.inner.numbers.keys().cloned().collect(),
+            ReportPart::Warnings => {
+                let left_out = self.inner.left_out.iter();
+                let left_out = left_out.map(|one| format!("`{}` is left out: {}", one.operation, one.reason));
+                left_out.chain(self.inner.warnings.iter().cloned()).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+impl fmt::Debug for ApiTools {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tools: Vec<_> = self.tools().map(|tool| &tool.name).collect();
+        f.debug_struct("ApiTools")
+            .field("name", &self.inner.name)
+            .field("tools", &tools)
+            .finish_non_exhaustive()
+    }
+}
