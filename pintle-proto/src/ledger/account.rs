@@ -365,6 +365,18 @@ mod tests {
     }
 
     #[test]
+    fn others_give_way_for_what_a_charge_has_more() {
+        let (ledger, asked) = (Ledger::default(), Arc::new(AtomicUsize::new(0)));
+        let held = full(&ledger, MIB, &asked);
+        let mut eve = Charge::new(ledger.account(&named("eve")), Held::Call);
+        eve.force(MIB + FREE);
+        eve.set(2 * MIB + FREE, ceiling(16)).unwrap();
+        assert_eq!((asked.load(Ordering::Relaxed), ledger.bytes()), (1, 18 * MIB));
+        drop((eve, held));
+        assert_eq!(ledger.bytes(), 0);
+    }
+
+    #[test]
     fn what_is_charged_nothing_is_not_asked_to_give_way() {
         let (ledger, asked) = (Ledger::default(), Arc::new(AtomicUsize::new(0)));
         let small = ledger.account(&named("ann")).charge(Held::Call, FREE, ceiling(16)).unwrap();
