@@ -163,15 +163,20 @@ async fn a_stream_of_as_many_resources_as_it_may_name_is_judged_and_one_of_more_
     let note = |uri: &'static str| resource(uri, "note", || async { "" });
     let server = Server::new("s", "0")
         .resource(note("note://a/~b"))
+        .resource(note("note://~c"))
         .resource(note("note://secret"))
         .gate(hide(&["note://secret"]))
         .limits(limits);
     let filter = |uris: &[&str]| json!({"notifications": {"resourceSubscriptions": uris}});
     let mut client = Client::open(&server, R5, json!({})).await;
-    for uris in [&["NOTE://a/%7eb"][..], &["NOTE://a/%7eb", "note://secret"]] {
+    for (uris, expected) in [
+        (&["NOTE://a/%7eb"][..], &["note://a/~b"][..]),
+        (&["NOTE://a/%7eb", "note://secret"], &["note://a/~b"]),
+        (&["NOTE://a/%7eb", "note://%7ec"], &["note://a/~b", "note://~c"]),
+    ] {
         client.send("subscriptions/listen", filter(uris)).await;
         let granted = client.receive().await["params"]["notifications"]["resourceSubscriptions"].clone();
-        assert_eq!(granted, json!(["note://a/~b"]), "{uris:?}");
+        assert_eq!(granted, json!(expected));
     }
     let uris = ["NOTE://a/%7eb", "note://secret", "note://none"];
     let refused = client.call("subscriptions/listen", filter(&uris)).await;
