@@ -285,3 +285,105 @@ impl Drop for Charge {
 fn charged(bytes: usize) -> usize {
     bytes.saturating_sub(FREE)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use super::*;
+    use crate::ledger::Ledger;
+
+    const MIB: usize = 1 << 20;
+
+    fn named(name: &str) -> Owner {
+        Owner::Principal(name.into())
+    }
+
+    fn ceiling(mib: usize) -> Ceiling {
+        Ceiling { kind: mib * MIB, all: mib * MIB }
+    }
+
+    #[test]
+    fn a_charge_that_grows_is_charged_for_what_it_has_more() {
+        let (ledger, ceiling) = (Ledger::default(), ceiling(16));
+        let mut charge = ledger.account(&named("ann")).charge(Held::Call, MIB + FREE, ceiling).unwrap();
+        charge.set(2 * MIB + FREE, ceiling).unwrap();
+        assert_eq!(ledger.bytes(), 2 * MIB);
+        charge.force(3 * MIB + FREE);
+        assert_eq!(ledger.bytes(), 3 * MIB);
+        // The last of the quarter that one may have.
+        charge.set(4 * MIB + FREE, ceiling).unwrap();
+        drop(charge);
+        assert_eq!(ledger.bytes(), 0);
+    }
+
+    /// Fills a ledger: with a charge of four mebibytes each, or of one each, that are counted when they give way.
+    fn full(ledger: &Ledger, each: usize, asked: &Arc<AtomicUsize>) -> Vec<Charge> {
+        let mut held = Vec::new();
+        for name in ["ann", "bob", "cat", "dan"] {
+            for _ in 0..4 * MIB / each {
+                let account = ledger.account(&named(name));
+                let charge = account.charge(Held::Call, each + FREE, ceiling(16)).unwrap();
+                let asked = asked.clone();
+                charge.on_give_way(move || {
+                    asked.fetch_add(1, Ordering::Relaxed);
+                });
+                held.push(charge);
+            }
+        }
+        held
+    }
+
+    #[test]
+    fn as_many_give_way_as_are_needed() {
+        for (each, bytes, count) in [(MIB, 2 * MIB, 2), (2 * MIB, 3 * MIB, 2), (MIB / 2, MIB, 2)] {
+            let (ledger, asked) = (Ledger::default(), Arc::new(AtomicUsize::new(0)));
+            let held = full(&ledger, each, &asked);
+            let eve = ledger.account(&named("eve")).charge(Held::Call, bytes + FREE, ceiling(16)).unwrap();
+            assert_eq!(asked.load(Ordering::Relaxed), count, "{bytes} bytes, {each} each");
+            drop((held, eve));
+            assert_eq!(ledger.bytes(), 0);
+        }
+    }
+
+    #[test]
+    fn the_second_owner_gives_way_for_the_rest_only() {
+        let (ledger, asked) = (Ledger::default(), Arc::new(AtomicUsize::new(0)));
+        let mut held = full(&ledger, MIB, &asked);
+        // The one that is asked first has only one that can give way.
+        held.truncate(3 * 4);
+        let dan = ledger.account(&named("dan"));
+        held.push(dan.charge(Held::Call, 3 * MIB + FREE, ceiling(16)).unwrap());
+        let yields = dan.charge(Held::Call, MIB + FREE, ceiling(16)).unwrap();
+        let count = asked.clone();
+        yields.on_give_way(move || {
+            count.fetch_add(1, Ordering::Relaxed);
+        });
+        let eve = ledger.account(&named("eve")).charge(Held::Call, 2 * MIB + FREE, ceiling(16)).unwrap();
+        assert_eq!(asked.load(Ordering::Relaxed), 2);
+        drop((eve, yields, held));
+    }
+
+    #[test]
+    fn others_give_way_for_what_a_charge_has_more() {
+        let (ledger, asked) = (Ledger::default(), Arc::new(AtomicUsize::new(0)));
+        let held = full(&ledger, MIB, &asked);
+        let mut eve = Charge::new(ledger.account(&named("eve")), Held::Call);
+        eve.force(MIB + FREE);
+        eve.set(2 * MIB + FREE, ceiling(16)).unwrap();
+        assert_eq!((asked.load(Ordering::Relaxed), ledger.bytes()), (1, 18 * MIB));
+        drop((eve, held));
+        assert_eq!(ledger.bytes(), 0);
+    }
+
+    #[test]
+    fn what_is_charged_nothing_is_not_asked_to_give_way() {
+        let (ledger, asked) = (Ledger::default(), Arc::new(AtomicUsize::new(0)));
+        let small = ledger.account(&named("ann")).charge(Held::Call, FREE, ceiling(16)).unwrap();
+        let count = asked.clone();
+        small.on_give_way(move || {
+            count.fetch_add(1, Ordering::Relaxed);
+        });
+        assert_eq!(Arc::strong_count(&asked), 1, "nothing is kept");
+    }
+}

@@ -122,3 +122,19 @@ impl Ranking {
         self.steps.store(0, Ordering::Relaxed);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_level_is_a_quarter_of_a_power_of_two() {
+        let kib = |number: usize| level(number << 10);
+        assert_eq!((level(0), level(RANKED - 1)), (0, 0));
+        let steps = [64, 80, 96, 112, 128, 160, 192, 224, 256, 320].map(kib);
+        assert_eq!(steps, std::array::from_fn(|step| kib(64) + step), "one more at each");
+        for (step, next) in [(64, 80), (112, 128), (128, 160), (224, 256)] {
+            assert_eq!(level((next << 10) - 1), kib(step), "the same until {next} KiB");
+        }
+    }
+}

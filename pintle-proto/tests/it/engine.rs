@@ -1,6 +1,10 @@
 //! What an engine and a service make of how a message arrived, and of calls that end early.
 
-use pintle_proto::server::{Arrival, Call, Engine, Inbound, Service};
+use pintle_proto::{
+    Limits,
+    ledger::Owner,
+    server::{Arrival, Call, Engine, Inbound, Service},
+};
 use pintle_types::{
     Frame, Message, Request,
     schema::{Implementation, LoggingLevel, ServerCapabilities, ToolsCapability},
@@ -178,4 +182,55 @@ fn a_session_takes_over_what_another_process_has_recorded() {
     engine.adopt(&service, &record);
     assert_eq!(engine.record().unwrap(), record);
     assert_eq!(engine.peer().unwrap().log_level, Some(LoggingLevel::Error));
+}
+
+#[test]
+fn a_long_call_is_charged_to_whoever_sent_it_until_it_is_dropped() {
+    let mut limits = Limits::default();
+    limits.held_bytes = 256 << 10;
+    let service = service().limits(limits);
+    let ann = service.ledger().account(&Owner::Principal("ann".into()));
+    let long = "x".repeat(50 << 10);
+    let session = json!({"name": "a", "arguments": {"text": long}});
+    let stateless = json!({"name": "a", "arguments": {"text": long}, "_meta": meta()});
+    let call = |id: u64, params: &Value| {
+        frame(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}))
+    };
+    let refused = |inbound: &Inbound| match inbound {
+        Inbound::Reply(reply) => reply.result.as_ref().unwrap_err().message.contains("this client"),
+        _ => false,
+    };
+    for params in [&session, &stateless] {
+        let mut engine = Engine::new_session().charged_to(ann.clone());
+        engine.receive(&service, initialize(1, "c"), &Arrival::at(0));
+        let first = engine.receive(&service, call(2, params), &Arrival::at(0));
+        assert!(matches!(first, Inbound::Call(_)), "{first:?}");
+        assert!(service.ledger().bytes() >= 46 << 10);
+        // A client has a quarter of all.
+        let second = engine.receive(&service, call(3, params), &Arrival::at(0));
+        assert!(refused(&second), "{second:?}");
+        // Others have theirs, also those that run on this machine.
+        let mut other = Engine::new();
+        other.receive(&service, initialize(1, "other"), &Arrival::at(0));
+        let calls = [4, 5].map(|id| other.receive(&service, call(id, params), &Arrival::at(0)));
+        assert!(calls.iter().all(|call| matches!(call, Inbound::Call(_))), "{calls:?}");
+        drop((first, calls));
+        assert_eq!(service.ledger().bytes(), 0);
+    }
+    // Without an engine the account is asked for only if the request is long.
+    let asked = std::cell::Cell::new(0);
+    let account = || {
+        asked.set(asked.get() + 1);
+        ann.clone()
+    };
+    let arrival = Arrival::at(0).charged_to(&account);
+    let short = admitted(&service, request("tools/call", &json!({"name": "a", "_meta": meta()})), &arrival);
+    assert_eq!((asked.get(), short.charge().bytes()), (0, 0));
+    let first = admitted(&service, request("tools/call", &stateless), &arrival);
+    assert_eq!(asked.get(), 1);
+    assert!(first.charge().bytes() > 50 << 10);
+    let second = service.admit(request("tools/call", &stateless), &arrival).unwrap_err();
+    assert!(second.1.message.contains("this client"), "{second:?}");
+    drop(first);
+    assert_eq!(service.ledger().bytes(), 0);
 }

@@ -191,4 +191,36 @@ mod tests {
         assert!(!pending.is_empty() && pending.updates() == (0, 0));
         assert!(!pending.add(&resource("a:/2".into()), [&all]));
     }
+
+    #[test]
+    fn up_to_the_bounds_each_resource_is_marked_itself() {
+        let all = watched(&["a:/"]);
+        // 32 of 2 KiB are as many bytes as are remembered.
+        let uri = |n: usize| format!("a:/{n:02045}");
+        let mut pending = PendingChanges::default();
+        for n in 0..32 {
+            assert!(pending.add(&resource(uri(n)), [&all]));
+        }
+        assert_eq!(pending.updates(), (32, MAX_BYTES));
+        assert!(!pending.updated.contains("a:/"));
+        pending.add(&resource("a:/1".into()), [&all]);
+        assert!(pending.updated.contains("a:/"));
+    }
+
+    #[test]
+    fn each_list_alone_is_something_to_notify_of_and_once() {
+        for list in [Change::Tools, Change::Prompts, Change::Resources] {
+            let mut pending = PendingChanges::default();
+            assert!(pending.is_empty());
+            assert!(pending.add(&list, []));
+            assert!(!pending.add(&list, []) && !pending.is_empty());
+            assert_eq!(pending.pop(), Some(list));
+            assert!(pending.is_empty());
+        }
+        let mut pending = PendingChanges::default();
+        pending.add_all();
+        let (lists, all) = pending.changes();
+        assert_eq!((lists.count(), all), (3, true));
+        assert!(!pending.is_empty());
+    }
 }

@@ -96,4 +96,31 @@ mod tests {
         assert!(!required.is_met(&extensions) && !required.shows(&extensions));
         assert!(Required::NOTHING.is_met(&extensions));
     }
+
+    #[test]
+    fn a_summary_has_what_any_of_a_catalogue_requires() {
+        let (mut shown, mut hidden) = (Required::default(), Required::default());
+        shown.add(["read"]);
+        hidden.add(["read"]);
+        hidden.hide();
+        // Nobody lacks a right of none.
+        let mut open = Required::default();
+        open.hide();
+        assert!(hidden.hides() && !shown.hides() && !open.hides());
+        for (all, any, hides) in [
+            (vec![], false, false),
+            (vec![&open], false, false),
+            (vec![&shown, &open], true, false),
+            (vec![&open, &hidden, &shown], true, true),
+        ] {
+            let mut summary = RequirementSummary::default();
+            all.iter().for_each(|required| summary.add(required));
+            let mut joined = RequirementSummary::default();
+            joined.join(summary);
+            joined.join(RequirementSummary::default());
+            for summary in [summary, joined] {
+                assert_eq!((summary.any, summary.hides), (any, hides), "{all:?}");
+            }
+        }
+    }
 }

@@ -173,3 +173,54 @@ fn compare(one: &Number, other: &Number) -> Ordering {
         _ => one.as_f64().partial_cmp(&other.as_f64()).unwrap_or(Ordering::Less),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_read_as_a_file_system_reads_it() {
+        for (path, read) in [
+            ("a//b/./c/../d", "a/b/d"),
+            ("..", "../"),
+            ("../a", "../a"),
+            ("../../a", "../../a"),
+            ("a/../../b", "../b"),
+            ("a/../../../b", "../../b"),
+            ("/../a", "/a"),
+            ("/a/../../b", "/b"),
+            ("/", "/"),
+            ("/a/..", "/"),
+            ("a/..", ""),
+            ("a/b", "a/b"),
+            ("a/b/", "a/b/"),
+            ("a/b/.", "a/b/"),
+            ("a/b/..", "a/"),
+            ("a\\..\\b", "b"),
+        ] {
+            assert_eq!(normalized(path), read, "{path}");
+        }
+    }
+
+    #[test]
+    fn what_leads_out_of_a_folder_is_not_in_it() {
+        let inside = Condition::Value("notes/*".into());
+        for (path, allowed) in [
+            ("notes/a", true),
+            ("notes/../notes/a", true),
+            ("notes/../../notes/a", false),
+            ("notes/a/../../../notes/b", false),
+            ("notes/..", false),
+        ] {
+            assert_eq!(inside.meets(Some(&path.into()), true), allowed, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_path_of_names_is_bounded() {
+        let condition = Condition::Value("x".into());
+        let path = |names: usize| vec!["a"; names].join(".");
+        assert_eq!(condition.fault(&path(MAX_NAMES)), None);
+        assert!(condition.fault(&path(MAX_NAMES + 1)).unwrap().contains("at most 16 names"));
+    }
+}

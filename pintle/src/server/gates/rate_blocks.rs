@@ -127,4 +127,27 @@ mod tests {
         let block = request(10, 0, 5).take(&store, "b").await.unwrap();
         assert!(block.calls == 0 && block.wait <= Duration::from_secs(1200), "{block:?}");
     }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_bucket_with_calls_on_credit_is_known_until_it_is_full() {
+        let store = MemoryStore::new();
+        assert_eq!(request(10, 20, 0).take(&store, "b").await.unwrap().calls, 0);
+        // It is full after two windows.
+        tokio::time::advance(Duration::from_millis(1_999_950)).await;
+        assert_eq!(request(10, 0, 10).take(&store, "b").await.unwrap().calls, 9);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_has_a_part_of_the_next_call_already() {
+        let store = MemoryStore::new();
+        assert_eq!(request(10, 0, 10).take(&store, "b").await.unwrap().calls, 10);
+        tokio::time::advance(Duration::from_secs(75)).await;
+        let block = request(10, 0, 1).take(&store, "b").await.unwrap();
+        assert_eq!(block.calls, 0);
+        assert_eq!(block.wait.as_secs_f64().round(), 25.0);
+        // One that is there needs no wait.
+        tokio::time::advance(Duration::from_secs(300)).await;
+        let block = request(10, 0, 1).take(&store, "b").await.unwrap();
+        assert_eq!(block, Block { calls: 1, wait: Duration::ZERO });
+    }
 }

@@ -191,4 +191,18 @@ mod tests {
             assert!(*other != named && !others[..at].contains(other), "{other}");
         }
     }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_as_long_as_is_said_has_a_call() {
+        let (rates, limit) = (Rates::new(None), limit(6, RateScope::All));
+        let take = || rates.take((0, None), &limit, &subject(Principal::Local, ListKind::Tools, "a"));
+        assert!((0..6).all(|_| take().is_none()));
+        tokio::time::advance(Duration::from_secs(7)).await;
+        let wait = take().unwrap();
+        assert_eq!(wait.as_secs_f64().round(), 3.0);
+        tokio::time::advance(wait - Duration::from_millis(10)).await;
+        assert!(take().is_some());
+        tokio::time::advance(Duration::from_millis(20)).await;
+        assert_eq!(take(), None);
+    }
 }

@@ -219,4 +219,19 @@ mod tests {
         }
         assert_eq!(shared.lock().len(), MAX_BUCKETS);
     }
+
+    #[tokio::test(start_paused = true)]
+    async fn while_the_store_has_no_more_there_is_no_credit() {
+        let store = Arc::new(WatchedStore::default());
+        let one = process(&store);
+        call(&[&one], 500).await;
+        let requests = store.times.load(Ordering::SeqCst);
+        assert_eq!(call(&[&one], 500).await, 0);
+        assert_eq!(store.times.load(Ordering::SeqCst), requests, "it is not asked either");
+        let take = || one.take("b".to_owned(), 160, MINUTE);
+        let wait = take().unwrap();
+        assert!(wait > UNKNOWN_WAIT && wait <= MINUTE / 8, "{wait:?}");
+        tokio::time::advance(wait).await;
+        assert_eq!(take(), None, "who has waited has a call");
+    }
 }

@@ -184,6 +184,9 @@ mod tests {
         for text in ["", "proxy", "10.0.0.0/33", "10.0.0.0/", "::/129", "10.0.0.1:80", "10.0.0.0/-1"] {
             assert!(TrustedProxies::parse([text]).is_err(), "{text}");
         }
+        for one in ["10.0.0.1/32", "::1/128"] {
+            assert!(TrustedProxies::parse([one]).is_ok(), "{one} is one address");
+        }
     }
 
     #[test]

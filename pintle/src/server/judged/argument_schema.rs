@@ -146,3 +146,81 @@ fn noun(name: &str) -> &'static str {
 fn is_same_number(one: &Value, other: &Value) -> bool {
     one.is_number() && one.as_f64() == other.as_f64()
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Returns which of the values a schema takes.
+    fn taken(schema: &Value, values: &[Value]) -> Vec<Value> {
+        let root = schema.as_object().unwrap();
+        let takes = |value: &&Value| ArgumentSchema::new(Some(root)).check(value).is_ok();
+        values.iter().filter(takes).cloned().collect()
+    }
+
+    fn each_type() -> [Value; 8] {
+        [json!(null), json!(true), json!(1), json!(2.0), json!(1.5), json!("1"), json!([]), json!({})]
+    }
+
+    #[test]
+    fn a_value_has_a_type_that_is_stated() {
+        let all = json!(each_type());
+        for (types, values) in [
+            (json!("null"), json!([null])),
+            (json!("boolean"), json!([true])),
+            (json!("integer"), json!([1, 2.0])),
+            (json!("number"), json!([1, 2.0, 1.5])),
+            (json!("string"), json!(["1"])),
+            (json!("array"), json!([[]])),
+            (json!("object"), json!([{}])),
+            (json!(["string", "null"]), json!([null, "1"])),
+            // What is no type says nothing.
+            (json!("any"), all.clone()),
+            (json!(7), all.clone()),
+        ] {
+            assert_eq!(json!(taken(&json!({"type": types}), &each_type())), values, "{types}");
+        }
+        let root = json!({"type": ["integer", "string"]});
+        let schema = ArgumentSchema::new(root.as_object());
+        assert_eq!(schema.check(&json!(true)).unwrap_err(), "an integer or a string");
+    }
+
+    #[test]
+    fn the_type_of_one_alternative_counts_and_null_beside_it() {
+        let all = json!(each_type());
+        for kind in ["anyOf", "oneOf", "allOf"] {
+            for (alternatives, values) in [
+                (json!([{"type": "string"}, {"type": "null"}]), json!([null, "1"])),
+                (json!([{"type": "null"}, {"type": "boolean"}]), json!([null, true])),
+                (json!([{"type": "string"}]), json!(["1"])),
+                // Nobody looks at several.
+                (json!([{"type": "string"}, {"type": "number"}]), all.clone()),
+            ] {
+                assert_eq!(json!(taken(&json!({ kind: alternatives }), &each_type())), values, "{kind}");
+            }
+        }
+        let referred =
+            json!({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"type": "string"}}});
+        assert_eq!(taken(&referred, &each_type()), ["1"]);
+        for endless in [json!({"$ref": "#"}), json!({"$ref": "#/$defs/none"}), json!({"$ref": "http://a"})] {
+            assert_eq!(json!(taken(&endless, &each_type())), all);
+        }
+    }
+
+    #[test]
+    fn a_value_is_one_of_those_that_are_named() {
+        let values = [json!(1), json!(1.0), json!(2), json!("1"), json!("a"), json!(null)];
+        for (schema, taken_of) in [
+            (json!({"enum": [1, "a"]}), json!([1, 1.0, "a"])),
+            (json!({"const": 1.0}), json!([1, 1.0])),
+            (json!({"const": "a"}), json!(["a"])),
+            (json!({"const": null}), json!([null])),
+            (json!({"enum": ["a"], "const": "b"}), json!(["a"])),
+            (json!({"type": "string", "enum": [1, "a"]}), json!(["a"])),
+        ] {
+            assert_eq!(json!(taken(&schema, &values)), taken_of, "{schema}");
+        }
+    }
+}

@@ -345,3 +345,68 @@ fn begins_as(name: &str, first: &str) -> bool {
 fn shown(name: &str) -> String {
     name.chars().take(80).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const ANY: [ArgumentType; 6] = [
+        ArgumentType::Null,
+        ArgumentType::Boolean,
+        ArgumentType::Number,
+        ArgumentType::String,
+        ArgumentType::Array,
+        ArgumentType::Object,
+    ];
+
+    fn properties(properties: &Value) -> Value {
+        json!({"type": "object", "properties": properties})
+    }
+
+    #[test]
+    fn all_defaults_that_were_read_are_sent_and_no_others() {
+        let schema =
+            properties(&json!({"a": {"default": 1}, "b": {"default": 2}, "c": {"default": 3}, "d": {}}));
+        let arguments = JudgedArguments::new("{\"x\":1}", &[], schema.as_object());
+        let sent = || arguments.sent().map(|sent| sent.get().to_owned());
+        for path in ["x", "d", "a", "b", "a"] {
+            assert!(arguments.read(path, &ANY).is_ok());
+        }
+        assert_eq!(sent().unwrap(), r#"{"x":1,"a":1,"b":2}"#);
+        assert_eq!(arguments.filled.borrow().len(), 2);
+        let unread = JudgedArguments::new("{\"x\":1}", &[], schema.as_object());
+        assert!(unread.read("x", &ANY).is_ok() && unread.sent().is_none());
+    }
+
+    #[test]
+    fn an_argument_whose_name_is_longer_is_another_one() {
+        let arguments = JudgedArguments::new(r#"{"path":"a","pathname":"b","p":"c"}"#, &[], None);
+        for path in ["path", "path.of"] {
+            assert_eq!(arguments.read(path, &ANY).is_ok(), path == "path");
+        }
+        let read = arguments.read("path", &ANY).unwrap();
+        assert!(read.all(|value| value == Some(&json!("a"))));
+        for decoy in ["Path", "PATH"] {
+            let text = format!(r#"{{"path":"a","{decoy}":"b"}}"#);
+            assert!(JudgedArguments::new(&text, &[], None).read("path", &ANY).is_err(), "{decoy}");
+            // The server behind knows both.
+            let both = properties(&json!({"path": {}, decoy: {}}));
+            assert!(JudgedArguments::new(&text, &[], both.as_object()).read("path", &ANY).is_ok());
+        }
+    }
+
+    #[test]
+    fn null_in_the_place_of_an_object_is_judged_if_the_schema_has_it() {
+        let read = |kind: Value| {
+            let schema = properties(&json!({ "a": kind }));
+            let arguments = JudgedArguments::new(r#"{"a":null}"#, &[], schema.as_object());
+            arguments.read("a.b", &ANY).map(|read| read.all(|value| value.is_none()))
+        };
+        assert_eq!(read(json!({"type": ["object", "null"]})), Ok(true));
+        for kind in [json!({"type": "object"}), json!({})] {
+            assert!(read(kind).unwrap_err().contains("send an object"));
+        }
+    }
+}

@@ -214,17 +214,20 @@ impl Drop for Completing {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use pintle_proto::{
         inputs::Once,
         server::{Arrival, Engine, Inbound},
     };
     use pintle_types::{
-        Frame, RawValue,
+        Frame, RawObject, RawValue,
         schema::{Implementation, ServerCapabilities, ToolsCapability},
     };
+    use tokio::time::timeout;
 
     use super::*;
-    use crate::server::store::MemoryStore;
+    use crate::server::store::{MemoryStore, WatchedStore};
 
     fn service() -> Service {
         let mut capabilities = ServerCapabilities::default();
@@ -305,5 +308,71 @@ mod tests {
         assert!(matches!(call.begin_once("late"), Once::Over));
         assert!(!held.is_claimed());
         assert_eq!(next(&guard).await, None);
+    }
+
+    fn complete(result: &str) -> Outcome {
+        Outcome::Complete(result.parse::<RawObject>().unwrap().into())
+    }
+
+    #[tokio::test]
+    async fn a_state_is_free_again_if_the_handler_refused_an_answer_and_the_call_failed() {
+        let service = service();
+        let failed = || Outcome::Failed(RpcError::invalid_params("no such date"));
+        for (refuses, outcome, is_free) in [
+            (true, failed(), true),
+            (true, complete(r#"{"content":[],"isError":true}"#), true),
+            (true, complete(r#"{"content":[],"isError":false}"#), false),
+            (true, complete(r#"{"content":[]}"#), false),
+            (false, failed(), false),
+            (false, complete(r#"{"content":[],"isError":true}"#), false),
+        ] {
+            let (guard, call) = (guard(), call(&service));
+            let held = claim(&guard, || 0);
+            assert!(matches!(held.acquire(&call).await, Ok(Acquired::First)));
+            if refuses {
+                held.refuse();
+            }
+            let shown = format!("{refuses} {outcome:?}");
+            match held.settle(&call, &service, outcome, 0) {
+                Ok(settling) => drop(settling.await),
+                Err(_) => assert!(is_free, "{shown}"),
+            }
+            let again = guard.claim(&held.used).await.unwrap();
+            assert_eq!(matches!(again, Claimed::First(..)), is_free, "{shown}");
+            assert_eq!(matches!(again, Claimed::Replied(_)), !is_free, "{shown}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_ends_once_its_reply_is_kept_and_the_reply_is_kept_if_nobody_waits() {
+        let service = service();
+        for waits in [true, false] {
+            let store = Arc::new(WatchedStore::default());
+            let guard = Arc::new(ReplayGuard::new(store.clone()));
+            let (call, held) = (call(&service), claim(&guard, || 0));
+            assert!(matches!(held.acquire(&call).await, Ok(Acquired::First)));
+            let puts = store.hold_puts().await;
+            let mut settling = held.settle(&call, &service, complete(r#"{"content":[]}"#), 0).unwrap();
+            let early = timeout(Duration::from_secs(1), &mut settling).await;
+            assert!(early.is_err(), "the reply is not kept yet");
+            if waits {
+                drop(puts);
+                assert!(matches!(settling.await, Outcome::Replied(_)));
+            } else {
+                drop((settling, puts));
+            }
+            let again = timeout(Duration::from_secs(1), guard.claim(&held.used)).await.unwrap();
+            assert!(matches!(again.unwrap(), Claimed::Replied(_)));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_layer_that_runs_the_handler_twice_has_one_claim() {
+        let (guard, call) = (guard(), call(&service()));
+        let held = claim(&guard, || 0);
+        for _ in 0..2 {
+            let acquired = timeout(Duration::from_secs(1), held.acquire(&call)).await.unwrap();
+            assert!(matches!(acquired, Ok(Acquired::First)));
+        }
     }
 }

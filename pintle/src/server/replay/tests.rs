@@ -246,3 +246,14 @@ fn a_record_is_read_as_it_was_written_and_nothing_else_is_one() {
     }
     assert!(StateRecord::decode(&[b'9'; 100]).is_err());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_save_of_which_nobody_heard_does_not_keep_the_reply_from_being_kept() {
+    let store = shared();
+    let (a, b) = (guard(&store), guard(&store));
+    let (claim, _) = first(&a, &used("s", 1)).await;
+    store.loses_put.store(true, Ordering::SeqCst);
+    assert!(a.save(&claim, vec![1]).await.is_err());
+    a.complete(&claim, reply("done")).await.unwrap();
+    assert_replied(&b.claim(&used("s", 1)).await.unwrap(), "done");
+}

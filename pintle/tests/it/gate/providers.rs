@@ -11,9 +11,9 @@ use std::{
 use pintle::{
     Server,
     server::{
-        Access, Cx, Decision, Entry, GateRequest, ListKind, Lookup, Outcome, PageRequest, ProvidedEntry,
-        Provider, ProviderInfo, ProviderPage, ProviderSubscription, RequestError, Rules, Scope, Target,
-        ToolSearch, Transform, Watch, WatchFuture, resource, tool,
+        Access, Authenticated, Caller, Cx, Decision, Entry, GateRequest, ListKind, Lookup, Mount, Outcome,
+        PageRequest, ProvidedEntry, Provider, ProviderInfo, ProviderPage, ProviderSubscription, RequestError,
+        Rules, Scope, Target, ToolSearch, Transform, Watch, WatchFuture, resource, tool,
     },
     types::{
         RpcError,
@@ -22,7 +22,10 @@ use pintle::{
 };
 use serde_json::{Value, json};
 
-use crate::support::eras::{Client, R4, R5, not_found};
+use crate::support::{
+    eras::{Client, R4, R5, not_found},
+    line_client::Raw,
+};
 
 /// What a provider answers when it is asked for an entry.
 #[derive(Clone, Copy, PartialEq)]
@@ -141,6 +144,26 @@ async fn that_a_provider_fails_is_not_known_of_what_is_hidden() {
     let hidden =
         error(&mut client, "tools/call", json!({"name": "call_tool", "arguments": {"name": "x"}})).await;
     assert!(hidden.contains("no such tool: `x`") && !hidden.contains("down"), "{hidden}");
+}
+
+#[tokio::test]
+async fn that_a_provider_fails_is_not_known_of_a_hidden_mount() {
+    for (is_hidden, expected) in [(false, "it is down"), (true, "no such tool: `odd_x`")] {
+        let mount = Mount::new("odd", Odd::new(Found::Failed, 1)).requires(["odd"]);
+        let mount = if is_hidden { mount.hidden() } else { mount };
+        let server = Server::new("s", "0").tool(tool("own", || async { "own" })).provider(mount);
+        for revision in [R4, R5] {
+            let by = async |rights: &'static [&'static str]| {
+                let caller = Authenticated::new("ann").rights(|right| rights.contains(&right));
+                Client::over(Raw::known(&server, Caller::new().with(caller)), revision, json!({})).await
+            };
+            let named = json!({"name": "odd_x"});
+            let known = error(&mut by(&["odd"]).await, "tools/call", named.clone()).await;
+            assert!(known.contains("it is down"), "{known}");
+            let other = error(&mut by(&[]).await, "tools/call", named).await;
+            assert!(other.contains(expected), "{other}");
+        }
+    }
 }
 
 #[tokio::test]

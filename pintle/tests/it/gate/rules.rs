@@ -181,6 +181,13 @@ fn wrong_rules_are_refused_with_their_name() {
         let error = Rules::new(set(json!({"rules": [rule]}))).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     }
+    let of_arguments = |count: usize| {
+        let arguments: serde_json::Map<_, _> =
+            (0..count).map(|number| (format!("a{number}"), json!(1))).collect();
+        Rules::new(set(json!({"rules": [{"arguments": arguments, "decision": "deny"}]})))
+    };
+    of_arguments(64).unwrap();
+    assert!(of_arguments(65).unwrap_err().to_string().contains("more than 64 arguments"));
     for unreadable in [json!({"rules": [{"tool": ["a"]}]}), json!({"rules": [{"decision": "maybe"}]})] {
         serde_json::from_value::<RuleSet>(unreadable).unwrap_err();
     }

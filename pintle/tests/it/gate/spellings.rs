@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use pintle::{
     Server,
     directory::Directory,
+    proto::Limits,
     server::{Cx, ListKind, Prefix, RuleSet, Rules, Transform, resource, template, tool},
     types::schema::ContentBlock,
 };
@@ -153,6 +154,33 @@ async fn a_stream_is_granted_without_any_spelling_of_a_hidden_resource() {
         let granted = &granted["params"]["notifications"]["resourceSubscriptions"];
         assert_eq!(*granted, json!(["note://public/1"]), "{place}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_of_as_many_resources_as_it_may_name_is_judged_and_one_of_more_is_refused() {
+    let mut limits = Limits::default();
+    limits.watched = 2;
+    let note = |uri: &'static str| resource(uri, "note", || async { "" });
+    let server = Server::new("s", "0")
+        .resource(note("note://a/~b"))
+        .resource(note("note://~c"))
+        .resource(note("note://secret"))
+        .gate(hide(&["note://secret"]))
+        .limits(limits);
+    let filter = |uris: &[&str]| json!({"notifications": {"resourceSubscriptions": uris}});
+    let mut client = Client::open(&server, R5, json!({})).await;
+    for (uris, expected) in [
+        (&["NOTE://a/%7eb"][..], &["note://a/~b"][..]),
+        (&["NOTE://a/%7eb", "note://secret"], &["note://a/~b"]),
+        (&["NOTE://a/%7eb", "note://%7ec"], &["note://a/~b", "note://~c"]),
+    ] {
+        client.send("subscriptions/listen", filter(uris)).await;
+        let granted = client.receive().await["params"]["notifications"]["resourceSubscriptions"].clone();
+        assert_eq!(granted, json!(expected));
+    }
+    let uris = ["NOTE://a/%7eb", "note://secret", "note://none"];
+    let refused = client.call("subscriptions/listen", filter(&uris)).await;
+    assert_eq!(refused["error"]["code"], -32602, "{refused}");
 }
 
 #[tokio::test(start_paused = true)]

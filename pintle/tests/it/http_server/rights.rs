@@ -112,6 +112,54 @@ async fn a_call_without_its_rights_is_forbidden_in_both_eras() {
     assert_eq!(*notified.lock().unwrap(), [("gold safe".to_owned(), true), ("gold safe".to_owned(), false)]);
 }
 
+/// A request by somebody who has signed a body with this part.
+fn signed(mut request: Request<String>, part: &'static str) -> Request<String> {
+    let check = move |body: &[u8]| match String::from_utf8_lossy(body).contains(part) {
+        true => Ok(()),
+        false => Err(HeaderValue::from_static("Signature")),
+    };
+    request.extensions_mut().insert(Authenticated::new("ann").body(check));
+    request
+}
+
+#[tokio::test]
+async fn a_body_that_is_not_the_one_that_was_signed_is_refused_in_both_eras() {
+    let http = server().http().unwrap().two_endpoints("/sse", "/messages");
+    let wire = Wire::new(&http);
+    let refuse = async |request: Request<String>| {
+        let mut answer = wire.send(signed(request, "another")).await;
+        assert_eq!((answer.status.as_u16(), answer.header("www-authenticate")), (401, Some("Signature")));
+        let reply = answer.json().await;
+        assert!(
+            reply["error"]["message"].as_str().unwrap().contains("not the one that was signed"),
+            "{reply}"
+        );
+    };
+    refuse(modern(&http, "greet")).await;
+    assert_eq!(text(wire.send(signed(modern(&http, "greet"), "greet")).await).await, "Hello!");
+
+    let open = |revision: &str| {
+        json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": revision,
+            "capabilities": {}, "clientInfo": {"name": "raw", "version": "0"}}})
+    };
+    refuse(wire.request("POST", "/mcp", open(R4).to_string())).await;
+    let opened = wire.send(signed(wire.request("POST", "/mcp", open(R4).to_string()), "raw")).await;
+    let session = wire.with("mcp-session-id", opened.header("mcp-session-id").unwrap());
+    let greet = || session.request("POST", "/mcp", call(2, "greet").to_string());
+    refuse(greet()).await;
+    assert_eq!(text(session.send(signed(greet(), "greet")).await).await, "Hello!");
+
+    let mut stream = wire.send(signed(wire.request("GET", "/sse", ""), "")).await;
+    let target = stream.event().await.unwrap().data;
+    let post = |body: Value| wire.request("POST", &target, body.to_string());
+    refuse(post(open(R1))).await;
+    assert_eq!(wire.send(signed(post(open(R1)), "raw")).await.status, 202);
+    assert_eq!(stream.message().await.unwrap()["id"], 0, "what was refused is not answered");
+    refuse(post(call(3, "greet"))).await;
+    assert_eq!(wire.send(signed(post(call(4, "greet")), "greet")).await.status, 202);
+    assert_eq!(stream.message().await.unwrap()["id"], 4);
+}
+
 /// One resource.
 struct Vault;
 
@@ -240,6 +288,23 @@ async fn the_oldest_clients_are_answered_by_the_endpoint_for_messages() {
     assert_eq!(post(call(1, "open_safe"), &["gold"]).await.status, 403);
     assert_eq!(post(call(2, "open_safe"), &["gold", "safe"]).await.status, 202);
     assert_eq!(stream.message().await.unwrap()["id"], 2);
+}
+
+/// The client is not known before its handshake, and what gates hide from it neither: a response that names rights would tell.
+#[tokio::test]
+async fn before_the_handshake_rights_are_checked_where_no_gate_decides() {
+    let hide = |request: &GateRequest<'_>| match request.name() {
+        "open_safe" => Decision::Hide,
+        _ => Decision::Allow,
+    };
+    for (server, status) in [(server(), 403), (server().gate(hide), 202)] {
+        let http = server.http().unwrap().two_endpoints("/sse", "/messages");
+        let (wire, notified) = (Wire::new(&http), Challenged::default());
+        let mut stream = wire.send(by(wire.request("GET", "/sse", ""), &[], &notified)).await;
+        let target = stream.event().await.unwrap().data;
+        let early = wire.request("POST", &target, call(1, "open_safe").to_string());
+        assert_eq!(wire.send(by(early, &[], &notified)).await.status, status);
+    }
 }
 
 #[tokio::test]

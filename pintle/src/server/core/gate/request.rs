@@ -248,3 +248,109 @@ impl fmt::Debug for GateRequest<'_> {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use http::Extensions;
+    use pintle_proto::{Peer, Revision};
+    use pintle_types::schema::{Resource, ResourceTemplate};
+
+    use super::*;
+    use crate::server::core::gate::registry::Gates;
+
+    /// Returns the URI that is judged, its second reading, and whether it is unclear.
+    fn judged(entry: Entry<'_>, requested: Option<&str>) -> Option<(String, Option<String>, bool)> {
+        let JudgedUri { uri, second, is_unclear } = JudgedUri::of(entry, requested)?;
+        Some((uri.as_str().to_owned(), second.map(|second| second.as_str().to_owned()), is_unclear))
+    }
+
+    #[test]
+    fn a_uri_that_leads_elsewhere_if_it_is_decoded_again_is_unclear() {
+        let template = ResourceTemplate::new("note://{+path}", "notes");
+        let entry = Entry::Template(&template);
+        for (uri, second, is_unclear) in [
+            ("note://a/b", None, false),
+            ("note://a/b%2Fc", Some("note://a/b/c"), false),
+            // A name with a `%`, and one with an encoded letter.
+            ("note://a/100%25", Some("note://a/100%25"), false),
+            ("note://a/%2573ecret", Some("note://a/secret"), false),
+            ("note://a/..%2Fsecret", Some("note://a/../secret"), true),
+            ("note://a/%252E%252E/secret", Some("note://a/../secret"), true),
+            ("note://a/b%250A", Some("note://a/b%0A"), true),
+            // Readers differ about these as they are.
+            ("note://a/../b", None, true),
+            ("note://a/b%0A", None, true),
+        ] {
+            let expected = (uri.to_owned(), second.map(str::to_owned), is_unclear);
+            assert_eq!(judged(entry, Some(uri)), Some(expected));
+        }
+        assert_eq!(judged(entry, None), None, "a template in a list is judged by its name");
+    }
+
+    #[test]
+    fn a_resource_has_one_reading_by_the_uri_that_it_is_listed_by() {
+        for listed in ["note://a/b", "note://a/b%2Fc", "note://a/../b", "note://a/%252E%252E/b"] {
+            let resource = Resource::new(listed, "a");
+            let own = Some((listed.to_owned(), None, false));
+            assert_eq!(judged(Entry::Resource(&resource), None), own);
+            assert_eq!(judged(Entry::Resource(&resource), Some(listed)), own);
+        }
+        let resource = Resource::new("note://a/~b", "a");
+        let entry = Entry::Resource(&resource);
+        assert_eq!(judged(entry, Some("NOTE://a/%7Eb")), Some(("note://a/~b".into(), None, false)));
+        // The resource of another URI has the readings of that one.
+        let other = Some(("note://a/b%2Fc".into(), Some("note://a/b/c".into()), false));
+        assert_eq!(judged(entry, Some("note://a/b%2fc")), other);
+        assert!(judged(entry, Some("note://a/../~b")).unwrap().2);
+    }
+
+    #[test]
+    fn what_is_unclear_is_hidden_whatever_the_gates_decide() {
+        let mut gates = Gates::default();
+        gates.push(|_: &GateRequest<'_>| Decision::Allow);
+        let (peer, extensions) = (Peer::new(Revision::LATEST), Extensions::new());
+        let scope = Scope::new(&peer, None, &extensions);
+        let template = ResourceTemplate::new("note://{+path}", "notes");
+        let entry = Entry::Template(&template);
+        for (uri, decision) in [
+            ("note://a/b", Decision::Allow),
+            ("note://a/b%2Fc", Decision::Allow),
+            ("note://a/..%2Fb", Decision::Hide),
+            ("note://a/../b", Decision::Hide),
+        ] {
+            assert_eq!(gates.watching(&scope, entry, None, uri), decision, "{uri}");
+            assert_eq!(gates.shows(&scope, entry, None, Some(uri)), decision == Decision::Allow, "{uri}");
+        }
+    }
+
+    #[test]
+    fn each_reading_of_a_uri_is_judged_as_itself() {
+        let mut gates = Gates::default();
+        gates.push(|request: &GateRequest<'_>| match request.name().contains("/secret") {
+            true => Decision::Hide,
+            false => Decision::Allow,
+        });
+        let (peer, extensions) = (Peer::new(Revision::LATEST), Extensions::new());
+        let scope = Scope::new(&peer, None, &extensions);
+        let template = ResourceTemplate::new("note://{+path}", "notes");
+        for (uri, is_shown) in
+            [("note://a%2Fsecret", false), ("note://a/%2573ecret", false), ("note://a%2Fopen", true)]
+        {
+            assert_eq!(gates.shows(&scope, Entry::Template(&template), None, Some(uri)), is_shown, "{uri}");
+        }
+    }
+
+    /// Rules are asked again by the number of their own decision only.
+    #[test]
+    fn a_rule_is_noted_for_the_rules_that_have_it() {
+        let (peer, extensions) = (Peer::new(Revision::LATEST), Extensions::new());
+        let template = ResourceTemplate::new("note://{+path}", "notes");
+        let scope = Scope::new(&peer, None, &extensions);
+        let request = GateRequest::new(scope, Access::Call, Entry::Template(&template));
+        assert_eq!(request.noted_rule(1), None);
+        request.note_rule(1, Some(3));
+        assert_eq!((request.noted_rule(1), request.noted_rule(2)), (Some(Some(3)), None));
+        request.note_rule(2, None);
+        assert_eq!((request.noted_rule(1), request.noted_rule(2)), (None, Some(None)));
+    }
+}

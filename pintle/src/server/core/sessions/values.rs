@@ -83,3 +83,20 @@ impl SessionValues {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_that_has_ended_keeps_no_values() {
+        let values = SessionValues::default();
+        assert!(matches!(values.insert(Arc::new(1_u32)), Ok(None)));
+        assert_eq!(values.get::<u32>().as_deref(), Some(&1));
+        values.close();
+        assert_eq!(values.get::<u32>(), None);
+        assert!(matches!(values.insert(Arc::new(2_u32)), Err(NotStored::Closed)));
+        assert!(matches!(values.get_or_insert(Arc::new(3_u32)), Err(NotStored::Closed)));
+        assert_eq!(values.get::<u32>(), None);
+    }
+}

@@ -345,4 +345,25 @@ mod tests {
             assert!(counts.steps <= 2, "{} addresses were looked at", counts.steps);
         }
     }
+
+    #[test]
+    fn what_has_ended_is_counted_no_more_and_forgotten_at_last() {
+        let (mut counts, holder) = (SubscriptionCounts::default(), Holder::Connection(None));
+        let inbox = Arc::new(ChangeInbox::default());
+        let open = [1, 1, 2].map(|near| {
+            counts.anonymous += 1;
+            *counts.held.entry(holder.clone()).or_default() += 1;
+            (address(1, near), counts.add(address(1, near), &holder, &inbox))
+        });
+        let (first, number) = open[0];
+        assert!(counts.remove(first, number).is_some());
+        assert!(counts.remove(first, number).is_none(), "it has ended");
+        assert_eq!((counts.held.get(&holder), counts.anonymous), (Some(&2), 2));
+        assert_eq!(counts.ranked.last().map(|(count, _)| *count), Some(2));
+        for (address, number) in &open[1..] {
+            assert!(counts.remove(*address, *number).is_some());
+        }
+        assert!(counts.held.is_empty() && counts.addresses.is_empty() && counts.ranked_addresses.is_empty());
+        assert!(counts.networks.is_empty() && counts.ranked.is_empty() && counts.anonymous == 0);
+    }
 }
