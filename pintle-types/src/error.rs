@@ -58,7 +58,7 @@ impl RpcError {
         Self::new(ErrorCode::INTERNAL_ERROR, message)
     }
 
-    /// Creates an error for a receiver at its limits, or a sender above its rate: it may try again after so many milliseconds.
+    /// Creates an error for a sender at a limit of its own, such as a rate: it may try again after so many milliseconds.
     ///
     /// Over HTTP a server sends it with 429 and `Retry-After`, and clients send such a request again. So return it before
     /// anything is done, for example from a layer that limits rates.
@@ -75,8 +75,8 @@ impl RpcError {
             .with_data(&OverloadData { retry_after_ms, unavailable: false })
     }
 
-    /// Creates an error for a receiver that lacks something for now, such as a store that cannot be reached: the sender may try again
-    /// after so many milliseconds.
+    /// Creates an error for a receiver that lacks something for now, such as a store that cannot be reached, or room that others have: the
+    /// sender may try again after so many milliseconds.
     ///
     /// It has the code of an [overload](Self::overloaded), and clients send such a request again. Over HTTP a server sends it with 503 and
     /// `Retry-After`.

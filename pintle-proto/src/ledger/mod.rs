@@ -21,6 +21,8 @@ use std::{
     },
 };
 
+use pintle_types::RpcError;
+
 use self::{
     account::AccountEntry,
     tally::{Ranking, Tally},
@@ -95,6 +97,16 @@ pub enum Full {
     Network,
     /// That of all without a principal, or of all.
     All,
+}
+
+impl Full {
+    /// Returns the error of a request that is refused: one of the client's overload at its own limit, else one of unavailability.
+    pub fn error(self, retry_after_ms: u64) -> RpcError {
+        match self {
+            Self::Owner => RpcError::overloaded(self.to_string(), retry_after_ms),
+            Self::Network | Self::All => RpcError::unavailable(self.to_string(), retry_after_ms),
+        }
+    }
 }
 
 impl fmt::Display for Full {

@@ -11,21 +11,21 @@ pub(crate) struct LimitRow {
     pub(crate) setting: &'static str,
 }
 
-const BUSY: &str = "error -31503 with `retryAfterMs`, over HTTP 503";
+const FULL: &str = "error -31503 with `retryAfterMs`, over HTTP 429 for a client at its limit, else 503";
 
 pub(crate) const ROWS: &[LimitRow] = &[
     LimitRow {
         what: "everything below that is \"charged\"",
         owner: "128 MiB; a network 256 MiB",
         all: "512 MiB, of which 384 MiB without a principal",
-        seen: BUSY,
+        seen: FULL,
         setting: "`Limits::held_bytes`",
     },
     LimitRow {
         what: "params of calls that wait or run, until the handler is dropped: charged",
         owner: "as above",
         all: "as above",
-        seen: "error -31503 with `retryAfterMs`; a running call of the client that holds most ends with -32603",
+        seen: "as above; a running call of the client that holds most ends with -32603",
         setting: "`Limits::held_bytes`; one message: `Limits::message_bytes`, 16 MiB",
     },
     LimitRow {
@@ -46,7 +46,7 @@ pub(crate) const ROWS: &[LimitRow] = &[
         what: "sessions and subscriptions: descriptions of clients, watched URIs: charged",
         owner: "16 MiB; a network 32 MiB; one session or subscription 256 KiB",
         all: "64 MiB, of which 48 MiB without a principal",
-        seen: "error -31503; -32602 above 256 KiB; a session of the client that holds most ends (404)",
+        seen: "as in the first row; -32602 above 256 KiB; a session of the client that holds most ends (404)",
         setting: "`Limits::sessions_bytes`, `Limits::session_bytes`",
     },
     LimitRow {
@@ -58,7 +58,7 @@ pub(crate) const ROWS: &[LimitRow] = &[
     },
     LimitRow {
         what: "messages that wait for the GET stream of a session: charged",
-        owner: "16 MiB; a network 32 MiB; one session 256 messages of 1 MiB in all",
+        owner: "16 MiB; a network 32 MiB; one session 256 messages or 1 MiB",
         all: "64 MiB, of which 48 MiB without a principal",
         seen: "the oldest messages are not sent",
         setting: "`Limits::held_bytes` (an eighth)",
@@ -79,7 +79,7 @@ pub(crate) const ROWS: &[LimitRow] = &[
     },
     LimitRow {
         what: "subscriptions of the stateless era",
-        owner: "1,024 of a connection or principal; 2,048 of an address",
+        owner: "1,024 of a connection or principal; an address an eighth of all, 2,048",
         all: "16,384 without a principal",
         seen: "a subscription of the network that has most ends; 429 or 503 with `Retry-After` for who has most",
         setting: "`Limits::subscriptions`, `Http::max_anonymous_subscriptions`",
@@ -88,7 +88,7 @@ pub(crate) const ROWS: &[LimitRow] = &[
         what: "unanswered requests",
         owner: "16,384 of a connection or session",
         all: "by the limits of connections and sessions",
-        seen: BUSY,
+        seen: "error -31503 with `retryAfterMs`, over HTTP 429",
         setting: "`Limits::in_flight`",
     },
     LimitRow {
@@ -102,8 +102,8 @@ pub(crate) const ROWS: &[LimitRow] = &[
         what: "events for clients that resume a stream",
         owner: "1 MiB of a session; who has most loses the oldest",
         all: "64 MiB for 5 minutes",
-        seen: "404 when the stream is resumed: call again",
-        setting: "`LogBounds`",
+        seen: "400 when the stream is resumed: open one without `Last-Event-ID`, and ask again",
+        setting: "`LogBounds` of a `MemoryLog`, `Http::event_log`",
     },
     LimitRow {
         what: "results that were cut, to be read as a whole for 10 minutes",
@@ -111,6 +111,20 @@ pub(crate) const ROWS: &[LimitRow] = &[
         all: "128 MiB or 10,000 results of a `ResultLimit`; who has most loses the oldest",
         seen: "the resource that the result links to does not exist any more",
         setting: "`ResultLimit::max_kept`, `ResultLimit::lifetime`",
+    },
+    LimitRow {
+        what: "tasks, with their questions and results, until they expire",
+        owner: "128 tasks and 16 MiB of a caller; one task 8 MiB",
+        all: "16,384 tasks and 256 MiB of a store",
+        seen: "error -31503 with `retryAfterMs`; -32602 for arguments above 8 MiB; a task with a longer result fails",
+        setting: "`Tasks::quota`",
+    },
+    LimitRow {
+        what: "used `requestState`s, with their replies",
+        owner: "8 MiB of a principal, or of all without one; what expires first is dropped",
+        all: "64 MiB of a `MemoryStore`; who has most loses what expires first",
+        seen: "-32602 for a state whose use or reply is not kept any more: start the call again",
+        setting: "`MemoryStore::bytes`, `MemoryStore::bytes_per_principal`",
     },
     LimitRow {
         what: "messages between the processes of a fleet, in Redis",

@@ -119,7 +119,7 @@ pub(super) fn charge_call(
         return Ok(Charge::default());
     }
     let charge = account().charge(Held::Call, bytes, service.bounds().ceiling(Held::Call));
-    charge.map_err(|full| RpcError::overloaded(full.to_string(), crate::RETRY_AFTER_MS))
+    charge.map_err(|full| full.error(crate::RETRY_AFTER_MS))
 }
 
 impl Service {

@@ -15,7 +15,7 @@ pub(super) fn charge(
         check(bytes, service, own)?;
     }
     let ceiling = service.bounds().ceiling(Held::Session);
-    charge.set(bytes, ceiling).map_err(|full| RpcError::overloaded(full.to_string(), RETRY_MS))
+    charge.set(bytes, ceiling).map_err(|full| full.error(RETRY_MS))
 }
 
 /// Refuses what is too much for one session or subscription.

@@ -212,8 +212,36 @@ async fn a_call_that_waits_gives_way_if_its_caller_holds_most() {
         let answer = long(&mut client, call, Some(&state)).await;
         if let Some(message) = answer["error"]["message"].as_str() {
             assert!(message.ends_with("its memory was needed: start the call again"), "{message}");
+            assert_eq!(answer["error"]["code"], -32602, "{answer}");
             lost += 1;
         }
     }
     assert_eq!(lost, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_with_more_than_a_mebibyte_of_questions_ends() {
+    let asking = tool("ask", |cx: Cx| async move {
+        cx.elicit::<()>("long", &"?".repeat(1 << 20)).await?;
+        Ok::<_, ToolError>("asked")
+    });
+    let front = world::relayed(&Server::new("s", "1").tool(asking), R4).await;
+    let mut client = Raw::known(&front, Caller::new().principal("ann"));
+    let ended = long(&mut client, ("ask", 1), None).await;
+    assert_eq!(ended["error"]["code"], -32603, "{ended}");
+    let message = ended["error"]["message"].as_str().unwrap();
+    assert!(message.ends_with("the limit is 1048576: ask for less at once"), "{message}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn so_many_calls_wait_in_a_relay() {
+    let front = world::relayed(&world::server(&Seen::default()), R4).await;
+    for caller in 0..32 {
+        let mut client = Raw::known(&front, Caller::new().principal(format!("caller-{caller}")));
+        assert_eq!(wait_with(&mut client, ("book", 1)).await.0.len(), 32);
+    }
+    let mut client = Raw::known(&front, Caller::new().principal("late"));
+    let ended = long(&mut client, ("book", 1), None).await;
+    assert_eq!(ended["error"]["code"], -32603, "{ended}");
+    assert!(ended["error"]["message"].as_str().unwrap().contains("too many calls wait"), "{ended}");
 }

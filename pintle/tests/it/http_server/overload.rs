@@ -45,11 +45,10 @@ async fn assert_overloaded(mut answer: Answer, status: u16) {
     assert_eq!((answer.status.as_u16(), answer.header("retry-after")), (status, Some("1")));
     let reply = answer.json().await;
     assert_eq!(reply["error"]["code"], OVERLOADED, "{reply}");
-    let data = match status {
-        429 => json!({"retryAfterMs": 1000}),
-        // Not by this client alone.
-        _ => json!({"retryAfterMs": 1000, "unavailable": true}),
-    };
+    let mut data = json!({"retryAfterMs": 1000});
+    if status == 503 {
+        data["unavailable"] = true.into();
+    }
     assert_eq!(reply["error"]["data"], data);
 }
 
@@ -352,10 +351,7 @@ async fn calls_that_run_are_bounded_in_bytes_and_who_holds_most_gives_way() {
             assert!(pending(&mut call).await, "{address}");
             running.push(call);
         }
-        let mut refused = long_call(&http, address).await;
-        let reply = refused.json().await;
-        assert_eq!(reply["error"]["code"], OVERLOADED, "{reply}");
-        assert!(reply["error"]["message"].as_str().unwrap().contains("wait for answers"), "{reply}");
+        assert_overloaded(long_call(&http, address).await, 429).await;
     }
     // All without a principal have three quarters, and these three have them.
     let mut calls = Vec::new();
@@ -367,13 +363,74 @@ async fn calls_that_run_are_bounded_in_bytes_and_who_holds_most_gives_way() {
     let mut ended = Vec::new();
     for call in &mut running {
         if let Poll::Ready(mut answer) = poll_fn(|cx| Poll::Ready(call.as_mut().poll(cx))).await {
-            ended.push(answer.json().await["error"]["message"].clone());
+            ended.push(answer.json().await["error"].clone());
         }
     }
     assert!(!ended.is_empty() && ended.len() <= 3, "{ended:?}");
-    assert!(ended.iter().all(|why| why.as_str().unwrap().contains("holds most")), "{ended:?}");
+    for error in ended {
+        assert_eq!(error["code"], -32603, "{error}");
+        assert!(error["message"].as_str().unwrap().contains("holds most"), "{error}");
+    }
     for call in &mut calls {
         assert!(pending(call).await);
+    }
+}
+
+/// A service that holds little of its clients.
+fn narrow() -> Http {
+    let narrow = limits(|limits| (limits.held_bytes, limits.sessions_bytes) = (1 << 20, 1 << 20));
+    let server = Server::new("s", "1").tool(tool("wait", std::future::pending::<String>)).limits(narrow);
+    server.http().unwrap()
+}
+
+/// A client at its own limit, and one that has none: of those whose addresses are not known, nobody knows how many they are.
+const LIMITED: [(Option<[u8; 4]>, u16); 2] = [(Some([10, 0, 0, 1]), 429), (None, 503)];
+
+#[tokio::test]
+async fn a_call_is_refused_with_429_at_the_limit_of_its_client_and_503_at_that_of_all() {
+    for (peer, status) in LIMITED {
+        let peer = peer.map(|peer| SocketAddr::from((peer, 1)));
+        for era in [R4, R5] {
+            let plain = Wire { peer, ..Wire::new(&narrow()) };
+            let wire = if era == R4 { plain.open(R4, json!({})).await } else { plain };
+            let mut running = Vec::new();
+            let refused = loop {
+                let (wire, id) = (wire.clone(), running.len() as i64 + 1);
+                let mut call = Box::pin(async move {
+                    let params = json!({"name": "wait", "arguments": {"x": "y".repeat(60_000)}});
+                    match era {
+                        R4 => wire.call(id, "tools/call", params).await,
+                        _ => wire.modern(id, "tools/call", params, json!({})).await,
+                    }
+                });
+                match poll_fn(|cx| Poll::Ready(call.as_mut().poll(cx))).await {
+                    Poll::Pending => running.push(call),
+                    Poll::Ready(answer) => break answer,
+                }
+            };
+            assert_eq!(running.len() == 4, status == 429, "{era}: {}", running.len());
+            assert_overloaded(refused, status).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_session_is_refused_with_429_at_the_limit_of_its_client_and_503_at_that_of_all() {
+    for (peer, status) in LIMITED {
+        let wire = Wire { peer: peer.map(|peer| SocketAddr::from((peer, 1))), ..Wire::new(&narrow()) };
+        let about = json!({"experimental": {"x": {"y": "z".repeat(100_000)}}});
+        let params = json!({"protocolVersion": R4, "capabilities": about, "clientInfo": {"name": "c", "version": "1"}});
+        let mut sessions = 0;
+        let mut refused = loop {
+            let answer = wire.call(1, "initialize", params.clone()).await;
+            if answer.status != 200 {
+                break answer;
+            }
+            sessions += 1;
+            assert!(sessions < 20, "there is no limit");
+        };
+        assert_eq!((refused.status.as_u16(), refused.header("retry-after")), (status, Some("5")));
+        assert_eq!(refused.json().await["error"]["code"], OVERLOADED);
     }
 }
 

@@ -201,6 +201,18 @@ async fn a_body_that_does_not_come_is_not_waited_for() {
     assert_eq!(String::from_utf8(answer.bytes().await).unwrap(), reply);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_host_or_origin_is_refused_before_the_body_is_read() {
+    let mut http = http();
+    let started = tokio::time::Instant::now();
+    for (name, value) in [("host", "evil.example"), ("origin", "https://evil.example")] {
+        let wire = Wire::new(&http).with(name, value);
+        let request = wire.request("POST", "/mcp", "").map(|_| Never);
+        assert_eq!(http.call(request).await.unwrap().status(), 403, "{name}");
+    }
+    assert_eq!(started.elapsed().as_secs(), 0);
+}
+
 #[tokio::test]
 async fn a_malformed_answer_is_refused_without_its_id() {
     let http = Server::new("s", "0").http().unwrap();

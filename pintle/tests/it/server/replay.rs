@@ -132,6 +132,23 @@ async fn the_same_again_gets_the_same_reply_and_nothing_is_done() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_state_whose_reply_is_not_kept_is_refused() {
+    let long = tool("book", |cx: Cx| async move {
+        cx.elicit::<Seats>("seats", "How many?").await?;
+        Ok::<_, ToolError>("x".repeat(2_000))
+    });
+    let server = Server::new("desk", "1").tool(long).replay_store(MemoryStore::new().bytes(1_000));
+    let mut raw = Raw::new(&server);
+    let state = asked(&mut raw).await;
+    raw.request("tools/call", answered(&state, 4.into())).await;
+    assert_eq!(text(&raw.recv().await).len(), 2_000);
+    raw.request("tools/call", answered(&state, 4.into())).await;
+    let refused = raw.recv().await;
+    assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    assert!(text_of(&refused).contains("its reply is not kept any more"), "{refused}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_same_at_the_same_time_waits_for_the_first() {
     let desk = Desk::new();
     let server = desk.server();

@@ -49,7 +49,8 @@ pub trait ResourceSource: Send + Sync + 'static {
     /// Returns a page of the resources, which are always in the same order.
     ///
     /// A short list is collected into one page, whatever is requested: the server divides it. A source that ignores the
-    /// request is listed anew for every page of a client.
+    /// request is listed anew for every page of a client. After 1,000 pages or 64 MiB, the rest is left out, with a warning in the
+    /// log.
     fn list(
         &self,
         cx: Cx,

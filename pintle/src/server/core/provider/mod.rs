@@ -91,7 +91,7 @@ pub trait Provider: Send + Sync + 'static {
     fn info(&self, caller: Option<&Scope<'_>>) -> ProviderInfo;
 
     /// Returns a page of a list, in an order that does not change. The entries are JSON objects as clients get them, with all of
-    /// their members.
+    /// their members. After 1,000 pages or 64 MiB, the rest of a list is left out, with a warning in the log.
     ///
     /// An error fails the list of the whole server: a provider that cannot be reached returns its last list or an error.
     fn list(
