@@ -198,6 +198,7 @@ mod tests {
     };
     use serde_json::value::to_raw_value;
 
+    use super::{CallState, Inputs};
     use crate::{
         inputs::{Answer, Ask, CallRecord, Once, Question},
         server::{Arrival, Call, Inbound, Service},
@@ -302,5 +303,14 @@ mod tests {
         }
         let unspoken = CallRecord { revision: "1999-01-01".into(), ..record };
         assert!(refused(&ours, &unspoken).contains("1999-01-01"));
+    }
+
+    #[test]
+    fn a_record_has_the_round_and_the_note() {
+        let inputs = Inputs::alone(None);
+        let state = CallState { round: 3, note: Some("page 7".to_owned()), ..CallState::default() };
+        inputs.lock().get_or_insert_default().state = state;
+        let read = CallState::read(inputs.recorded().get().as_bytes()).unwrap();
+        assert_eq!((read.round, read.note.as_deref()), (3, Some("page 7")));
     }
 }

@@ -257,3 +257,15 @@ async fn a_save_of_which_nobody_heard_does_not_keep_the_reply_from_being_kept() 
     a.complete(&claim, reply("done")).await.unwrap();
     assert_replied(&b.claim(&used("s", 1)).await.unwrap(), "done");
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_is_over_is_not_saved_even_if_nobody_heard_of_its_end() {
+    let store = shared();
+    let (a, b) = (guard(&store), guard(&store));
+    let (claim, _) = first(&a, &used("s", 1)).await;
+    store.loses_put.store(true, Ordering::SeqCst);
+    a.release(&claim, Some(vec![1]));
+    settled().await;
+    assert!(a.save(&claim, vec![2]).await.is_err());
+    assert_eq!(first(&b, &used("s", 2)).await.1, Some(vec![1]));
+}

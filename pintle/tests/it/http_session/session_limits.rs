@@ -13,8 +13,7 @@ use http::Request;
 use pintle::{
     Server, Timeouts,
     proto::Limits,
-    server::tool,
-    server::{PeerAddress, http::Http},
+    server::{PeerAddress, http::Http, resource, tool},
 };
 use serde_json::{Value, json};
 
@@ -287,4 +286,38 @@ async fn one_client_does_not_use_up_the_notification_handlers_of_others() {
         let _ = tokio::time::timeout(Duration::from_millis(1), session.post(long.clone())).await;
     }
     assert_eq!(count().await, many + 2 + 3);
+}
+
+#[tokio::test]
+async fn who_watches_most_loses_a_session_for_who_watches_less() {
+    let mut limits = Limits::default();
+    limits.sessions_bytes = 512 << 10;
+    let server = server().resource(resource("note://a", "a", || async { "" })).limits(limits);
+    let wire = Wire::new(&principals(server.http().unwrap()));
+    let watch = async |session: &Wire, count: i64| {
+        for number in 0..count {
+            let uri = format!("note://{number}/{}", "x".repeat(2000));
+            let watched = session.call(number, "resources/subscribe", json!({"uri": uri})).await;
+            assert_eq!(watched.status, 200, "{number}");
+            // A session that gives way ends in a task.
+            for _ in 0..10 {
+                tokio::task::yield_now().await;
+            }
+        }
+    };
+    let mut heavy = Vec::new();
+    // These four have nearly all, a quarter each.
+    for name in ["ann", "bob", "cat", "dan"] {
+        let session = opened(&wire.with("user", name), "192.0.2.1:1").await;
+        watch(&session, 62).await;
+        heavy.push(session);
+    }
+    let eve = opened(&wire.with("user", "eve"), "192.0.2.1:1").await;
+    watch(&eve, 20).await;
+    let mut left = 0;
+    for session in &heavy {
+        left += usize::from(is_there(session).await);
+    }
+    assert_eq!(left, 3);
+    assert!(is_there(&eve).await);
 }

@@ -546,4 +546,14 @@ mod tests {
         assert_eq!((registry.owners.len(), registry.networks.len()), (1, 1));
         assert_eq!(registry.ranked.each_ref().map(BTreeSet::len), [1, 0]);
     }
+
+    #[test]
+    fn a_queue_is_compacted_once_most_of_it_is_stale() {
+        let mut queue: VecDeque<usize> = (0..2 * 3 + STALE).collect();
+        compact(&mut queue, 3, |number| *number < 3);
+        assert_eq!(queue.len(), 2 * 3 + STALE);
+        queue.push_back(1000);
+        compact(&mut queue, 3, |number| *number < 3);
+        assert_eq!(queue, [0, 1, 2]);
+    }
 }
