@@ -31,31 +31,24 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct ProvidedEntry {
     source: DefinitionSource,
+    /// The definition as the server behind lists it, if clients see another one.
+    listed: Option<DefinitionSource>,
+    /// The changes of arguments on the way to the server behind, the innermost first.
+    edits: Vec<Arc<ArgumentEdits>>,
+    /// The prefixes that its names are written with, the innermost first.
+    prefixes: Vec<Prefix>,
     pub(crate) required: Required,
+    /// The reason why the caller may not be notified of changes of the resource.
+    pub(crate) unwatched: Option<Box<RpcError>>,
     /// Whether a call of it leads on to another entry, which is counted in place of this one.
     uncounted: bool,
     /// Whether it belongs to the caller, so that gates do not decide about it.
     pub(crate) owned: bool,
     /// Whether the caller may not see it. It keeps its place among the others.
     hidden: bool,
-    /// The reason why the caller may not be notified of changes of the resource.
-    pub(crate) unwatched: Option<Box<RpcError>>,
-    /// The way to the server behind. A route of the server itself has none.
-    path: Option<Box<EntryPath>>,
-}
-
-/// The way of a call of an entry to the server behind.
-#[derive(Clone, Debug, Default)]
-struct EntryPath {
-    /// The definition as the server behind lists it, if clients see another one.
-    listed: Option<DefinitionSource>,
-    /// The changes of arguments, the innermost first.
-    edits: Vec<Arc<ArgumentEdits>>,
-    /// The prefixes that the names of the entry are written with, the innermost first.
-    prefixes: Vec<Prefix>,
-    /// The gates of the mounted server that the entry was found behind.
+    /// The gates of the mounted server that it was found behind.
     passed: Option<Arc<PassedGates>>,
-    /// The states of the providers that the entry was found in.
+    /// The states of the providers that it was found in.
     found_in: Option<Arc<FoundIn>>,
 }
 
@@ -129,47 +122,29 @@ impl ProvidedEntry {
     #[must_use]
     pub fn shown_as(mut self, shown: impl Into<Self>) -> Self {
         let shown = shown.into();
-        self.keep_listed().prefixes = shown.path.map(|path| path.prefixes).unwrap_or_default();
-        self.source = shown.source;
+        self.keep_listed();
+        (self.source, self.prefixes) = (shown.source, shown.prefixes);
         self
     }
 
     /// Keeps the definition as the server behind lists it.
-    fn keep_listed(&mut self) -> &mut EntryPath {
-        let path = self.path.get_or_insert_default();
-        path.listed.get_or_insert_with(|| self.source.clone());
-        path
-    }
-
-    /// Returns the prefixes that its names are written with, the innermost first.
-    fn prefixes(&self) -> &[Prefix] {
-        self.path.as_ref().map_or(&[], |path| &path.prefixes)
-    }
-
-    /// Returns the changes of arguments, the innermost first.
-    fn edits(&self) -> &[Arc<ArgumentEdits>] {
-        self.path.as_ref().map_or(&[], |path| &path.edits)
-    }
-
-    /// Returns the states of the providers that it was found in.
-    fn states(&self) -> Option<&Arc<FoundIn>> {
-        self.path.as_ref()?.found_in.as_ref()
-    }
-
-    /// Returns the definition as the server behind lists it, if clients see another one.
-    fn listed(&self) -> Option<&DefinitionSource> {
-        self.path.as_ref()?.listed.as_ref()
+    fn keep_listed(&mut self) {
+        self.listed.get_or_insert_with(|| self.source.clone());
     }
 
     fn new(source: DefinitionSource) -> Self {
         Self {
             source,
+            listed: None,
+            edits: Vec::new(),
+            prefixes: Vec::new(),
             required: Required::default(),
+            unwatched: None,
             uncounted: false,
             owned: false,
             hidden: false,
-            unwatched: None,
-            path: None,
+            passed: None,
+            found_in: None,
         }
     }
 
@@ -179,26 +154,25 @@ impl ProvidedEntry {
             return self;
         }
         self.keep_listed();
-        let is_plain = self.prefixes().is_empty();
         match &mut self.source {
-            DefinitionSource::Value(shared) if is_plain => match Arc::get_mut(shared) {
+            DefinitionSource::Value(shared) if self.prefixes.is_empty() => match Arc::get_mut(shared) {
                 Some(own) => own.add_prefix(prefix),
                 None => *shared = shared.prefixed(prefix),
             },
-            _ => self.keep_listed().prefixes.push(prefix.clone()),
+            _ => self.prefixes.push(prefix.clone()),
         }
         self
     }
 
     /// Sets the gates of the mounted server that it was found behind.
     pub(crate) fn behind(mut self, gates: PassedGates) -> Self {
-        self.path.get_or_insert_default().passed = Some(Arc::new(gates));
+        self.passed = Some(Arc::new(gates));
         self
     }
 
     /// Has the gates of mounted servers report a request for the entry that does not come to them.
     pub(crate) fn report_behind(&self, cx: &Cx) {
-        if let Some(gates) = self.path.as_ref().and_then(|path| path.passed.as_ref()) {
+        if let Some(gates) = &self.passed {
             gates.report(cx);
         }
     }
@@ -220,9 +194,9 @@ impl ProvidedEntry {
 
     /// Returns what `judge` returns for the definition, whoever may see it.
     fn read<T>(&self, judge: impl FnOnce(Entry<'_>) -> T) -> Option<T> {
-        if !self.prefixes().is_empty() {
+        if !self.prefixes.is_empty() {
             return self.definition().map(|mut definition| {
-                self.prefixes().iter().for_each(|prefix| definition.prefix(prefix));
+                self.prefixes.iter().for_each(|prefix| definition.prefix(prefix));
                 judge(definition.entry())
             });
         }
@@ -325,10 +299,10 @@ impl ProvidedEntry {
             Outcome::Failed(RpcError::invalid_request(message))
         };
         let found = match cx.target().filter(|_| is_asked) {
-            None => self.states().cloned(),
+            None => self.found_in.clone(),
             Some(target) => {
                 let now = find(&target).known().filter(|now| now.is_same(self));
-                now.ok_or_else(|| changed("while the user was asked"))?.states().cloned()
+                now.ok_or_else(|| changed("while the user was asked"))?.found_in
             }
         };
         match found {
@@ -339,24 +313,22 @@ impl ProvidedEntry {
 
     /// Returns whether calls of both lead to the same entry with the same changes of their arguments, and gates see no difference.
     fn is_same(&self, other: &Self) -> bool {
-        let leads_to = |entry: &Self| entry.listed().unwrap_or(&entry.source).definition();
+        let leads_to = |entry: &Self| entry.listed.as_ref().unwrap_or(&entry.source).definition();
         let shown = |entry: &Self| entry.read(|shown| shown.name().to_owned());
-        self.edits() == other.edits() && leads_to(self) == leads_to(other) && shown(self) == shown(other)
+        self.edits == other.edits && leads_to(self) == leads_to(other) && shown(self) == shown(other)
     }
 
     /// Keeps the state of the provider in which the entry was found. [`Cx::found_in`] returns it when the provider handles a call of the
     /// entry: a provider whose state is replaced by another one as a whole uses it then, so that what was judged is what runs.
     #[must_use]
     pub fn found_in<T: Send + Sync + 'static>(mut self, state: Arc<T>) -> Self {
-        let path = self.path.get_or_insert_default();
-        path.found_in = Some(FoundIn::provider(state, path.found_in.take()));
+        self.found_in = Some(FoundIn::provider(state, self.found_in.take()));
         self
     }
 
     /// Keeps the snapshot of a mounted server in which the entry was found.
     pub(crate) fn found_in_server(mut self, key: ServerKey, snapshot: Arc<Snapshot>) -> Self {
-        let path = self.path.get_or_insert_default();
-        path.found_in = Some(FoundIn::server(key, snapshot, path.found_in.take()));
+        self.found_in = Some(FoundIn::server(key, snapshot, self.found_in.take()));
         self
     }
 
@@ -388,9 +360,13 @@ impl ProvidedEntry {
                 backend,
                 uri: target.judged_uri(found),
                 arguments: (access == Access::Call).then(|| cx.sent_arguments()),
-                schema: self.listed().unwrap_or(&self.source).input_schema(),
-                edits: self.edits(),
-                upstream: self.listed().and_then(DefinitionSource::name).filter(|name| *name != found.name()),
+                schema: self.listed.as_ref().unwrap_or(&self.source).input_schema(),
+                edits: &self.edits,
+                upstream: self
+                    .listed
+                    .as_ref()
+                    .and_then(|listed| listed.name())
+                    .filter(|name| *name != found.name()),
                 uncounted: self.uncounted,
                 ..Used::own(&self.required, found)
             };
@@ -401,14 +377,15 @@ impl ProvidedEntry {
     /// Adds changes of the arguments of calls, outside of those that it has.
     pub(crate) fn edit_arguments(&mut self, edits: &Arc<ArgumentEdits>) {
         if !edits.is_empty() {
-            self.path.get_or_insert_default().edits.push(edits.clone());
+            self.edits.push(edits.clone());
         }
     }
 
     /// Changes the definition, as clients see it.
     pub(crate) fn edited(mut self, edit: impl FnOnce(Definition) -> Definition) -> Self {
         if let Some(mut definition) = self.definition().filter(|_| !self.hidden) {
-            self.keep_listed().prefixes.drain(..).for_each(|prefix| definition.prefix(&prefix));
+            self.keep_listed();
+            self.prefixes.drain(..).for_each(|prefix| definition.prefix(&prefix));
             self.source = SharedDefinition::source(edit(definition));
         }
         self
