@@ -6,8 +6,8 @@ use std::{
 
 use pintle::{
     server::{
-        Cx, ListKind, Lookup, Outcome, PageRequest, Provider, ProviderInfo, ProviderPage, ReportPart,
-        RequestError, Scope, Target,
+        Cx, ListKind, Lookup, Outcome, PageRequest, ProvidedEntry, Provider, ProviderInfo, ProviderPage,
+        ReportPart, RequestError, Scope, Target,
     },
     types::{
         JsonObject, RawObject, RpcError,
@@ -28,7 +28,8 @@ pub struct ApiTools {
 struct Inner {
     name: String,
     tools: Vec<ApiTool>,
-    numbers: HashMap<String, usize>,
+    /// The number of each tool by its name, and its entry, whose copies share the definition.
+    entries: HashMap<String, (usize, ProvidedEntry)>,
     left_out: Vec<LeftOut>,
     warnings: Vec<String>,
     client: ApiClient,
@@ -54,13 +55,15 @@ impl ApiTools {
         warnings: Vec<String>,
         client: ApiClient,
     ) -> Self {
-        let numbers =
-            tools.iter().enumerate().map(|(number, tool)| (tool.tool.name.clone(), number)).collect();
+        let entry = |(number, tool): (usize, &ApiTool)| {
+            (tool.tool.name.clone(), (number, ProvidedEntry::from(tool.tool.clone())))
+        };
+        let entries = tools.iter().enumerate().map(entry).collect();
         Self {
             inner: Arc::new(Inner {
                 name,
                 tools,
-                numbers,
+                entries,
                 left_out,
                 warnings,
                 client,
@@ -90,7 +93,7 @@ impl ApiTools {
     }
 
     fn find_tool(&self, name: &str) -> Option<&ApiTool> {
-        self.inner.numbers.get(name).and_then(|number| self.inner.tools.get(*number))
+        self.inner.entries.get(name).and_then(|(number, _)| self.inner.tools.get(*number))
     }
 
     /// Calls the API. The error is for the model.
@@ -147,7 +150,7 @@ impl Provider for ApiTools {
 
     fn find(&self, _: &Scope<'_>, target: &Target<'_>) -> Lookup {
         match target {
-            Target::Tool(name) => self.find_tool(name).map(|tool| tool.tool.clone()).into(),
+            Target::Tool(name) => self.inner.entries.get(&**name).map(|(_, entry)| entry.clone()).into(),
             _ => Lookup::None,
         }
     }
@@ -178,7 +181,7 @@ impl Provider for ApiTools {
 
     fn report(&self, part: ReportPart) -> Vec<String> {
         match part {
-            ReportPart::Names(ListKind::Tools) => self.inner.numbers.keys().cloned().collect(),
+            ReportPart::Names(ListKind::Tools) => self.inner.entries.keys().cloned().collect(),
             ReportPart::Warnings => {
                 let left_out = self.inner.left_out.iter();
                 let left_out = left_out.map(|one| format!("`{}` is left out: {}", one.operation, one.reason));
