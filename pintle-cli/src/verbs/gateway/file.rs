@@ -1,6 +1,7 @@
 use std::{
     collections::BTreeMap,
-    fs,
+    fs::{self, File},
+    io::{self, Read as _},
     path::{Path, PathBuf},
 };
 
@@ -100,12 +101,11 @@ impl GatewayFile {
         let unreadable = |reason: String| {
             Failure::usage(format!("`{shown}` cannot be read: {reason}"), "pintle gateway --help")
         };
-        let metadata = fs::metadata(path).map_err(|error| unreadable(error.to_string()))?;
-        let size = metadata.len();
-        if size > MAX_BYTES {
-            return Err(unreadable(format!("it has {size} bytes, and {MAX_BYTES} are allowed")));
+        // What is judged is what is read, whatever replaces the file meanwhile.
+        let (metadata, text) = read_limited(path).map_err(|error| unreadable(error.to_string()))?;
+        if text.len() as u64 > MAX_BYTES {
+            return Err(unreadable(format!("it has more than {MAX_BYTES} bytes")));
         }
-        let text = fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
         let mut file = Self::parse(&text).map_err(|reason| {
             Failure::usage(format!("`{shown}` is wrong: {reason}"), format!("pintle gateway {shown} --check"))
         })?;
@@ -277,6 +277,14 @@ impl GatewayFile {
     pub(super) fn rule_set(&self) -> RuleSet {
         rule_set(&self.rules, self.default)
     }
+}
+
+/// Reads a file, and its metadata: one byte more than are allowed at most.
+fn read_limited(path: &Path) -> io::Result<(fs::Metadata, String)> {
+    let file = File::open(path)?;
+    let (metadata, mut text) = (file.metadata()?, String::new());
+    file.take(MAX_BYTES + 1).read_to_string(&mut text)?;
+    Ok((metadata, text))
 }
 
 /// Returns whether others than this user and the administrator may write a file. A group that has the number of the owner is the
@@ -534,10 +542,13 @@ mod tests {
 
     #[test]
     fn the_files_of_the_guide_are_right() {
-        let guide = include_str!("../../../../docs/gateway.md");
-        let files: Vec<_> =
-            guide.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
-        assert!(files.len() > 8, "{files:?}");
+        let guides = [include_str!("../../../../docs/gateway.md"), include_str!("../../../../docs/serve.md")];
+        let files: Vec<_> = guides
+            .iter()
+            .flat_map(|guide| guide.split("```toml\n").skip(1))
+            .filter_map(|rest| rest.split("```").next())
+            .collect();
+        assert!(files.len() > 13, "{files:?}");
         for file in files {
             let mut whole = file.to_owned();
             for name in ["git", "docs"] {
