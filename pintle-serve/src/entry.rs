@@ -18,6 +18,10 @@ pub struct ToolEntry {
     /// A text for models: what the tool does, and when.
     pub description: Option<String>,
     /// A program and its arguments, with `{name}` where a value goes; or a line for a shell, with `shell = true`.
+    ///
+    /// `{{` and `}}` are braces. A word whose argument is left out is left out too, a word that is a place alone becomes a word for each
+    /// element of a list, and `{name?TEXT}` is TEXT if the argument is given and not `false`. A value does not begin a word with `-`, unless
+    /// `--` comes before it or `flags` is set.
     pub command: CommandEntry,
     /// Whether `command` is a line for `sh`. It gets the values as parameters: none is a part of the line.
     pub shell: bool,

@@ -3,8 +3,8 @@
 //! [`ToolEntry`] is a tool as a file describes it; anything that `serde` reads can be that file. [`ServedTools`] checks the entries and makes
 //! routes for a [`Server`](pintle::Server) of them. `pintle serve` of the command line is this crate with a file.
 //!
-//! A value of a call is never a part of a text that a shell reads, and becomes no option of a program unless the entry says so. See
-//! [`CommandTemplate`] for the places of a command.
+//! A value of a call is never a part of a text that a shell reads, and becomes no option of a program unless the entry says so:
+//! [`ToolEntry::command`] has the places of a command.
 //!
 //! ```
 //! use std::{collections::BTreeMap, path::Path};
@@ -34,6 +34,7 @@
 //! ```
 
 mod argument;
+mod command;
 mod entry;
 mod fault;
 #[cfg(doctest)]
@@ -43,16 +44,15 @@ mod output;
 mod plan;
 mod secret;
 mod served;
-mod template;
 mod units;
 
 pub use argument::ArgumentEntry;
+pub use command::CommandPlan;
 pub use entry::{CommandEntry, ToolEntry};
 pub use fault::{CallFault, ToolFault};
 pub use one_line::parse_one_line;
 pub use output::OutputKind;
-pub use plan::CommandPlan;
+pub use plan::CallPlan;
 pub use secret::{SecretError, SecretSource, SecretValue};
 pub use served::ServedTools;
-pub use template::CommandTemplate;
 pub use units::duration;

@@ -43,7 +43,7 @@ pub struct SecretError {
 
 impl fmt::Display for SecretError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: see `{}`", self.message, self.next)
+        write!(f, "{}: run `{}` where the server runs", self.message, self.next)
     }
 }
 

@@ -1,42 +1,24 @@
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
 use pintle::{
+    schema::Schema,
     server::{Arguments, Cx, ToolError, ToolRoute},
-    transport::{Child, Stderr},
     types::{
         JsonObject,
         schema::{CallToolResult, Tool, ToolAnnotations},
     },
 };
 use serde_json::{Value, json};
-use tokio::{
-    sync::{Semaphore, mpsc},
-    time::timeout,
-};
+use tokio::sync::Semaphore;
 
-use crate::{
-    CallFault, CommandEntry, CommandPlan, CommandTemplate, OutputKind, SecretValue, ToolEntry, ToolFault,
-    argument::Argument, template::Text,
-};
+use crate::{CallFault, CallPlan, OutputKind, ToolEntry, ToolFault, argument::Argument, command::Command};
 
-/// The time that a command has, if its entry says nothing.
+/// The time that a call has, if its entry says nothing.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// The time that a call waits for other commands of its tool.
+/// The time that a call waits for others of its tool.
 const QUEUE: Duration = Duration::from_secs(60);
-/// The time that a command has to end after its input was closed, and after `SIGTERM`.
-const GRACE: Duration = Duration::from_millis(500);
-/// The bytes of output of a command, if its entry says nothing.
-const MAX_OUTPUT: usize = 1 << 20;
-/// The commands of a tool that run at the same time, if its entry says nothing.
+/// The calls of a tool that run at the same time, if its entry says nothing.
 const MAX_RUNNING: u16 = 8;
-/// The most bytes of a line that is reported as progress, and the lines that wait to be sent. Others are left out.
-const MAX_LINE: usize = 1 << 10;
-const MAX_LINES: usize = 64;
 
 /// The tools of a file, checked.
 #[derive(Debug)]
@@ -45,16 +27,15 @@ pub struct ServedTools(Vec<Arc<ServedTool>>);
 #[derive(Debug)]
 struct ServedTool {
     tool: Tool,
-    command: CommandTemplate,
-    stdin: Option<Text>,
-    cwd: PathBuf,
-    env: BTreeMap<String, SecretValue>,
-    inherit: Vec<String>,
-    output: OutputKind,
-    progress: bool,
+    action: Action,
     timeout: Duration,
-    max_output: usize,
     running: Semaphore,
+}
+
+/// What a call does.
+#[derive(Debug)]
+enum Action {
+    Command(Command),
 }
 
 impl ServedTools {
@@ -82,13 +63,15 @@ impl ServedTools {
         Some(&self.find(name)?.tool)
     }
 
-    /// Returns the command that a call of a tool would run; `None` if there is no tool of this name.
+    /// Returns what a call of a tool would run; `None` if there is no tool of this name.
     ///
     /// # Errors
     ///
-    /// The command would not run with these arguments.
-    pub fn plan(&self, name: &str, arguments: &JsonObject) -> Option<Result<CommandPlan, CallFault>> {
-        Some(self.find(name)?.plan(&self.find(name)?.with_defaults(arguments)))
+    /// The call would be refused with these arguments.
+    pub fn plan(&self, name: &str, arguments: &JsonObject) -> Option<Result<CallPlan, CallFault>> {
+        let served = self.find(name)?;
+        let checked = served.check(arguments);
+        Some(checked.and_then(|()| served.plan(&served.with_defaults(arguments))))
     }
 
     fn find(&self, name: &str) -> Option<&Arc<ServedTool>> {
@@ -103,44 +86,17 @@ impl ServedTool {
             let argument = argument.argument().map_err(|message| format!("argument `{name}`: {message}"))?;
             arguments.insert(name.clone(), argument);
         }
-        let command = match (&entry.command, entry.shell) {
-            (CommandEntry::Words(words), false) => CommandTemplate::words(words, &arguments, entry.flags)?,
-            (CommandEntry::Line(line), true) => CommandTemplate::line(line, &arguments, entry.flags)?,
-            (CommandEntry::Line(_), false) => {
-                return Err("`command` is a line: write a list of words, or `shell = true`".to_owned());
-            }
-            (CommandEntry::Words(_), true) => {
-                return Err("`shell = true` needs a line: write `command` as one text".to_owned());
-            }
-        };
-        let stdin = entry.stdin.as_deref().map(|text| Text::read(text, &arguments, false)).transpose()?;
-        let used: Vec<&str> = command.names().chain(stdin.iter().flat_map(Text::names)).collect();
-        if let Some(unused) = arguments.keys().find(|name| !used.contains(&name.as_str())) {
-            return Err(format!(
-                "argument `{unused}` has no place: write `{{{unused}}}` in `command` or `stdin`"
-            ));
-        }
         if entry.output_schema.is_some() && entry.output != OutputKind::Json {
             return Err("`output_schema` is for `output = \"json\"`: add that".to_owned());
-        }
-        if entry.env.keys().any(|name| name.is_empty() || name.contains(['=', '\0'])) {
-            return Err("a variable of `env` has a name that no program takes: change it".to_owned());
         }
         if entry.max_running == Some(0) || entry.timeout == Some(Duration::ZERO) {
             return Err("a limit of 0 would let nothing run: remove it, or write another".to_owned());
         }
-        let cwd = folder.join(entry.cwd.as_deref().unwrap_or(Path::new("")));
+        let timeout = entry.timeout.unwrap_or(TIMEOUT);
         Ok(Self {
             tool: definition(name, entry, &arguments),
-            command,
-            stdin,
-            cwd: if cwd.as_os_str().is_empty() { PathBuf::from(".") } else { cwd },
-            env: entry.env.clone(),
-            inherit: entry.inherit.clone(),
-            output: entry.output.clone(),
-            progress: entry.progress,
-            timeout: entry.timeout.unwrap_or(TIMEOUT),
-            max_output: entry.max_output.unwrap_or(MAX_OUTPUT),
+            action: Action::Command(Command::new(entry, &arguments, folder, timeout)?),
+            timeout,
             running: Semaphore::new(entry.max_running.unwrap_or(MAX_RUNNING).into()),
         })
     }
@@ -157,66 +113,27 @@ impl ServedTool {
         ToolRoute::of(self.tool.clone(), handler).timeout(self.timeout.saturating_add(QUEUE))
     }
 
-    /// Runs the command for a call.
     async fn call(&self, cx: &Cx, arguments: &JsonObject) -> Result<CallToolResult, ToolError> {
-        let plan = self.plan(arguments)?;
         let _turn = self.running.acquire().await?;
-        let Some((program, words)) = plan.words.split_first() else {
-            return Err(ToolError::new("the tool has no command"));
-        };
-        let mut command =
-            Child::command(program).args(words).inherit_env(&self.inherit).current_dir(&plan.cwd);
-        for (name, value) in &self.env {
-            command = command.env(name, value.read()?);
+        match &self.action {
+            Action::Command(command) => command.call(cx, arguments).await,
         }
-        // What it writes is kept for the error.
-        let command = command.grace(GRACE).stderr(Stderr::lines(|_| {}));
-        let (lines, mut reported) = mpsc::channel(MAX_LINES);
-        let mut lines = Lines { lines: Some(lines).filter(|_| self.progress), line: Vec::new() };
-        let run = async {
-            let ran = command.run(plan.stdin.unwrap_or_default(), self.max_output, |part| lines.add(part));
-            let ran = timeout(self.timeout, ran).await;
-            lines.lines = None;
-            ran
-        };
-        let report = async {
-            let mut number = 0_u32;
-            while let Some(line) = reported.recv().await {
-                number += 1;
-                cx.progress_with(f64::from(number), None, &line).await;
-            }
-        };
-        let (ran, ()) = tokio::join!(run, report);
-        let Ok(ran) = ran else {
-            let message = format!("`{program}` took longer than {:?}, and was ended", self.timeout);
-            return Err(ToolError::new(message));
-        };
-        let ran = ran?;
-        let mut failure = match ran.exit.status {
-            _ if ran.is_cut => {
-                format!("`{program}` wrote more than {} bytes, and was ended", self.max_output)
-            }
-            Some(status) if status.success() => {
-                return self
-                    .output
-                    .result(&ran.stdout)
-                    .map_err(|reason| ToolError::new(format!("`{program}`: {reason}")));
-            }
-            _ => format!("`{program}` {}", ran.exit),
-        };
-        if let Some(words) = ran.last_words {
-            failure += &format!("; its last output: {words}");
-        }
-        Err(ToolError::new(failure))
     }
 
-    fn plan(&self, arguments: &JsonObject) -> Result<CommandPlan, CallFault> {
-        Ok(CommandPlan {
-            words: self.command.fill(arguments)?,
-            env: self.env.keys().cloned().collect(),
-            cwd: self.cwd.clone(),
-            stdin: self.stdin.as_ref().map(|text| text.print(arguments)),
+    /// Checks arguments as a call does.
+    fn check(&self, arguments: &JsonObject) -> Result<(), CallFault> {
+        let schema = Value::Object((*self.tool.input_schema).clone());
+        let schema = Schema::for_arguments(&schema).map_err(|error| CallFault(error.to_string()))?;
+        schema.check(&Value::Object(arguments.clone())).map_err(|faults| {
+            let faults: Vec<_> = faults.iter().map(ToString::to_string).collect();
+            CallFault(faults.join("; "))
         })
+    }
+
+    fn plan(&self, arguments: &JsonObject) -> Result<CallPlan, CallFault> {
+        match &self.action {
+            Action::Command(command) => command.plan(arguments).map(CallPlan::Command),
+        }
     }
 
     /// Returns the arguments with the defaults of those that are left out.
@@ -252,26 +169,4 @@ fn definition(name: &str, entry: &ToolEntry, arguments: &BTreeMap<String, Argume
     hints.open_world_hint = entry.open_world;
     tool.annotations = (hints != ToolAnnotations::default()).then_some(hints);
     tool
-}
-
-/// The lines of an output.
-struct Lines {
-    lines: Option<mpsc::Sender<String>>,
-    line: Vec<u8>,
-}
-
-impl Lines {
-    fn add(&mut self, part: &[u8]) {
-        let Some(lines) = &self.lines else { return };
-        for piece in part.split_inclusive(|byte| *byte == b'\n') {
-            let room = MAX_LINE.saturating_sub(self.line.len());
-            self.line.extend_from_slice(&piece[..piece.len().min(room)]);
-            if piece.ends_with(b"\n") {
-                let line = String::from_utf8_lossy(&self.line).trim_end().to_owned();
-                self.line.clear();
-                // If nobody reads them, the latest are left out.
-                let _ = lines.try_send(line);
-            }
-        }
-    }
 }

@@ -1,11 +1,13 @@
 use std::{fmt, path::PathBuf};
 
+use serde::Serialize;
+
 /// A command as it runs for a call.
 ///
 /// `Display` writes it as a line that a shell would read so. It has the names of the variables that the file sets, and not their values, which may
 /// be secrets.
 #[non_exhaustive]
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct CommandPlan {
     /// The program and its arguments.
     pub words: Vec<String>,

@@ -10,16 +10,9 @@ const MAX_WORD: usize = (128 << 10) - 1;
 /// The most bytes of all words of a command.
 const MAX_WORDS: usize = 1 << 20;
 
-/// A command with places for the values of a call.
-///
-/// `{name}` is the value of an argument, and `{{` and `}}` are braces. A word with a place whose argument is left out is left out too, and so is
-/// a list that is empty. A word that is a place alone becomes a word for each element of a list. `{name?TEXT}` is TEXT if the argument is
-/// given and not `false`.
-///
-/// A value never becomes more than its word. It does not begin a word with `-`, unless the template has `--` before it or
-/// [`flags`](crate::ToolEntry::flags) is set. In a line for a shell, values are parameters of the shell and not a part of the line.
+/// A command with places for the values of a call: see [`ToolEntry::command`](crate::ToolEntry::command).
 #[derive(Clone, Debug)]
-pub struct CommandTemplate {
+pub(crate) struct CommandTemplate {
     kind: Kind,
     /// Whether a value may begin a word with `-`.
     flags: bool,

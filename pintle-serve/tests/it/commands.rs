@@ -10,7 +10,7 @@ use std::{
 };
 
 use pintle::{Client, Connection, Server, client::Mode, types::schema::ContentBlock};
-use pintle_serve::{ServedTools, ToolEntry, ToolFault};
+use pintle_serve::{CallPlan, ServedTools, ToolEntry, ToolFault};
 use serde_json::{Value, json};
 
 /// A folder that is removed at the end of a test.
@@ -170,7 +170,10 @@ async fn a_default_and_a_value_that_is_left_out() {
     let tools = read(file, Path::new("/srv")).unwrap();
     let plan = tools.plan("log", json!({"paths": ["it's"]}).as_object().unwrap()).unwrap().unwrap();
     assert_eq!(plan.to_string(), r"echo -n3 'it'\''s'");
+    let CallPlan::Command(plan) = plan else { panic!("{plan:?}") };
     assert_eq!(plan.cwd, Path::new("/srv"));
+    let wrong = tools.plan("log", json!({"count": "x"}).as_object().unwrap()).unwrap().unwrap_err();
+    assert!(wrong.to_string().contains("integer"), "what a call refuses has no plan: {wrong}");
     assert!(tools.plan("other", &Default::default()).is_none());
 }
 
@@ -324,7 +327,7 @@ async fn lines_are_progress_while_the_command_runs() {
         seen.lock().unwrap().push(progress.message.clone().unwrap_or_default());
     });
     assert_eq!(called.await.unwrap().text(), "one\ntwo\nno end");
-    assert_eq!(*lines.lock().unwrap(), ["one", "two"]);
+    assert_eq!(*lines.lock().unwrap(), ["one", "two", "no end"]);
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use crate::{
 
 const NEXT: &str = "pintle gateway --help";
 
-/// Prints the command that a call of a tool would run. `words` are its name and the arguments, as `pintle call` takes them.
+/// Prints what a call of a tool would run. `words` are its name and the arguments, as `pintle call` takes them.
 pub(super) async fn print(file: &GatewayFile, words: &[String], output: &Output) -> Result<(), Failure> {
     let wrong = |message: String| Failure::usage(message, NEXT);
     let tools = file.served_tools().map_err(|fault| wrong(fault.to_string()))?;
@@ -24,8 +24,7 @@ pub(super) async fn print(file: &GatewayFile, words: &[String], output: &Output)
     let arguments = arguments::of_tool(tool, read_words(words).await.map_err(wrong)?).map_err(wrong)?;
     let plan = tools.plan(name, &arguments).ok_or_else(unknown)?;
     let plan = plan.map_err(|fault| wrong(format!("`{name}` would not run: {fault}")))?;
-    let shown = json!({"words": plan.words, "env": plan.env, "cwd": plan.cwd, "stdin": plan.stdin});
-    output.result(&shown, |text| {
+    output.result(&json!(plan), |text| {
         text.line(plan.to_string());
     })
 }

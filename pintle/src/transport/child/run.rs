@@ -13,6 +13,7 @@ use super::{
         Winner::{First, Second},
         race,
     },
+    stderr::Lines,
 };
 use crate::transport::stream::BoxReader;
 
@@ -33,7 +34,7 @@ pub struct RunOutput {
 
 impl ChildCommand {
     /// Runs the program to its end: writes `input` to its standard input and closes that, and reads up to `limit` bytes of its standard
-    /// output. `on_output` is called with each part of the output as it arrives.
+    /// output. `on_line` is called with each line of the output as it arrives, cut after 8 KiB.
     ///
     /// Dropping the future ends the program and all that it started, in the stages of [`Child::shutdown`](super::Child::shutdown). So does
     /// more output than the limit, and what is left of its process group when it has exited is ended too.
@@ -57,7 +58,7 @@ impl ChildCommand {
         self,
         input: impl Into<Bytes>,
         limit: usize,
-        mut on_output: impl FnMut(&[u8]) + Send,
+        on_line: impl FnMut(&str) + Send,
     ) -> io::Result<RunOutput> {
         let input = input.into();
         let (stream, mut kept) = keeper::start(&self)?;
@@ -72,7 +73,7 @@ impl ChildCommand {
             pending::<Infallible>().await
         };
         let ended = async {
-            let read = running.read(limit, &mut on_output).await?;
+            let read = running.read(limit, on_line).await?;
             if read.1 {
                 running.end();
             }
@@ -97,11 +98,7 @@ struct Running {
 impl Running {
     /// Reads the output to its end, or until the program and its process group are gone: a process that left the group may hold it open
     /// longer. Returns it, and whether there was more than the limit.
-    async fn read(
-        &mut self,
-        limit: usize,
-        on_output: &mut (impl FnMut(&[u8]) + Send),
-    ) -> io::Result<(Vec<u8>, bool)> {
+    async fn read(&mut self, limit: usize, on_line: impl FnMut(&str) + Send) -> io::Result<(Vec<u8>, bool)> {
         let Some(reader) = &mut self.reader else { return Ok((Vec::new(), false)) };
         let over = self.kept.over();
         let gone = async {
@@ -109,7 +106,7 @@ impl Running {
             sleep(STATUS_LAG).await;
         };
         let mut gone = pin!(gone);
-        let (mut read, mut part) = (Vec::new(), vec![0; PART]);
+        let (mut read, mut part, mut lines) = (Vec::new(), vec![0; PART], Lines::new(on_line));
         loop {
             let length = match race(reader.read(&mut part), gone.as_mut()).await {
                 First(length) => length?,
@@ -117,9 +114,10 @@ impl Running {
             };
             let part = part.get(..length).unwrap_or_default();
             if part.is_empty() {
+                lines.end();
                 return Ok((read, false));
             }
-            on_output(part);
+            lines.take(part);
             let room = limit.saturating_sub(read.len());
             read.extend_from_slice(&part[..length.min(room)]);
             if length > room {

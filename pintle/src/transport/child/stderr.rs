@@ -100,18 +100,18 @@ impl LastWords {
 }
 
 /// Cuts bytes into lines.
-struct Lines<F> {
+pub(super) struct Lines<F> {
     line: Vec<u8>,
     cut: bool,
     emit: F,
 }
 
-impl<F: Fn(&str)> Lines<F> {
-    fn new(emit: F) -> Self {
+impl<F: FnMut(&str)> Lines<F> {
+    pub(super) fn new(emit: F) -> Self {
         Self { line: Vec::new(), cut: false, emit }
     }
 
-    fn take(&mut self, mut bytes: &[u8]) {
+    pub(super) fn take(&mut self, mut bytes: &[u8]) {
         while let Some(end) = memchr::memchr(b'\n', bytes) {
             self.extend(&bytes[..end]);
             self.emit();
@@ -121,7 +121,7 @@ impl<F: Fn(&str)> Lines<F> {
     }
 
     /// A last line without its end is a line all the same.
-    fn end(&mut self) {
+    pub(super) fn end(&mut self) {
         if !self.line.is_empty() {
             self.emit();
         }

@@ -1,0 +1,142 @@
+//! A command that runs for each call.
+
+mod plan;
+mod template;
+
+use std::path::Path;
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+
+use pintle::{
+    server::{Cx, ToolError},
+    transport::{Child, Stderr},
+    types::{JsonObject, schema::CallToolResult},
+};
+use tokio::{sync::mpsc, time::timeout};
+
+pub use plan::CommandPlan;
+use template::{CommandTemplate, Text};
+
+use crate::{CallFault, CommandEntry, OutputKind, SecretValue, ToolEntry, argument::Argument};
+
+/// The time that a command has to end after its input was closed, and after `SIGTERM`.
+const GRACE: Duration = Duration::from_millis(500);
+/// The bytes of output of a command, if its entry says nothing.
+const MAX_OUTPUT: usize = 1 << 20;
+/// The lines of progress that wait to be sent. Others are left out.
+const MAX_LINES: usize = 64;
+
+/// The command of a tool, checked.
+#[derive(Debug)]
+pub(crate) struct Command {
+    template: CommandTemplate,
+    stdin: Option<Text>,
+    cwd: PathBuf,
+    env: BTreeMap<String, SecretValue>,
+    inherit: Vec<String>,
+    output: OutputKind,
+    progress: bool,
+    timeout: Duration,
+    max_output: usize,
+}
+
+impl Command {
+    pub(crate) fn new(
+        entry: &ToolEntry,
+        arguments: &BTreeMap<String, Argument>,
+        folder: &Path,
+        timeout: Duration,
+    ) -> Result<Self, String> {
+        let template = match (&entry.command, entry.shell) {
+            (CommandEntry::Words(words), false) => CommandTemplate::words(words, arguments, entry.flags)?,
+            (CommandEntry::Line(line), true) => CommandTemplate::line(line, arguments, entry.flags)?,
+            (CommandEntry::Line(_), false) => {
+                return Err("`command` is a line: write a list of words, or `shell = true`".to_owned());
+            }
+            (CommandEntry::Words(_), true) => {
+                return Err("`shell = true` needs a line: write `command` as one text".to_owned());
+            }
+        };
+        let stdin = entry.stdin.as_deref().map(|text| Text::read(text, arguments, false)).transpose()?;
+        let used: Vec<&str> = template.names().chain(stdin.iter().flat_map(Text::names)).collect();
+        if let Some(unused) = arguments.keys().find(|name| !used.contains(&name.as_str())) {
+            return Err(format!(
+                "argument `{unused}` has no place: write `{{{unused}}}` in `command` or `stdin`"
+            ));
+        }
+        if entry.env.keys().any(|name| name.is_empty() || name.contains(['=', '\0'])) {
+            return Err("a variable of `env` has a name that no program takes: change it".to_owned());
+        }
+        let cwd = folder.join(entry.cwd.as_deref().unwrap_or(Path::new("")));
+        Ok(Self {
+            template,
+            stdin,
+            cwd: if cwd.as_os_str().is_empty() { PathBuf::from(".") } else { cwd },
+            env: entry.env.clone(),
+            inherit: entry.inherit.clone(),
+            output: entry.output.clone(),
+            progress: entry.progress,
+            timeout,
+            max_output: entry.max_output.unwrap_or(MAX_OUTPUT),
+        })
+    }
+
+    /// Returns the command as it runs for a call.
+    pub(crate) fn plan(&self, arguments: &JsonObject) -> Result<CommandPlan, CallFault> {
+        Ok(CommandPlan {
+            words: self.template.fill(arguments)?,
+            env: self.env.keys().cloned().collect(),
+            cwd: self.cwd.clone(),
+            stdin: self.stdin.as_ref().map(|text| text.print(arguments)),
+        })
+    }
+
+    /// Runs the command for a call.
+    pub(crate) async fn call(&self, cx: &Cx, arguments: &JsonObject) -> Result<CallToolResult, ToolError> {
+        let plan = self.plan(arguments)?;
+        let Some((program, words)) = plan.words.split_first() else {
+            return Err(ToolError::new("the tool has no command"));
+        };
+        let mut command =
+            Child::command(program).args(words).inherit_env(&self.inherit).current_dir(&plan.cwd);
+        for (name, value) in &self.env {
+            command = command.env(name, value.read()?);
+        }
+        // What it writes is kept for the error.
+        let command = command.grace(GRACE).stderr(Stderr::lines(|_| {}));
+        let (lines, mut reported) = mpsc::channel(MAX_LINES);
+        let lines = Some(lines).filter(|_| self.progress);
+        // If nobody reads them, the latest are left out.
+        let on_line = move |line: &str| drop(lines.as_ref().map(|lines| lines.try_send(line.to_owned())));
+        let run = command.run(plan.stdin.unwrap_or_default(), self.max_output, on_line);
+        let run = timeout(self.timeout, run);
+        let report = async {
+            let mut number = 0_u32;
+            while let Some(line) = reported.recv().await {
+                number += 1;
+                cx.progress_with(f64::from(number), None, &line).await;
+            }
+        };
+        let (ran, ()) = tokio::join!(run, report);
+        let Ok(ran) = ran else {
+            let message = format!("`{program}` took longer than {:?}, and was ended", self.timeout);
+            return Err(ToolError::new(message));
+        };
+        let ran = ran?;
+        let mut failure = match ran.exit.status {
+            _ if ran.is_cut => {
+                format!("`{program}` wrote more than {} bytes, and was ended", self.max_output)
+            }
+            Some(status) if status.success() => {
+                return self
+                    .output
+                    .result(&ran.stdout)
+                    .map_err(|reason| ToolError::new(format!("`{program}`: {reason}")));
+            }
+            _ => format!("`{program}` {}", ran.exit),
+        };
+        if let Some(words) = ran.last_words {
+            failure += &format!("; its last output: {words}");
+        }
+        Err(ToolError::new(failure))
+    }
+}

@@ -1,0 +1,22 @@
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::CommandPlan;
+
+/// What a call of a tool would do. `Display` writes it as a line for a shell.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[serde(untagged)]
+#[non_exhaustive]
+pub enum CallPlan {
+    /// A command would run.
+    Command(CommandPlan),
+}
+
+impl fmt::Display for CallPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Command(plan) => plan.fmt(f),
+        }
+    }
+}
