@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::CommandPlan;
 
-/// What a call of a tool would do. `Display` writes it as a line for a shell.
+/// The plan of a call of a tool. `Display` writes it as a line for a shell.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[serde(untagged)]
 #[non_exhaustive]

@@ -32,7 +32,7 @@ struct ServedTool {
     running: Semaphore,
 }
 
-/// What a call does.
+/// The action of a call.
 #[derive(Debug)]
 enum Action {
     Command(Command),
