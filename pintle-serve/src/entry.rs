@@ -53,6 +53,11 @@ pub struct ToolEntry {
     pub max_output: Option<usize>,
     /// The limit of commands of this tool that run at the same time: 8 by default. Further calls wait.
     pub max_running: Option<u16>,
+    /// The names of arguments that the user is asked for if a call leaves them out. Rules do not judge what the user answers, so that a file
+    /// in which a rule is about such an argument is refused.
+    pub ask: Vec<String>,
+    /// Whether the user is shown what would run, and has to agree.
+    pub confirm: bool,
     /// Whether the tool changes nothing.
     pub read_only: bool,
     /// Whether the tool may destroy something.

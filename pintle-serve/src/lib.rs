@@ -42,8 +42,10 @@ mod guide;
 mod one_line;
 mod output;
 mod plan;
+mod questions;
 mod secret;
 mod served;
+mod text;
 mod units;
 
 pub use argument::ArgumentEntry;

@@ -11,7 +11,10 @@ use pintle::{
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
-use crate::{CallFault, CallPlan, OutputKind, ToolEntry, ToolFault, argument::Argument, command::Command};
+use crate::{
+    CallFault, CallPlan, OutputKind, ToolEntry, ToolFault, argument::Argument, command::Command,
+    questions::Questions,
+};
 
 /// The time that a call has, if its entry says nothing.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -27,6 +30,7 @@ pub struct ServedTools(Vec<Arc<ServedTool>>);
 #[derive(Debug)]
 struct ServedTool {
     tool: Tool,
+    questions: Questions,
     action: Action,
     timeout: Duration,
     running: Semaphore,
@@ -92,9 +96,11 @@ impl ServedTool {
         if entry.max_running == Some(0) || entry.timeout == Some(Duration::ZERO) {
             return Err("a limit of 0 would let nothing run: remove it, or write another".to_owned());
         }
+        let questions = Questions::new(&entry.ask, entry.confirm, &mut arguments)?;
         let timeout = entry.timeout.unwrap_or(TIMEOUT);
         Ok(Self {
             tool: definition(name, entry, &arguments),
+            questions,
             action: Action::Command(Command::new(entry, &arguments, folder, timeout)?),
             timeout,
             running: Semaphore::new(entry.max_running.unwrap_or(MAX_RUNNING).into()),
@@ -107,16 +113,23 @@ impl ServedTool {
             let served = served.clone();
             async move {
                 let arguments = serde_json::from_str(arguments.as_str())?;
-                served.call(&cx, &arguments).await
+                served.call(&cx, arguments).await
             }
         };
         ToolRoute::of(self.tool.clone(), handler).timeout(self.timeout.saturating_add(QUEUE))
     }
 
-    async fn call(&self, cx: &Cx, arguments: &JsonObject) -> Result<CallToolResult, ToolError> {
+    async fn call(&self, cx: &Cx, mut arguments: JsonObject) -> Result<CallToolResult, ToolError> {
+        if self.questions.asks(&arguments) {
+            arguments = self.questions.complete(cx, &self.tool.name, arguments).await?;
+            self.check(&arguments)?;
+        }
+        if self.questions.confirm {
+            self.questions.confirm(cx, &self.tool.name, &self.plan(&arguments)?.to_string()).await?;
+        }
         let _turn = self.running.acquire().await?;
         match &self.action {
-            Action::Command(command) => command.call(cx, arguments).await,
+            Action::Command(command) => command.call(cx, &arguments).await,
         }
     }
 

@@ -14,9 +14,9 @@ use pintle::{
 use tokio::{sync::mpsc, time::timeout};
 
 pub use plan::CommandPlan;
-use template::{CommandTemplate, Text};
+use template::CommandTemplate;
 
-use crate::{CallFault, CommandEntry, OutputKind, SecretValue, ToolEntry, argument::Argument};
+use crate::{CallFault, CommandEntry, OutputKind, SecretValue, ToolEntry, argument::Argument, text::Text};
 
 /// The time that a command has to end after its input was closed, and after `SIGTERM`.
 const GRACE: Duration = Duration::from_millis(500);

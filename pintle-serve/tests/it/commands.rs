@@ -32,7 +32,7 @@ impl Drop for Folder {
     }
 }
 
-fn read(file: &str, folder: &Path) -> Result<ServedTools, ToolFault> {
+pub(super) fn read(file: &str, folder: &Path) -> Result<ServedTools, ToolFault> {
     let entries: BTreeMap<String, ToolEntry> = toml::from_str(file).unwrap();
     ServedTools::new(&entries, folder)
 }

@@ -1,4 +1,4 @@
-//! Commands as tools, called by clients.
+//! Tools of a file, called by clients.
 #![allow(
     missing_docs,
     clippy::unwrap_used,
@@ -7,3 +7,5 @@
 
 #[cfg(unix)]
 mod commands;
+#[cfg(unix)]
+mod questions;

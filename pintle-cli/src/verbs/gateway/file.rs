@@ -180,6 +180,16 @@ impl GatewayFile {
             if let Some(message) = written(&tool.env) {
                 return wrong(&message);
             }
+            // A rule judges the arguments of the call, and not what its user answers.
+            let judged = self.rules.iter().flat_map(|rule| rule.arguments.keys());
+            let judged = judged.filter_map(|path| path.split('.').next());
+            if let Some(asked) =
+                judged.into_iter().find(|judged| tool.ask.iter().any(|asked| asked == judged))
+            {
+                return wrong(&format!(
+                    "a rule judges `{asked}`, which it would not see if the user is asked for it: remove it from `ask`"
+                ));
+            }
         }
         if let Err(wrong) = self.served_tools() {
             return fault(format!("tools.{}", wrong.tool), wrong.to_string());
@@ -514,6 +524,10 @@ mod tests {
                     exchange("url = \"https://a.example/mcp\"", "client_secret = \"s3cret\"")
                 ),
                 "line 1: target `a`: `client_secret` does not belong into this file",
+            ),
+            (
+                "[tools.a]\ncommand = [\"a\", \"{b}\"]\narguments = { b = \"string\" }\nask = [\"b\"]\n[[rules]]\narguments = { \"b.c\" = 1 }\ndecision = \"deny\"\n",
+                "line 1: tool `a`: a rule judges `b`, which it would not see",
             ),
             (&demo("[[rules]]\nname = \"x\"\n"), "line 3: x: it decides nothing"),
             (

@@ -70,6 +70,24 @@ impl Form {
         Ok(Self { schema, ..Self::default() })
     }
 
+    /// Creates the form of the JSON Schema of an object, whose properties are texts, numbers, booleans or choices.
+    ///
+    /// ```
+    /// use pintle::server::Form;
+    /// use serde_json::json;
+    ///
+    /// let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]});
+    /// assert_eq!(Form::from_schema(&schema)?.schema().required, Some(vec!["city".to_owned()]));
+    /// # Ok::<(), pintle::server::FormError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a property cannot be part of a form; it names the property and an alternative.
+    pub fn from_schema(schema: &Value) -> Result<Self, FormError> {
+        Ok(Self { schema: reduce::object("form", schema.clone())?, ..Self::default() })
+    }
+
     /// Adds a required field.
     #[must_use]
     pub fn field(mut self, name: impl Into<String>, field: Field) -> Self {
