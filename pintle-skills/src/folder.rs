@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use pintle::types::schema::{Resource, ResourceBody, ResourceContents};
+use pintle_yaml::FrontMatter;
 use serde_json::Value;
 
 use crate::{
     SkillEntry, SkillError, SkillFile,
     entry::SKILL_FILE,
-    front_matter::FrontMatter,
     wire::{DIRECTORY_TYPE, MAX_BYTES, MAX_FILES},
 };
 

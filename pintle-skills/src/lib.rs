@@ -52,14 +52,14 @@
 
 #[cfg(any(feature = "client", feature = "server"))]
 pub mod apps;
+#[cfg(feature = "client")]
+mod differences;
 mod entry;
 mod error;
 #[cfg(feature = "server")]
 mod extension;
 #[cfg(feature = "server")]
 mod folder;
-#[cfg(any(feature = "client", feature = "server"))]
-mod front_matter;
 #[cfg(all(doctest, feature = "client", feature = "server"))]
 mod guide;
 #[cfg(feature = "client")]

@@ -3,13 +3,14 @@ use pintle::{
     Connection,
     types::schema::{Resource, ResourceBody},
 };
+use pintle_yaml::FrontMatter;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use crate::{
     EXTENSION, SkillEntry, SkillError, SkillFiles,
+    differences::differences,
     entry::SKILL_FILE,
-    front_matter::{FrontMatter, differences},
     wire::{self, DirectoryResult, GetResult, ListParams, ListResult, MAX_BYTES, MAX_FILES, UriParams},
 };
 

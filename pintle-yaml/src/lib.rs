@@ -14,6 +14,7 @@
 //! ```
 
 mod error;
+mod front_matter;
 mod locate;
 mod reader;
 mod scalar;
@@ -21,6 +22,7 @@ mod scalar;
 use serde_json::Value;
 
 pub use error::{Position, YamlError};
+pub use front_matter::FrontMatter;
 pub use locate::locate;
 
 /// The limits of a text.
