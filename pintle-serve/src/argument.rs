@@ -1,8 +1,12 @@
-use pintle::types::JsonObject;
+use std::collections::BTreeMap;
+
+use pintle::{schema::Schema, types::JsonObject};
 #[cfg(feature = "schemars")]
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
+
+use crate::CallFault;
 
 /// An argument of a tool, as a file describes it.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
@@ -43,6 +47,27 @@ impl ArgumentEntry {
             }
         }
     }
+}
+
+/// Returns the schema of a call with these arguments.
+pub(crate) fn input_schema(arguments: &BTreeMap<String, Argument>) -> JsonObject {
+    let mut schema = JsonObject::new();
+    schema.insert("type".to_owned(), json!("object"));
+    let properties = arguments.iter().map(|(name, argument)| (name.clone(), argument.schema.clone()));
+    schema.insert("properties".to_owned(), Value::Object(properties.collect()));
+    let required =
+        arguments.iter().filter(|(_, argument)| argument.is_required).map(|(name, _)| name.as_str());
+    schema.insert("required".to_owned(), required.collect());
+    schema
+}
+
+/// Checks arguments by a schema as a call does.
+pub(crate) fn check(schema: &Value, arguments: &JsonObject) -> Result<(), CallFault> {
+    let schema = Schema::for_arguments(schema).map_err(|error| CallFault(error.to_string()))?;
+    schema.check(&Value::Object(arguments.clone())).map_err(|faults| {
+        let faults: Vec<_> = faults.iter().map(ToString::to_string).collect();
+        CallFault(faults.join("; "))
+    })
 }
 
 const TYPES: [&str; 4] = ["string", "integer", "number", "boolean"];

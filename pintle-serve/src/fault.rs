@@ -1,22 +1,31 @@
 use std::{error, fmt};
 
-/// The reason why an entry is no tool.
+/// The reason why an entry cannot be served.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
-pub struct ToolFault {
-    /// The name of the tool.
-    pub tool: String,
+pub struct EntryFault {
+    /// The kind of the entry: `tool`, `prompt` or `resource`.
+    pub kind: &'static str,
+    /// The name of the entry.
+    pub name: String,
     /// The fault, and what to write.
     pub message: String,
 }
 
-impl fmt::Display for ToolFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "tool `{}`: {}", self.tool, self.message)
+impl EntryFault {
+    /// Returns a function that makes a fault of a message.
+    pub(crate) fn of(kind: &'static str, name: &str) -> impl FnOnce(String) -> Self {
+        move |message| Self { kind, name: name.to_owned(), message }
     }
 }
 
-impl error::Error for ToolFault {}
+impl fmt::Display for EntryFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} `{}`: {}", self.kind, self.name, self.message)
+    }
+}
+
+impl error::Error for EntryFault {}
 
 /// The reason why a command is not run with the arguments of a call.
 #[derive(Clone, Debug, Eq, PartialEq)]

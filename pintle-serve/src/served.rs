@@ -1,18 +1,19 @@
 use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
 use pintle::{
-    schema::Schema,
     server::{Arguments, Cx, ToolError, ToolRoute},
     types::{
         JsonObject,
         schema::{CallToolResult, Tool, ToolAnnotations},
     },
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::Semaphore;
 
 use crate::{
-    CallFault, CallPlan, OutputKind, ToolEntry, ToolFault, argument::Argument, command::Command,
+    CallFault, CallPlan, EntryFault, OutputKind, ToolEntry,
+    argument::{Argument, check, input_schema},
+    command::Command,
     questions::Questions,
 };
 
@@ -48,10 +49,10 @@ impl ServedTools {
     /// # Errors
     ///
     /// An entry is wrong. The error says what to write.
-    pub fn new(entries: &BTreeMap<String, ToolEntry>, folder: &Path) -> Result<Self, ToolFault> {
+    pub fn new(entries: &BTreeMap<String, ToolEntry>, folder: &Path) -> Result<Self, EntryFault> {
         let tool = |(name, entry): (&String, &ToolEntry)| {
             let tool = ServedTool::new(name, entry, folder);
-            tool.map(Arc::new).map_err(|message| ToolFault { tool: name.clone(), message })
+            tool.map(Arc::new).map_err(EntryFault::of("tool", name))
         };
         entries.iter().map(tool).collect::<Result<_, _>>().map(Self)
     }
@@ -135,12 +136,7 @@ impl ServedTool {
 
     /// Checks arguments as a call does.
     fn check(&self, arguments: &JsonObject) -> Result<(), CallFault> {
-        let schema = Value::Object((*self.tool.input_schema).clone());
-        let schema = Schema::for_arguments(&schema).map_err(|error| CallFault(error.to_string()))?;
-        schema.check(&Value::Object(arguments.clone())).map_err(|faults| {
-            let faults: Vec<_> = faults.iter().map(ToString::to_string).collect();
-            CallFault(faults.join("; "))
-        })
+        check(&Value::Object((*self.tool.input_schema).clone()), arguments)
     }
 
     fn plan(&self, arguments: &JsonObject) -> Result<CallPlan, CallFault> {
@@ -164,14 +160,7 @@ impl ServedTool {
 
 /// Returns the tool as clients list it.
 fn definition(name: &str, entry: &ToolEntry, arguments: &BTreeMap<String, Argument>) -> Tool {
-    let mut schema = JsonObject::new();
-    schema.insert("type".to_owned(), json!("object"));
-    let properties = arguments.iter().map(|(name, argument)| (name.clone(), argument.schema.clone()));
-    schema.insert("properties".to_owned(), Value::Object(properties.collect()));
-    let required =
-        arguments.iter().filter(|(_, argument)| argument.is_required).map(|(name, _)| name.as_str());
-    schema.insert("required".to_owned(), required.collect());
-    let mut tool = Tool::new(name, schema);
+    let mut tool = Tool::new(name, input_schema(arguments));
     tool.title.clone_from(&entry.title);
     tool.description.clone_from(&entry.description);
     tool.output_schema = entry.output_schema.clone().map(Into::into);

@@ -2,7 +2,11 @@
 
 use std::fs;
 
-use pintle::{Client, client::http::Http, transport::Child};
+use pintle::{
+    Client,
+    client::{Change, Event, http::Http},
+    transport::Child,
+};
 use serde_json::json;
 
 use crate::support::{HttpServing, machine::Machine, pintle, run, typed};
@@ -69,6 +73,94 @@ async fn tools_and_targets_of_one_file_are_judged_by_its_rules_and_follow_its_ch
     }
     assert!(!names().await.contains(&"count".to_owned()));
     assert_eq!(client.call_tool("lines", json!({"path": "three"})).await.unwrap().text(), "3 three\n");
+}
+
+const YAML: &str = r#"
+include: [more/*.toml, "prompts/*.md"]
+tools:
+  count:
+    description: Counts the lines of a file.
+    command: [wc, -l, --, "{path}"]
+    arguments: { path: string }
+prompts:
+  hello:
+    text: Say hello to {name}.
+    arguments: { name: string }
+resources:
+  notes:
+    uri: "note://"
+    folder: notes
+  today:
+    uri: today://now
+    file: today.txt
+"#;
+
+fn served_yaml(name: &str) -> Machine {
+    let machine = Machine::new(name);
+    machine.write("tools.yaml", YAML);
+    machine.write("more/where.toml", "[tools.where]\ncommand = [\"pwd\"]\n");
+    machine.write(
+        "prompts/review.md",
+        "---\ndescription: Reviews.\narguments: {diff: string}\n---\nReview {diff}\n",
+    );
+    machine.write("notes/a.txt", "A");
+    machine.write("today.txt", "Thursday");
+    machine
+}
+
+#[tokio::test]
+async fn a_file_in_yaml_has_prompts_and_resources_and_includes_others() {
+    let machine = served_yaml("serve-yaml");
+    let mut command = pintle();
+    command.args(["serve", "tools.yaml", "--http", "127.0.0.1:0"]).current_dir(machine.path(""));
+    let gateway = HttpServing::of(command);
+    let client = Client::new("test", "1").connect(Http::new(&gateway.url).unwrap()).await.unwrap();
+    let folder = client.call_tool("where", json!({})).await.unwrap().text();
+    assert!(folder.trim_end().ends_with("/more"), "commands run in the folder of their file: {folder}");
+    let prompts: Vec<_> = client.prompts().await.unwrap().into_iter().map(|prompt| prompt.name).collect();
+    assert_eq!(prompts, ["hello", "review"]);
+    let review = client.get_prompt("review", json!({"diff": "+ a"})).await.unwrap();
+    assert!(format!("{:?}", review.messages).contains("Review + a"), "{review:?}");
+
+    let uris = async || -> Vec<String> {
+        client.resources().await.unwrap().into_iter().map(|one| one.uri).collect()
+    };
+    assert_eq!(uris().await, ["today://now", "note://a.txt"]);
+    client.subscribe("today://now").await.unwrap();
+    let mut changes = client.changes().await.unwrap();
+    machine.write("notes/b.txt", "B");
+    machine.write("today.txt", "Friday, at last");
+    let mut is_updated = false;
+    while !is_updated || uris().await.len() < 3 {
+        let event = changes.next().await.unwrap();
+        is_updated |= matches!(event, Event::Changed(Change::Resource(uri)) if &*uri == "today://now");
+    }
+    let read = client.read_resource("today://now").await.unwrap();
+    assert!(format!("{:?}", read.contents).contains("Friday, at last"), "{read:?}");
+    machine.write("prompts/review.md", "Review it all.");
+    while client.get_prompt("review", json!({})).await.is_err() {
+        changes.next().await.unwrap();
+    }
+}
+
+#[test]
+fn a_file_in_yaml_is_checked_with_its_lines() {
+    let machine = served_yaml("serve-yaml-check");
+    let check = || run(pintle().args(["serve", "tools.yaml", "--check"]).current_dir(machine.path("")));
+    assert_eq!(check().stdout, "tools.yaml: 2 tools, 2 prompts, 2 resources, 0 targets and 0 rules\n");
+    for (from, to, expected) in [
+        ("command: [wc", "comand: [wc", "line 6: unknown field `comand`; did you mean `command`?"),
+        ("path: string", "path: strng", "line 4: tool `count`: argument `path`: `strng` is no type"),
+        ("notes\n", "none\n", "line 13: resource `notes`: the folder"),
+        ("{name}", "{nam}", "line 9: prompt `hello`: `{nam}` is no argument"),
+        ("[more/", "[mor/", "`mor/*.toml` of `include`: "),
+        ("count:", "where:", "there is a tool `where` in another file: rename one"),
+        ("tools:", "tools: [", "line "),
+    ] {
+        machine.write("tools.yaml", &YAML.replacen(from, to, 1));
+        let printed = check();
+        assert!(printed.code == Some(1) && printed.stderr.contains(expected), "{to}: {printed:?}");
+    }
 }
 
 #[test]

@@ -90,9 +90,16 @@ impl Command {
         })
     }
 
-    /// Runs the command for a call.
+    /// Runs the command for a call, and returns its result.
     pub(crate) async fn call(&self, cx: &Cx, arguments: &JsonObject) -> Result<CallToolResult, ToolError> {
         let plan = self.plan(arguments)?;
+        let program = plan.words.first().cloned().unwrap_or_default();
+        let output = self.run(cx, plan).await?;
+        self.output.result(&output).map_err(|reason| ToolError::new(format!("`{program}`: {reason}")))
+    }
+
+    /// Runs a command, and returns its output.
+    pub(crate) async fn run(&self, cx: &Cx, plan: CommandPlan) -> Result<Vec<u8>, ToolError> {
         let Some((program, words)) = plan.words.split_first() else {
             return Err(ToolError::new("the tool has no command"));
         };
@@ -126,12 +133,7 @@ impl Command {
             _ if ran.is_cut => {
                 format!("`{program}` wrote more than {} bytes, and was ended", self.max_output)
             }
-            Some(status) if status.success() => {
-                return self
-                    .output
-                    .result(&ran.stdout)
-                    .map_err(|reason| ToolError::new(format!("`{program}`: {reason}")));
-            }
+            Some(status) if status.success() => return Ok(ran.stdout),
             _ => format!("`{program}` {}", ran.exit),
         };
         if let Some(words) = ran.last_words {

@@ -10,14 +10,14 @@ use std::{
 };
 
 use pintle::{Client, Connection, Server, client::Mode, types::schema::ContentBlock};
-use pintle_serve::{CallPlan, ServedTools, ToolEntry, ToolFault};
+use pintle_serve::{CallPlan, EntryFault, ServedTools, ToolEntry};
 use serde_json::{Value, json};
 
 /// A folder that is removed at the end of a test.
-struct Folder(PathBuf);
+pub(super) struct Folder(pub(super) PathBuf);
 
 impl Folder {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = env::temp_dir().join(format!("pintle-serve-{}-{number}", std::process::id()));
@@ -32,7 +32,7 @@ impl Drop for Folder {
     }
 }
 
-pub(super) fn read(file: &str, folder: &Path) -> Result<ServedTools, ToolFault> {
+pub(super) fn read(file: &str, folder: &Path) -> Result<ServedTools, EntryFault> {
     let entries: BTreeMap<String, ToolEntry> = toml::from_str(file).unwrap();
     ServedTools::new(&entries, folder)
 }

@@ -8,4 +8,8 @@
 #[cfg(unix)]
 mod commands;
 #[cfg(unix)]
+mod prompts;
+#[cfg(unix)]
 mod questions;
+#[cfg(unix)]
+mod resources;

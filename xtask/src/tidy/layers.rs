@@ -18,7 +18,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("pintle-redis", &["pintle", "pintle-tasks"]),
     ("pintle-otel", &["pintle"]),
     ("pintle-sqlite", &["pintle", "pintle-tasks"]),
-    ("pintle-serve", &["pintle"]),
+    ("pintle-serve", &["pintle", "pintle-yaml"]),
     ("pintle-yaml", &[]),
     ("pintle-skills", &["pintle", "pintle-yaml"]),
     ("pintle-openapi", &["pintle", "pintle-oauth", "pintle-yaml"]),
@@ -33,6 +33,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "pintle-relay",
             "pintle-serve",
             "pintle-tasks",
+            "pintle-yaml",
         ],
     ),
 ];

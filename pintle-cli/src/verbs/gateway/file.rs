@@ -1,35 +1,39 @@
+mod disk;
+mod include;
+mod own_entries;
+mod text;
+
 use std::{
     collections::BTreeMap,
-    fs::{self, File},
-    io::{self, Read as _},
     path::{Path, PathBuf},
 };
 
 use pintle::server::{Rule, RuleDecision, RuleSet, Rules};
-use pintle_serve::{SecretValue, ServedTools, ToolEntry, ToolFault, parse_one_line};
+use pintle_serve::{
+    EntryFault, PromptEntry, ResourceEntry, SecretValue, ServedResources, ServedTools, ToolEntry,
+    parse_one_line, prompt_routes,
+};
 #[cfg(test)]
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, de::Error as _};
 use serde_json::Value;
-use toml::de::DeTable;
+
+use disk::{is_writable_by_others, read_limited};
+use include::add;
+pub(super) use own_entries::{OwnEntries, WatchedFiles};
+use text::FileText;
 
 use super::{
     names,
     protection::{self, AuthEntry},
     secret::written,
     target::TargetEntry,
-    virtual_server::VirtualServerEntry,
+    virtual_server::{VirtualServerEntry, rule_set},
 };
-use crate::{
-    args::{message_size, near},
-    failure::Failure,
-    output::Output,
-};
+use crate::{args::message_size, failure::Failure, output::Output};
 
 /// The JSON Schema of a file. It is not generated here, because that would make the program larger.
 const SCHEMA: &str = include_str!("../../../gateway.schema.json");
-/// The limit of bytes of a file.
-const MAX_BYTES: u64 = 1 << 20;
 
 /// The file of a gateway.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
@@ -61,6 +65,12 @@ pub(super) struct GatewayFile {
     pub(super) search: bool,
     /// The tools of the file itself, by their names: commands that run for each call.
     pub(super) tools: BTreeMap<String, ToolEntry>,
+    /// The prompts of the file itself, by their names.
+    pub(super) prompts: BTreeMap<String, PromptEntry>,
+    /// The resources of the file itself, by their names.
+    pub(super) resources: BTreeMap<String, ResourceEntry>,
+    /// More files: those in TOML or YAML have tools, prompts and resources, and those in Markdown are prompts. `*` is any part of a name.
+    pub(super) include: Vec<String>,
     /// The targets, by their names, which are the prefixes of their tools.
     pub(super) targets: BTreeMap<String, TargetEntry>,
     /// The targets that answer for extensions which several declare, by the names of the extensions.
@@ -103,18 +113,23 @@ impl GatewayFile {
         };
         // What is judged is what is read, whatever replaces the file meanwhile.
         let (metadata, text) = read_limited(path).map_err(|error| unreadable(error.to_string()))?;
-        if text.len() as u64 > MAX_BYTES {
-            return Err(unreadable(format!("it has more than {MAX_BYTES} bytes")));
-        }
-        let mut file = Self::parse(&text).map_err(|reason| {
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let file = Self::decode(&FileText::of(path, &text), folder).map_err(|reason| {
             Failure::usage(format!("`{shown}` is wrong: {reason}"), format!("pintle gateway {shown} --check"))
         })?;
-        if !file.tools.is_empty() && is_writable_by_others(&metadata) {
+        if file.has_commands() && is_writable_by_others(&metadata) {
             let message = format!("`{shown}` has commands, and others than you may write it");
             return Err(Failure::usage(message, format!("chmod go-w {shown}")));
         }
-        file.folder = path.parent().map(Path::to_owned).unwrap_or_default();
         Ok(file)
+    }
+
+    pub(super) fn has_folders(&self) -> bool {
+        self.resources.values().any(|resource| resource.folder.is_some())
+    }
+
+    fn has_commands(&self) -> bool {
+        !self.tools.is_empty() || self.resources.values().any(|resource| !resource.command.is_empty())
     }
 
     /// Adds tools of one line.
@@ -132,8 +147,14 @@ impl GatewayFile {
         self.fault().filter(|_| !lines.is_empty()).map_or(Ok(()), |fault| Err(wrong(fault.message)))
     }
 
+    /// Returns the entries of the file itself. It blocks.
+    pub(super) fn own_entries(&self) -> Result<OwnEntries, EntryFault> {
+        let (tools, prompts) = (self.served_tools()?, prompt_routes(&self.prompts)?);
+        Ok(OwnEntries::new(tools, prompts, ServedResources::new(&self.resources, &self.folder)?))
+    }
+
     /// Returns the tools of the file itself.
-    pub(super) fn served_tools(&self) -> Result<ServedTools, ToolFault> {
+    pub(super) fn served_tools(&self) -> Result<ServedTools, EntryFault> {
         ServedTools::new(&self.tools, &self.folder)
     }
 
@@ -147,30 +168,47 @@ impl GatewayFile {
         })
     }
 
-    /// Parses the text of a file. An error has the line, and what was meant.
+    /// Parses the text of a file in TOML, with paths relative to the current directory.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
-        let line = |at: usize| text.get(..at).map(|before| before.matches('\n').count() + 1);
-        let wrong = |error: toml::de::Error| {
-            described(error.span().and_then(|span| line(span.start)), &meant(error.message().trim()))
-        };
-        let mut file: Self = toml::from_str(text).map_err(wrong)?;
-        let tables = DeTable::parse(text).map_err(wrong)?;
-        file.order = file.targets.keys().cloned().collect();
-        file.order.sort_by_key(|name| position_of(tables.get_ref(), &format!("targets.{name}")));
+        Self::decode(&FileText::toml(text), Path::new(""))
+    }
+
+    /// Decodes a file in a folder, and reads the files that it includes. An error has the line, and what was meant.
+    fn decode(text: &FileText<'_>, folder: &Path) -> Result<Self, String> {
+        let mut file: Self = text.decode()?;
+        folder.clone_into(&mut file.folder);
+        file.order = text.order("targets", file.targets.keys());
+        let included = include::read(&file.folder, &file.include)?;
+        add("tool", &mut file.tools, included.tools)?;
+        add("prompt", &mut file.prompts, included.prompts)?;
+        add("resource", &mut file.resources, included.resources)?;
+        for (name, prompt) in &mut file.prompts {
+            let loaded = std::mem::take(prompt).load(folder);
+            let wrong =
+                |message| text.fault(&format!("prompts.{name}"), &format!("prompt `{name}`: {message}"));
+            *prompt = loaded.map_err(wrong)?;
+        }
         match file.fault() {
             None => Ok(file),
-            Some(Fault { table, message }) => {
-                Err(described(position_of(tables.get_ref(), &table).and_then(line), &message))
-            }
+            Some(Fault { table, message }) => Err(text.fault(&table, &message)),
         }
     }
 
     /// Returns what is wrong with the file.
     fn fault(&self) -> Option<Fault> {
         let fault = |table: String, message: String| Some(Fault { table, message });
-        if self.targets.is_empty() && self.tools.is_empty() {
+        if self.targets.is_empty()
+            && self.tools.is_empty()
+            && self.prompts.is_empty()
+            && self.resources.is_empty()
+        {
             let message = "there are no targets and no tools: add `[targets.NAME]` with `url = \"…\"` or `command = [\"…\"]`, or `[tools.NAME]` with `command = [\"…\"]`";
             return fault(String::new(), message.into());
+        }
+        for (name, resource) in &self.resources {
+            if let Some(message) = written(&resource.env) {
+                return fault(format!("resources.{name}"), format!("resource `{name}`: {message}"));
+            }
         }
         for (name, tool) in &self.tools {
             let wrong = |message: &str| fault(format!("tools.{name}"), format!("tool `{name}`: {message}"));
@@ -191,8 +229,8 @@ impl GatewayFile {
                 ));
             }
         }
-        if let Err(wrong) = self.served_tools() {
-            return fault(format!("tools.{}", wrong.tool), wrong.to_string());
+        if let Err(wrong) = self.own_entries() {
+            return fault(format!("{}s.{}", wrong.kind, wrong.name), wrong.to_string());
         }
         let mut prefixes = BTreeMap::new();
         for (name, target) in &self.targets {
@@ -267,16 +305,20 @@ impl GatewayFile {
         for target in self.targets.values() {
             target.endpoint()?;
         }
-        let mut values = self.tools.values().flat_map(|tool| tool.env.values());
-        Ok(values.try_for_each(|value| value.read().map(drop))?)
+        let (tools, resources) = (self.tools.values(), self.resources.values());
+        let values =
+            tools.flat_map(|tool| tool.env.values()).chain(resources.flat_map(|one| one.env.values()));
+        Ok({ values }.try_for_each(|value| value.read().map(drop))?)
     }
 
     /// Refuses to serve tools with secrets, or targets with credentials, to everybody who can connect.
     pub(super) fn not_for_everybody(&self) -> Result<(), Failure> {
         let is_secret = |value: &SecretValue| matches!(value, SecretValue::Source(_));
-        if let Some((name, _)) = self.tools.iter().find(|(_, tool)| tool.env.values().any(is_secret)) {
+        let tools = self.tools.iter().map(|(name, tool)| (name, &tool.env));
+        let mut all = tools.chain(self.resources.iter().map(|(name, resource)| (name, &resource.env)));
+        if let Some((name, _)) = all.find(|(_, env)| env.values().any(is_secret)) {
             let message = format!(
-                "the tool `{name}` uses a secret of this machine, which would be served to everybody who can connect: add `[auth]`, or `--bearer-env`"
+                "`{name}` uses a secret of this machine, which would be served to everybody who can connect: add `[auth]`, or `--bearer-env`"
             );
             return Err(Failure::usage(message, "pintle gateway --help"));
         }
@@ -287,30 +329,6 @@ impl GatewayFile {
     pub(super) fn rule_set(&self) -> RuleSet {
         rule_set(&self.rules, self.default)
     }
-}
-
-/// Reads a file, and its metadata: one byte more than are allowed at most.
-fn read_limited(path: &Path) -> io::Result<(fs::Metadata, String)> {
-    let file = File::open(path)?;
-    let (metadata, mut text) = (file.metadata()?, String::new());
-    file.take(MAX_BYTES + 1).read_to_string(&mut text)?;
-    Ok((metadata, text))
-}
-
-/// Returns whether others than this user and the administrator may write a file. A group that has the number of the owner is the
-/// owner's own.
-#[cfg(unix)]
-fn is_writable_by_others(metadata: &fs::Metadata) -> bool {
-    use std::os::unix::fs::MetadataExt as _;
-
-    let (owner, group, mode) = (metadata.uid(), metadata.gid(), metadata.mode());
-    let is_foreign = owner != 0 && owner != rustix::process::geteuid().as_raw();
-    is_foreign || mode & 0o002 != 0 || (mode & 0o020 != 0 && group != owner)
-}
-
-#[cfg(not(unix))]
-fn is_writable_by_others(_: &fs::Metadata) -> bool {
-    false
 }
 
 fn max_message<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, D::Error> {
@@ -324,50 +342,6 @@ struct Fault {
     message: String,
 }
 
-fn described(line: Option<usize>, message: &str) -> String {
-    match line {
-        Some(line) => format!("line {line}: {message}"),
-        None => message.to_owned(),
-    }
-}
-
-/// Returns the message of a parser. If it names an unknown word, that is followed by the known one that is most like it.
-///
-/// The words are those of serde: errors of `toml` have a message and a place, and nothing that tells what was unknown or what is known.
-/// If they change, the message is shown as it is, and the test of what was meant fails.
-fn meant(message: &str) -> String {
-    let mut words = message.split('`').skip(1).step_by(2);
-    let meant = words.next().and_then(|word| near(word, words)).filter(|_| message.starts_with("unknown"));
-    match (meant, message.split_once(',')) {
-        (Some(meant), Some((beginning, _))) => format!("{beginning}; did you mean `{meant}`?"),
-        _ => message.to_owned(),
-    }
-}
-
-/// Returns where a table, or one in it (`targets.NAME`), is named first, whether it has a heading or is written in a line.
-fn position_of(tables: &DeTable<'_>, table: &str) -> Option<usize> {
-    let (outer, inner) = table.split_once('.').map_or((table, None), |(outer, inner)| (outer, Some(inner)));
-    let found = tables.get_key_value(outer)?;
-    let (key, value) = match inner {
-        Some(inner) => found.1.get_ref().as_table()?.get_key_value(inner)?,
-        None => found,
-    };
-    // A table in it may come before its own heading.
-    let members = value.get_ref().as_table().into_iter().flat_map(|table| table.keys());
-    members.chain([key]).map(|key| key.span().start).min()
-}
-
-/// Returns a set of rules; without any, everything is allowed.
-pub(super) fn rule_set(rules: &[Rule], default: Option<RuleDecision>) -> RuleSet {
-    let mut set = RuleSet::default();
-    set.rules = rules.to_vec();
-    set.default = match rules.is_empty() {
-        true => default.or(Some(RuleDecision::Allow)),
-        false => default,
-    };
-    set
-}
-
 /// Returns whether a text can be the name of a target or server, or a prefix.
 fn is_valid(name: &str) -> bool {
     !name.is_empty() && name.len() <= 32 && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
@@ -375,6 +349,8 @@ fn is_valid(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     const SMALL: &str = "[targets.demo]\nserver = \"demo\"\n";
@@ -564,7 +540,8 @@ mod tests {
             .collect();
         assert!(files.len() > 13, "{files:?}");
         for file in files {
-            let mut whole = file.to_owned();
+            // Folders have to exist.
+            let mut whole = file.replace("folder = \"guide\"", "folder = \"src\"");
             for name in ["git", "docs"] {
                 if !file.contains(&format!("[targets.{name}]")) {
                     whole += &format!("\n[targets.{name}]\nserver = \"demo\"\n");

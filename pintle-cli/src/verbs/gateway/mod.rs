@@ -143,20 +143,23 @@ pub(super) async fn run(args: GatewayArgs, output: &Output) -> Result<(), Failur
     let shown = path.as_deref().map_or_else(|| "FILE".to_owned(), |path| path.display().to_string());
     file.read_secrets()?;
     if check && !connect {
+        let own = [
+            ("tools", file.tools.len(), "tool"),
+            ("prompts", file.prompts.len(), "prompt"),
+            ("resources", file.resources.len(), "resource"),
+        ];
         let (targets, servers, rules) = (file.targets.len(), file.servers.len(), file.rules.len());
-        let tools = file.tools.len();
-        let counts = json!({ "tools": tools, "targets": targets, "servers": servers, "rules": rules });
+        let mut counts = json!({ "targets": targets, "servers": servers, "rules": rules });
+        own.iter().for_each(|(kind, count, _)| counts[*kind] = json!(count));
         return output.result(&counts, |text| {
-            let tools = match tools {
-                0 => String::new(),
-                count => format!("{}, ", counted(count, "tool", "tools")),
-            };
+            let own = own.iter().filter(|(_, count, _)| *count > 0);
+            let own: String = own.map(|(kind, count, one)| counted(*count, one, kind) + ", ").collect();
             let (targets, rules) = (counted(targets, "target", "targets"), counted(rules, "rule", "rules"));
             let servers = match servers {
                 0 => String::new(),
                 count => format!(", {}", counted(count, "server", "servers")),
             };
-            text.line(format!("{shown}: {tools}{targets}{servers} and {rules}"));
+            text.line(format!("{shown}: {own}{targets}{servers} and {rules}"));
         });
     }
     if let Some(words) = dry_run {

@@ -2,7 +2,11 @@ use std::{convert::Infallible, path::Path, time::Duration};
 
 use pintle::server::{RuleDecision, RuleSet};
 
-use super::{file::GatewayFile, overlaps::Overlaps, running::Gateway};
+use super::{
+    file::{GatewayFile, WatchedFiles},
+    overlaps::Overlaps,
+    running::Gateway,
+};
 use crate::{
     failure::Failure,
     listen::{ENDPOINT, Routes},
@@ -23,6 +27,7 @@ impl Gateway {
         routes: Option<&Routes>,
     ) -> Infallible {
         let (mut reported, mut hangups, mut overlaps) = (None, Hangups::new(), Overlaps::default());
+        let mut watched = self.watched_files();
         loop {
             tokio::select! {
                 () = tokio::time::sleep(INTERVAL) => {}
@@ -36,6 +41,9 @@ impl Gateway {
                     continue;
                 }
             }
+            if let Some(watched) = &mut watched {
+                watched.notify(&self.server).await;
+            }
             let Some(path) = path else { continue };
             let read = || {
                 let mut next = GatewayFile::read(path)?;
@@ -45,7 +53,9 @@ impl Gateway {
             match settled(&current, read).await {
                 Ok(None) => {}
                 Ok(Some(next)) => {
-                    self.apply(&current, &next, routes).await;
+                    if let Some(files) = self.apply(&current, &next, routes).await {
+                        watched = Some(files);
+                    }
                     self.output.note(format!("`{}` has changed, and is in use now", path.display()));
                     (current, reported) = (next, None);
                 }
@@ -61,15 +71,28 @@ impl Gateway {
         }
     }
 
-    async fn apply(&self, current: &GatewayFile, next: &GatewayFile, routes: Option<&Routes>) {
+    /// Applies a changed file. Returns the files that are resources, if they are others.
+    async fn apply(
+        &self,
+        current: &GatewayFile,
+        next: &GatewayFile,
+        routes: Option<&Routes>,
+    ) -> Option<WatchedFiles> {
         if let Err(error) = self.gates.rules.replace(next.rule_set()) {
             self.output.note(format!("the rules stay as they were: {error}"));
-            return;
+            return None;
         }
-        if current.tools != next.tools
-            && let Err(reason) = self.replace_tools(next)
-        {
-            self.output.note(format!("the tools of the file stay as they were: {reason}"));
+        let has_same_entries = current.tools == next.tools
+            && current.prompts == next.prompts
+            && current.resources == next.resources;
+        let mut watched = None;
+        if !has_same_entries {
+            match self.replace_entries(next) {
+                Ok(files) => watched = Some(files),
+                Err(reason) => {
+                    self.output.note(format!("what the file itself has stays as it was: {reason}"));
+                }
+            }
         }
         for option in changed_at_start(current, next) {
             self.output.note(format!(
@@ -93,6 +116,7 @@ impl Gateway {
         }
         // What rules hide may have changed too.
         self.backends().iter().for_each(|backend| backend.notify());
+        watched
     }
 
     /// Adds, changes and removes the paths of targets and virtual servers.
@@ -211,6 +235,7 @@ fn changed_at_start(current: &GatewayFile, next: &GatewayFile) -> Vec<&'static s
             kept(current, next) != kept(next, current)
         }),
         ("max_message", current.max_message != next.max_message),
+        ("the first folder of `resources`", !current.has_folders() && next.has_folders()),
     ];
     options.into_iter().filter(|(_, changed)| *changed).map(|(option, _)| option).collect()
 }

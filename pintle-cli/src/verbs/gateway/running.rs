@@ -11,11 +11,12 @@ use pintle::{
     proto::Limits,
     server::{AuditRecord, Rules, ToolSearch, around},
 };
+use pintle_serve::ServedFolders;
 use tokio::sync::{Notify, oneshot};
 
 use super::{
     backend::Backend,
-    file::{AdminEntry, GatewayFile},
+    file::{AdminEntry, GatewayFile, WatchedFiles},
     fleet::GatewayFleet,
     login::{LoginPages, ask_to_log_in},
     logs::{AccessLog, JsonLog, cut, logged},
@@ -59,7 +60,10 @@ pub(super) struct Gateway {
     /// Notified when a target was connected: it may offer names that another has.
     pub(super) connected: Arc<Notify>,
     /// The server with all backends.
-    server: Server,
+    /// The folders of the file, whose files are resources.
+    folders: ServedFolders,
+    watched: Mutex<Option<WatchedFiles>>,
+    pub(super) server: Server,
     /// Whether tools are searched in place of listed.
     search: bool,
     pub(super) gates: VirtualServerGates,
@@ -107,10 +111,10 @@ impl Gateway {
         let name = file.name.clone().unwrap_or_else(|| "pintle-gateway".to_owned());
         let limits = message_limits(file.max_message);
         let server = gates.guard(base(&name, file.instructions.as_deref()).limits(limits.clone()));
-        let tools = file
-            .served_tools()
-            .map_err(|fault| Failure::usage(fault.to_string(), "pintle gateway --help"))?;
-        let server = tools.routes().into_iter().fold(server, Server::tool);
+        let own = file.own_entries();
+        let own = own.map_err(|fault| Failure::usage(fault.to_string(), "pintle gateway --help"))?;
+        let folders = ServedFolders::default();
+        let server = own.register(server, &folders);
         let server = backends.iter().fold(server, |server, backend| server.provider(backend.clone()));
         let gateway = Self {
             name,
@@ -119,7 +123,9 @@ impl Gateway {
             backends: Mutex::new(backends),
             extensions: file.extensions.clone(),
             connected: Arc::default(),
+            watched: Mutex::new(Some(WatchedFiles::new(&own, &folders))),
             server,
+            folders,
             search: file.search,
             gates,
             virtual_servers: Mutex::default(),
@@ -136,10 +142,16 @@ impl Gateway {
         Ok(gateway)
     }
 
-    /// Serves the tools of a changed file.
-    pub(super) fn replace_tools(&self, file: &GatewayFile) -> Result<(), String> {
-        let tools = file.served_tools().map_err(|fault| fault.to_string())?;
-        self.server.replace_tools(tools.routes()).map_err(|error| error.to_string())
+    /// Serves the entries of a changed file, and returns the files that are resources.
+    pub(super) fn replace_entries(&self, file: &GatewayFile) -> Result<WatchedFiles, String> {
+        let own = file.own_entries().map_err(|fault| fault.to_string())?;
+        own.replace(&self.server, &self.folders).map_err(|error| error.to_string())?;
+        Ok(WatchedFiles::new(&own, &self.folders))
+    }
+
+    /// Takes the files that are resources of the file with which the gateway was started.
+    pub(super) fn watched_files(&self) -> Option<WatchedFiles> {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Has principals log in on these pages.

@@ -20,7 +20,6 @@ use serde::Deserialize;
 
 use super::{
     backend::Backend,
-    file::rule_set,
     fleet::GatewayFleet,
     logs::JsonLog,
     target::{ChoiceEntry, TargetEntry, ToolChangeEntry, chosen as chosen_of},
@@ -307,4 +306,14 @@ impl Watch for VirtualServer {
         let current = self.current();
         Box::pin(async move { current.provider.watch().notified(notification, peer, session).await })
     }
+}
+/// Returns a set of rules; without any, everything is allowed.
+pub(super) fn rule_set(rules: &[Rule], default: Option<RuleDecision>) -> RuleSet {
+    let mut set = RuleSet::default();
+    set.rules = rules.to_vec();
+    set.default = match rules.is_empty() {
+        true => default.or(Some(RuleDecision::Allow)),
+        false => default,
+    };
+    set
 }
