@@ -181,11 +181,12 @@ impl Served {
     fn file(path: &Path) -> Result<Contents, String> {
         let unreadable = |reason: String| format!("`{}` cannot be read: {reason}", path.display());
         let path = path.canonicalize().map_err(|error| unreadable(error.to_string()))?;
+        if !path.is_file() {
+            return Err(unreadable("it is no file".to_owned()));
+        }
         let uri = uri_from_path(&path).map_err(|error| unreadable(error.to_string()))?;
         let directory = Directory::new(path.parent().unwrap_or(&path));
         let directory = directory.map_err(|error| unreadable(error.to_string()))?.flat().with_hidden();
-        // What is no file is found at once.
-        directory.read(&uri).map_err(|error| unreadable(error.to_string()))?;
         Ok(Contents::File(directory, uri))
     }
 

@@ -4,8 +4,8 @@ use serde::Serialize;
 
 /// A command as it runs for a call.
 ///
-/// `Display` writes it as a line that a shell would read so. It has the names of the variables that the file sets, and not their values, which may
-/// be secrets.
+/// `Display` writes it as a line that a shell would read so, with its standard input. It has the names of the variables that the file sets,
+/// and not their values, which may be secrets.
 #[non_exhaustive]
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct CommandPlan {
@@ -21,6 +21,9 @@ pub struct CommandPlan {
 
 impl fmt::Display for CommandPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(stdin) = &self.stdin {
+            write!(f, "printf %s {} | ", quoted(stdin))?;
+        }
         for name in &self.env {
             write!(f, "{name}=… ")?;
         }
@@ -49,11 +52,14 @@ mod tests {
         let words =
             ["printf", "%s\\n", "a b", "", "it's", "$(id)", "`x`", "\"", "a\nb", "-x", "*", "\\", "#", "ü"];
         let words = words.map(str::to_owned).to_vec();
-        let plan = CommandPlan { words: words.clone(), env: Vec::new(), cwd: ".".into(), stdin: None };
+        let mut plan = CommandPlan { words: words.clone(), env: Vec::new(), cwd: ".".into(), stdin: None };
         for shell in ["sh", "bash", "dash"] {
             let Ok(output) = Command::new(shell).args(["-c", &plan.to_string()]).output() else { continue };
             let expected: String = words[2..].iter().map(|word| format!("{word}\n")).collect();
             assert_eq!(String::from_utf8(output.stdout).unwrap(), expected, "{shell}");
         }
+        (plan.words, plan.stdin) = (vec!["cat".to_owned()], Some("it's %s\n".to_owned()));
+        let output = Command::new("sh").args(["-c", &plan.to_string()]).output().unwrap();
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), "it's %s\n");
     }
 }

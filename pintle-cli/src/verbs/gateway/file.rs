@@ -205,6 +205,10 @@ impl GatewayFile {
             let message = "there are no targets and no tools: add `[targets.NAME]` with `url = \"…\"` or `command = [\"…\"]`, or `[tools.NAME]` with `command = [\"…\"]`";
             return fault(String::new(), message.into());
         }
+        if let Some(name) = self.prompts.keys().find(|name| !names::is_kept(name)) {
+            let message = "some hosts refuse the name: use letters, digits, `_` and `-`";
+            return fault(format!("prompts.{name}"), format!("prompt `{name}`: {message}"));
+        }
         for (name, resource) in &self.resources {
             if let Some(message) = written(&resource.env) {
                 return fault(format!("resources.{name}"), format!("resource `{name}`: {message}"));
