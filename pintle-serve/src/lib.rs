@@ -40,6 +40,7 @@ mod fault;
 mod folders;
 #[cfg(doctest)]
 mod guide;
+mod help;
 mod one_line;
 mod output;
 mod plan;
@@ -56,6 +57,7 @@ pub use command::CommandPlan;
 pub use entry::{CommandEntry, ToolEntry};
 pub use fault::{CallFault, EntryFault};
 pub use folders::ServedFolders;
+pub use help::HelpDraft;
 pub use one_line::parse_one_line;
 pub use output::OutputKind;
 pub use plan::CallPlan;

@@ -186,6 +186,29 @@ fn a_line_is_a_tool_and_a_dry_run_prints_what_would_run() {
 }
 
 #[test]
+fn a_tool_is_drafted_from_the_help_of_a_program() {
+    let machine = Machine::new("serve-help");
+    machine.write("greet.py", "import argparse\np = argparse.ArgumentParser(description='Greets somebody.')\np.add_argument('name')\np.add_argument('--loud', action='store_true')\na = p.parse_args()\nprint(a.name.upper() if a.loud else a.name)\n");
+    let pintle = |words: &[&str]| run(pintle().args(words).current_dir(machine.path("")));
+    let drafted = pintle(&["serve", "greet.toml", "--from-help", "python3 greet.py"]);
+    assert_eq!(
+        drafted.stdout, "greet.toml: 1 tool; check it with `pintle serve greet.toml --check`\n",
+        "{drafted:?}"
+    );
+    let planned = pintle(&["serve", "greet.toml", "--dry-run", "python3_greet_py", "name=Ann", "loud=true"]);
+    assert_eq!(planned.stdout, "python3 greet.py --loud Ann\n", "{planned:?}");
+    let again = pintle(&["serve", "greet.toml", "--from-help", "python3 greet.py"]);
+    assert!(again.code == Some(1) && again.stderr.contains("`greet.toml` cannot be written"), "{again:?}");
+    let commands = pintle(&["serve", "--from-help", env!("CARGO_BIN_EXE_pintle")]);
+    assert!(
+        commands.stdout.contains("[tools.pintle]") && commands.stderr.contains("has commands"),
+        "{commands:?}"
+    );
+    let none = pintle(&["serve", "--from-help", "no-such-program"]);
+    assert!(none.code == Some(1) && none.stderr.contains("cannot be run"), "{none:?}");
+}
+
+#[test]
 fn a_file_is_checked_with_its_lines() {
     let machine = served(&FILE.replace(", loud = \"boolean?\"", ""), "serve-check");
     let check = || run(pintle().args(["serve", "tools.toml", "--check"]).current_dir(machine.path("")));

@@ -2,12 +2,12 @@
 
 mod backend;
 mod caller_targets;
+mod drafts;
 mod dry_run;
 mod exchange;
 mod explain;
 mod file;
 mod fleet;
-mod from_hosts;
 mod login;
 mod logs;
 mod names;
@@ -31,6 +31,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use self::{
+    drafts::{from_help, from_hosts},
     explain::ExplainedRequest,
     file::GatewayFile,
     fleet::{FleetArgs, GatewayFleet},
@@ -62,12 +63,13 @@ const CLOSE_GRACE: Duration = Duration::from_secs(1);
         ("pintle serve tools.toml --dry-run log count=3", "what a call would run"),
         ("pintle gateway team.toml --explain ANN git_push '{\"force\": true}'", "which rule decides, and why"),
         ("pintle gateway --from-hosts team.toml", "a file out of what is configured on this machine"),
+        ("pintle serve tools.toml --from-help 'git log'", "a tool out of what a program says about itself"),
     ]),
     help_template = HELP,
 )]
 pub(crate) struct GatewayArgs {
     /// The file with the tools, the targets and the rules, in TOML
-    #[arg(required_unless_present_any = ["schema", "from_hosts", "lines"])]
+    #[arg(required_unless_present_any = ["schema", "from_hosts", "from_help", "lines"])]
     file: Option<PathBuf>,
     /// Serve HTTP at this address, until Ctrl-C, and print the URL; otherwise standard input and output
     #[arg(long, value_name = "ADDRESS")]
@@ -87,6 +89,9 @@ pub(crate) struct GatewayArgs {
     /// Write FILE with the servers that hosts on this machine have configured, or print it, and end
     #[arg(long, conflicts_with_all = ["http", "check", "explain", "schema"])]
     from_hosts: bool,
+    /// Write FILE with a tool that is drafted from the help of a program, such as 'git log', or print it, and end
+    #[arg(long, value_name = "COMMAND", conflicts_with_all = ["http", "check", "explain", "schema", "from_hosts"])]
+    from_help: Option<String>,
     /// Print the JSON Schema of the file, and end
     #[arg(long)]
     schema: bool,
@@ -94,7 +99,7 @@ pub(crate) struct GatewayArgs {
     #[arg(short = 'e', value_name = "TOOL")]
     lines: Vec<String>,
     /// Print the command that a call of a tool of the file would run, and end
-    #[arg(long, num_args = 1.., value_names = ["TOOL", "ARGUMENTS"], conflicts_with_all = ["http", "check", "explain", "schema", "from_hosts"])]
+    #[arg(long, num_args = 1.., value_names = ["TOOL", "ARGUMENTS"], conflicts_with_all = ["http", "check", "explain", "schema", "from_hosts", "from_help"])]
     dry_run: Option<Vec<String>>,
     /// The most bytes of a message, in both directions; the default is that of the file, or 16MiB
     #[arg(long, value_name = "SIZE", value_parser = message_size)]
@@ -121,6 +126,7 @@ pub(super) async fn run(args: GatewayArgs, output: &Output) -> Result<(), Failur
         explain,
         server,
         from_hosts,
+        from_help,
         schema,
         lines,
         dry_run,
@@ -130,6 +136,9 @@ pub(super) async fn run(args: GatewayArgs, output: &Output) -> Result<(), Failur
     } = args;
     if from_hosts {
         return from_hosts::write(path.as_deref(), output);
+    }
+    if let Some(command) = from_help {
+        return from_help::write(&command, path.as_deref(), output).await;
     }
     if schema {
         return GatewayFile::print_schema(output);

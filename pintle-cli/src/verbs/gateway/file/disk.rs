@@ -13,7 +13,9 @@ pub(super) fn read_limited(path: &Path) -> io::Result<(fs::Metadata, String)> {
     let (metadata, mut text) = (file.metadata()?, String::new());
     file.take(MAX_BYTES + 1).read_to_string(&mut text)?;
     match text.len() as u64 > MAX_BYTES {
-        true => Err(io::Error::other(format!("it has more than {MAX_BYTES} bytes"))),
+        true => Err(io::Error::other(format!(
+            "it has more than {MAX_BYTES} bytes: move a part of it into files of `include`"
+        ))),
         false => Ok((metadata, text)),
     }
 }

@@ -1,9 +1,9 @@
-use std::{collections::BTreeSet, fmt::Write as _, fs::OpenOptions, io::Write as _, path::Path};
+use std::{collections::BTreeSet, fmt::Write as _, path::Path};
 
 use pintle_host::config::{EntryTransport, RemoteEntry, ServerEntry, StdioEntry, Template};
 use serde_json::json;
 
-use super::file::GatewayFile;
+use super::write_new;
 use crate::{
     failure::Failure,
     output::{Output, counted},
@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Writes a file with the servers that hosts on this machine have configured, or prints it.
-pub(super) fn write(path: Option<&Path>, output: &Output) -> Result<(), Failure> {
+pub(in crate::verbs::gateway) fn write(path: Option<&Path>, output: &Output) -> Result<(), Failure> {
     let Inventory { servers, unread } = inventory(&directories());
     for error in &unread {
         output.note(error);
@@ -21,8 +21,7 @@ pub(super) fn write(path: Option<&Path>, output: &Output) -> Result<(), Failure>
         let message = "no host on this machine has a server that could be a target";
         return Err(Failure::usage(message, "pintle servers"));
     }
-    // What is printed can be used.
-    GatewayFile::parse(&generated.text).map_err(|error| Failure::internal(&error))?;
+    write_new(path, &generated.text, "pintle gateway --from-hosts")?;
     for skipped in &generated.skipped {
         output.note(skipped);
     }
@@ -32,11 +31,6 @@ pub(super) fn write(path: Option<&Path>, output: &Output) -> Result<(), Failure>
         });
     };
     let shown = path.display();
-    // A file that somebody has written is not replaced.
-    let created = OpenOptions::new().write(true).create_new(true).open(path);
-    created.and_then(|mut file| file.write_all(generated.text.as_bytes())).map_err(|error| {
-        Failure::usage(format!("`{shown}` cannot be written: {error}"), "pintle gateway --from-hosts")
-    })?;
     let targets = generated.targets;
     output.result(&json!({ "path": path, "targets": targets }), |text| {
         let targets = counted(targets, "target", "targets");
