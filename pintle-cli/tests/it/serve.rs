@@ -226,6 +226,43 @@ fn a_file_is_checked_with_its_lines() {
     }
 }
 
+#[test]
+fn a_file_gets_the_version_of_its_format_and_keeps_its_comments() {
+    let machine = Machine::new("serve-migrate");
+    let migrate = |name| run(pintle().args(["serve", name, "--migrate"]).current_dir(machine.path("")));
+    let toml = "# Ours.\n\n[tools.now] # not UTC\ncommand = [\"date\"]\n";
+    let yaml = "%YAML 1.2\n---\n# Ours.\ntools: { now: { command: [date] } } # not UTC\n";
+    for (name, text, begins) in [
+        ("a.toml", toml, "# Ours.\n\nversion = 1\n[tools"),
+        ("a.yaml", yaml, "%YAML 1.2\n---\n# Ours.\nversion: 1\ntools"),
+    ] {
+        machine.write(name, text);
+        assert_eq!(migrate(name).stdout, format!("{name}: it has version 1 now\n"));
+        let after = fs::read_to_string(machine.path(name)).unwrap();
+        assert!(after.starts_with(begins) && after.contains("# not UTC"), "{after}");
+        assert_eq!(migrate(name).stdout, format!("{name}: it has version 1 already\n"));
+        assert_eq!(fs::read_to_string(machine.path(name)).unwrap(), after);
+    }
+    for (name, text, expected) in [
+        (
+            "flow.yaml",
+            "{ tools: { now: { command: [date] } } }\n",
+            "`flow.yaml` cannot be migrated: it has no line for the version",
+        ),
+        (
+            "new.toml",
+            "version = 2\nnews = 1\n",
+            "line 1: `version` is 2, and this program reads 1: update the program",
+        ),
+        ("no.toml", "", "there are no targets and no tools"),
+    ] {
+        machine.write(name, text);
+        let printed = migrate(name);
+        assert!(printed.code == Some(1) && printed.stderr.contains(expected), "{printed:?}");
+        assert_eq!(fs::read_to_string(machine.path(name)).unwrap(), text);
+    }
+}
+
 #[cfg(unix)]
 #[test]
 fn a_file_with_commands_that_others_can_write_is_refused() {

@@ -1,5 +1,6 @@
 mod disk;
 mod include;
+mod migrate;
 mod own_entries;
 mod text;
 
@@ -40,6 +41,8 @@ const SCHEMA: &str = include_str!("../../../gateway.schema.json");
 #[cfg_attr(test, derive(JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct GatewayFile {
+    /// The version of the format of the file: 1. `--migrate` writes it.
+    pub(super) version: Option<u32>,
     /// The name of the gateway, which clients show.
     pub(super) name: Option<String>,
     /// Instructions for the models of clients.

@@ -92,6 +92,9 @@ pub(crate) struct GatewayArgs {
     /// Write FILE with a tool that is drafted from the help of a program, such as 'git log', or print it, and end
     #[arg(long, value_name = "COMMAND", conflicts_with_all = ["http", "check", "explain", "schema", "from_hosts"])]
     from_help: Option<String>,
+    /// Rewrite FILE as one of the current version of its format, with its comments, and end
+    #[arg(long, requires = "file", conflicts_with_all = ["http", "check", "explain", "schema", "from_hosts", "from_help"])]
+    migrate: bool,
     /// Print the JSON Schema of the file, and end
     #[arg(long)]
     schema: bool,
@@ -127,6 +130,7 @@ pub(super) async fn run(args: GatewayArgs, output: &Output) -> Result<(), Failur
         server,
         from_hosts,
         from_help,
+        migrate,
         schema,
         lines,
         dry_run,
@@ -142,6 +146,9 @@ pub(super) async fn run(args: GatewayArgs, output: &Output) -> Result<(), Failur
     }
     if schema {
         return GatewayFile::print_schema(output);
+    }
+    if let Some(path) = path.as_deref().filter(|_| migrate) {
+        return GatewayFile::migrate(path, output);
     }
     if let Some(option) = listen.given().or(fleet.given()).filter(|_| http.is_none()) {
         let message = format!("`{option}` is an option of `--http`");

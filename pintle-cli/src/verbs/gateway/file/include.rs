@@ -19,6 +19,9 @@ const MAX_FILES: usize = 512;
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct IncludedFile {
+    /// The version of the format, which was checked before.
+    #[serde(rename = "version")]
+    _version: Option<u32>,
     pub(super) tools: BTreeMap<String, ToolEntry>,
     pub(super) prompts: BTreeMap<String, PromptEntry>,
     pub(super) resources: BTreeMap<String, ResourceEntry>,

@@ -1,10 +1,13 @@
 use std::path::Path;
 
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 use toml::de::DeTable;
 
 use crate::args::near;
+
+/// The current version of the format.
+pub(super) const VERSION: u32 = 1;
 
 /// The text of a file, in TOML or YAML.
 pub(super) struct FileText<'a> {
@@ -15,6 +18,11 @@ pub(super) struct FileText<'a> {
 enum Format {
     Toml,
     Yaml,
+}
+
+#[derive(Deserialize)]
+struct VersionedText {
+    version: Option<u32>,
 }
 
 impl<'a> FileText<'a> {
@@ -28,8 +36,20 @@ impl<'a> FileText<'a> {
         Self { text, format: if is_yaml { Format::Yaml } else { Format::Toml } }
     }
 
-    /// Decodes the text. An error has the line, and what was meant.
+    /// Decodes the text, if it is of a version that this program reads. An error has the line, and what was meant.
     pub(super) fn decode<T: DeserializeOwned>(&self) -> Result<T, String> {
+        // What a later version has is unknown here, and its version is the reason.
+        match self.decode_any::<VersionedText>()?.version {
+            None | Some(VERSION) => self.decode_any(),
+            Some(version) => {
+                let message =
+                    format!("`version` is {version}, and this program reads {VERSION}: update the program");
+                Err(self.fault("version", &message))
+            }
+        }
+    }
+
+    fn decode_any<T: DeserializeOwned>(&self) -> Result<T, String> {
         match self.format {
             Format::Toml => toml::from_str(self.text).map_err(|error| {
                 let line = error.span().and_then(|span| self.line(span.start));
@@ -45,6 +65,21 @@ impl<'a> FileText<'a> {
                 })
             }
         }
+    }
+
+    /// Returns the text with the version, before everything else but comments.
+    pub(super) fn with_version(&self) -> String {
+        let is_before = |line: &&str| {
+            let line = line.trim();
+            line.is_empty() || line.starts_with(['#', '%']) || line == "---"
+        };
+        let line = match self.format {
+            Format::Toml => format!("version = {VERSION}\n"),
+            Format::Yaml => format!("version: {VERSION}\n"),
+        };
+        let at: usize = self.text.split_inclusive('\n').take_while(is_before).map(str::len).sum();
+        let (before, after) = self.text.split_at(at);
+        format!("{before}{line}{after}")
     }
 
     fn yaml(&self) -> Result<Value, String> {
