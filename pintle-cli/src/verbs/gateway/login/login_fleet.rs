@@ -275,6 +275,8 @@ mod tests {
     use pintle::server::http::nodes::MemoryFleet;
     use tokio::time::Instant;
 
+    use tokio::sync::watch;
+
     use super::*;
 
     struct LoginProcess {
@@ -306,7 +308,7 @@ mod tests {
     async fn a_page_of_another_process_is_shown_and_one_of_a_process_that_is_gone_says_so() {
         let fleet = MemoryFleet::new();
         let (one, two) = (process(&fleet), process(&fleet));
-        let link = one.pages.open(names("ann"), AUTHORIZE).unwrap();
+        let link = one.pages.open(names("ann"), AUTHORIZE, &watch::Sender::default()).unwrap();
         let (here, there) = (one.get(&link.url(), "").await, two.get(&link.url(), "").await);
         for shown in [&here, &there] {
             assert_eq!(shown.status(), StatusCode::OK, "{}", shown.body());
@@ -335,8 +337,8 @@ mod tests {
     async fn the_links_of_a_process_that_is_ending_say_so_at_once() {
         let fleet = MemoryFleet::new();
         let (one, two) = (process(&fleet), process(&fleet));
-        let of_one = one.pages.open(names("ann"), AUTHORIZE).unwrap();
-        let of_two = two.pages.open(names("bob"), AUTHORIZE).unwrap();
+        let of_one = one.pages.open(names("ann"), AUTHORIZE, &watch::Sender::default()).unwrap();
+        let of_two = two.pages.open(names("bob"), AUTHORIZE, &watch::Sender::default()).unwrap();
         assert_eq!(two.get(&of_one.url(), "").await.status(), StatusCode::OK);
         let start = Instant::now();
         one.fleet.leave().await;
@@ -355,8 +357,10 @@ mod tests {
         let fleet = MemoryFleet::new();
         let (one, two) = (process(&fleet), process(&fleet));
         let mut connections = two.pages.connections();
-        let (ann, bob) =
-            (two.pages.open(names("ann"), AUTHORIZE).unwrap(), two.pages.open(names("bob"), AUTHORIZE));
+        let (ann, bob) = (
+            two.pages.open(names("ann"), AUTHORIZE, &watch::Sender::default()).unwrap(),
+            two.pages.open(names("bob"), AUTHORIZE, &watch::Sender::default()),
+        );
         one.pages.connected(&names("ann")).await;
         connections.changed().await.unwrap();
         assert_eq!(two.get(&ann.url(), "").await.status(), StatusCode::GONE);
@@ -368,7 +372,7 @@ mod tests {
     async fn what_is_passed_on_is_bounded() {
         let fleet = MemoryFleet::new();
         let (one, two) = (process(&fleet), process(&fleet));
-        let link = one.pages.open(names("ann"), AUTHORIZE).unwrap();
+        let link = one.pages.open(names("ann"), AUTHORIZE, &watch::Sender::default()).unwrap();
         let long = two.get(&link.url(), &format!("a={}", "x".repeat(MAX_BYTES))).await;
         assert_eq!(long.status(), StatusCode::URI_TOO_LONG, "{}", long.body());
         // A browser may have the cookies of many processes.

@@ -61,7 +61,9 @@ struct OpenLogin {
     /// The cookie of the browser in which the user has agreed. The link cannot be used in another one then.
     browser: Option<String>,
     until: Instant,
-    back: oneshot::Sender<String>,
+    back: Option<oneshot::Sender<String>>,
+    /// The link, which its principal is given as long as the login is open.
+    link: watch::Sender<Option<String>>,
 }
 
 /// The names that the page of a login shows.
@@ -102,8 +104,13 @@ impl LoginPages {
         format!("{}{CALLBACK}", self.base)
     }
 
-    /// Opens the page of a login at this address of an authorization server.
-    pub(super) fn open(self: &Arc<Self>, names: LoginNames, url: &str) -> pintle::Result<LoginLink> {
+    /// Opens the page of a login at this address of an authorization server. `link` has the link as long as it is open.
+    pub(super) fn open(
+        self: &Arc<Self>,
+        names: LoginNames,
+        url: &str,
+        link: &watch::Sender<Option<String>>,
+    ) -> pintle::Result<LoginLink> {
         let refused = |text: &str| pintle::Error::Refused(text.to_owned());
         let uri: Option<Uri> = url.parse().ok().filter(|_| url.len() <= MAX_ADDRESS);
         let state = uri.as_ref().and_then(|uri| parameter(uri, "state")).map(str::to_owned);
@@ -116,10 +123,13 @@ impl LoginPages {
         if open.len() >= MAX_OPEN {
             return Err(refused("too many logins wait for their users: call again later"));
         }
-        let login = OpenLogin { names, url: url.to_owned(), state, browser: None, until, back };
+        let (back, shown) = (Some(back), link.clone());
+        let login = OpenLogin { names, url: url.to_owned(), state, browser: None, until, back, link: shown };
         open.insert(nonce.clone(), login);
         drop(open);
-        Ok(LoginLink { pages: self.clone(), nonce, until, back: Some(waiting) })
+        let opened = LoginLink { pages: self.clone(), nonce, until, back: Some(waiting) };
+        link.send_replace(Some(opened.url()));
+        Ok(opened)
     }
 
     /// Notes that a login has succeeded, and tells the other processes.
@@ -252,13 +262,14 @@ impl LoginPages {
             return message(StatusCode::FORBIDDEN, text);
         }
         let nonce = nonce.clone();
-        let Some(login) = open.remove(&nonce) else { return used_up() };
+        let Some(mut login) = open.remove(&nonce) else { return used_up() };
         drop(open);
         let query = uri.query().unwrap_or_default();
-        if query.len() > MAX_ADDRESS || login.back.send(query.to_owned()).is_err() {
+        let back = login.back.take().filter(|_| query.len() <= MAX_ADDRESS);
+        if !back.is_some_and(|back| back.send(query.to_owned()).is_ok()) {
             return used_up();
         }
-        let LoginNames { principal, target, .. } = login.names;
+        let LoginNames { principal, target, .. } = &login.names;
         let text = format!(
             "Your account at {target} is being connected to {principal}. Close this page, and go back to your program."
         );
@@ -306,6 +317,13 @@ impl OpenLogin {
                 .browser
                 .as_deref()
                 .is_none_or(|browser| cookie.is_some_and(|cookie| is_same(browser, cookie)))
+    }
+}
+
+impl Drop for OpenLogin {
+    /// Calls wait for the tokens from now on, also the one that follows the answer of the page.
+    fn drop(&mut self) {
+        self.link.send_replace(None);
     }
 }
 
@@ -384,7 +402,8 @@ mod tests {
             target: "notes".to_owned(),
             server: "https://notes.example/mcp".to_owned(),
         };
-        pages.open(names, &format!("https://login.example/authorize?a=b&state={principal}-state")).unwrap()
+        let url = format!("https://login.example/authorize?a=b&state={principal}-state");
+        pages.open(names, &url, &watch::Sender::default()).unwrap()
     }
 
     fn get(pages: &LoginPages, url: &str, cookie: &str) -> Response<String> {
@@ -406,6 +425,19 @@ mod tests {
         assert_eq!(begun.status(), StatusCode::SEE_OTHER);
         assert!(begun.headers()[header::LOCATION].to_str().unwrap().starts_with("https://login.example/"));
         cookie
+    }
+
+    #[tokio::test]
+    async fn a_call_after_the_last_page_does_not_get_the_link_again() {
+        let pages = pages("https://mcp.example");
+        let names = LoginNames { principal: "ann".into(), target: "notes".into(), server: "s".into() };
+        let shown = watch::Sender::default();
+        let link = pages.open(names, "https://login.example/authorize?state=x", &shown).unwrap();
+        assert_eq!(*shown.borrow(), Some(link.url()));
+        let cookie = agree(&pages, &link.url());
+        let last = get(&pages, "https://mcp.example/login/callback?code=c&state=x", &cookie);
+        assert_eq!((last.status(), &*shown.borrow()), (StatusCode::OK, &None));
+        assert_eq!(link.came_back().await.unwrap(), "code=c&state=x");
     }
 
     #[tokio::test(start_paused = true)]
@@ -477,13 +509,21 @@ mod tests {
         for number in 1..MAX_OPEN {
             let (names, url, state) = (names.clone(), url.to_owned(), number.to_string());
             let (browser, until, (back, _)) = (None, link.until, oneshot::channel());
-            let login = OpenLogin { names, url, state, browser, until, back };
+            let login = OpenLogin {
+                names,
+                url,
+                state,
+                browser,
+                until,
+                back: Some(back),
+                link: watch::Sender::default(),
+            };
             pages.lock().insert(number.to_string(), login);
         }
-        let refused = pages.open(names.clone(), url).err().unwrap().to_string();
+        let refused = pages.open(names.clone(), url, &watch::Sender::default()).err().unwrap().to_string();
         assert!(refused.contains("too many logins wait"), "{refused}");
         tokio::time::advance(LIFETIME).await;
-        let _link = pages.open(names, url).unwrap();
+        let _link = pages.open(names, url, &watch::Sender::default()).unwrap();
         assert_eq!(pages.lock().len(), 1);
     }
 
@@ -493,7 +533,13 @@ mod tests {
         let link = open(&pages, "ann");
         let names = pages.lock().values().next().unwrap().names.clone();
         let long = "x".repeat(MAX_ADDRESS);
-        let refused = pages.open(names, &format!("https://login.example/authorize?state=s&a={long}")).err();
+        let refused = pages
+            .open(
+                names,
+                &format!("https://login.example/authorize?state=s&a={long}"),
+                &watch::Sender::default(),
+            )
+            .err();
         assert!(refused.unwrap().to_string().contains("has no `state`"));
         let cookie = agree(&pages, &link.url());
         let callback = format!("https://mcp.example/login/callback?state=ann-state&code={long}");

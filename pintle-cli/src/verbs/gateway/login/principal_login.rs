@@ -204,11 +204,8 @@ impl Visit for PrincipalVisit {
     }
 
     async fn ask(self, url: &str) -> Result<String> {
-        let link = self.inner.pages.open(self.inner.names.clone(), url)?;
-        self.inner.link.send_replace(Some(link.url()));
+        let link = self.inner.pages.open(self.inner.names.clone(), url, &self.inner.link)?;
         let back = link.came_back().await;
-        // Calls wait for the tokens from now on.
-        self.inner.link.send_replace(None);
         self.inner.came_back.store(back.is_ok(), Ordering::Release);
         back
     }
