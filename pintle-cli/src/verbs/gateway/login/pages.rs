@@ -266,7 +266,7 @@ impl LoginPages {
         drop(open);
         let query = uri.query().unwrap_or_default();
         let back = login.back.take().filter(|_| query.len() <= MAX_ADDRESS);
-        if !back.is_some_and(|back| back.send(query.to_owned()).is_ok()) {
+        if back.is_none_or(|back| back.send(query.to_owned()).is_err()) {
             return used_up();
         }
         let LoginNames { principal, target, .. } = &login.names;
