@@ -61,6 +61,20 @@ pub(crate) fn input_schema(arguments: &BTreeMap<String, Argument>) -> JsonObject
     schema
 }
 
+/// Refuses arguments that have no place.
+pub(crate) fn all_used<'a>(
+    arguments: &BTreeMap<String, Argument>,
+    used: impl Iterator<Item = &'a str>,
+) -> Result<(), String> {
+    let used: Vec<&str> = used.collect();
+    match arguments.keys().find(|name| !used.contains(&name.as_str())) {
+        Some(unused) => Err(format!(
+            "argument `{unused}` has no place: write `{{{unused}}}` in `command` or another text of the entry"
+        )),
+        None => Ok(()),
+    }
+}
+
 /// Checks arguments by a schema as a call does.
 pub(crate) fn check(schema: &Value, arguments: &JsonObject) -> Result<(), CallFault> {
     let schema = Schema::for_arguments(schema).map_err(|error| CallFault(error.to_string()))?;

@@ -58,6 +58,10 @@ pub struct ToolEntry {
     pub ask: Vec<String>,
     /// Whether the user is shown what would run, and has to agree.
     pub confirm: bool,
+    /// A key, with `{name}` where a value goes: calls of one principal with the same key run once, and all get the result of the first.
+    pub once: Option<String>,
+    /// Whether a call may run as a task, so that its client need not wait for it.
+    pub task: bool,
     /// Whether the tool changes nothing.
     pub read_only: bool,
     /// Whether the tool may destroy something.

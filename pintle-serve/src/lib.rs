@@ -41,6 +41,7 @@ mod folders;
 #[cfg(doctest)]
 mod guide;
 mod help;
+mod once;
 mod one_line;
 mod output;
 mod plan;

@@ -22,7 +22,7 @@ use tokio::sync::Semaphore;
 
 use crate::{
     ArgumentEntry, CallFault, CommandEntry, EntryFault, SecretValue, ToolEntry,
-    argument::{Argument, check, input_schema},
+    argument::{Argument, all_used, check, input_schema},
     command::Command,
     units::read_duration,
 };
@@ -211,6 +211,7 @@ impl Served {
             ..ToolEntry::default()
         };
         let command = Command::new(&tool, &arguments, folder, entry.timeout.unwrap_or(TIMEOUT))?;
+        all_used(&arguments, command.names())?;
         let schema = Value::Object(input_schema(&arguments));
         Ok(Contents::Command { command: Box::new(command), schema, running: Semaphore::new(MAX_RUNNING) })
     }

@@ -4,7 +4,7 @@ use pintle::{
     server::{Arguments, Cx, ToolError, ToolRoute},
     types::{
         JsonObject,
-        schema::{CallToolResult, Tool, ToolAnnotations},
+        schema::{CallToolResult, TaskSupport, Tool, ToolAnnotations, ToolExecution},
     },
 };
 use serde_json::Value;
@@ -12,8 +12,9 @@ use tokio::sync::Semaphore;
 
 use crate::{
     CallFault, CallPlan, EntryFault, OutputKind, ToolEntry,
-    argument::{Argument, check, input_schema},
+    argument::{Argument, all_used, check, input_schema},
     command::Command,
+    once::Once,
     questions::Questions,
 };
 
@@ -33,6 +34,7 @@ struct ServedTool {
     tool: Tool,
     questions: Questions,
     action: Action,
+    once: Option<Once>,
     timeout: Duration,
     running: Semaphore,
 }
@@ -68,6 +70,11 @@ impl ServedTools {
         Some(&self.find(name)?.tool)
     }
 
+    /// Returns whether a tool can run as a task, for which a server needs `Tasks` of the crate `pintle-tasks`.
+    pub fn have_tasks(&self) -> bool {
+        self.0.iter().any(|served| served.tool.execution.is_some())
+    }
+
     /// Returns what a call of a tool would run; `None` if there is no tool of this name.
     ///
     /// # Errors
@@ -97,12 +104,16 @@ impl ServedTool {
         if entry.max_running == Some(0) || entry.timeout == Some(Duration::ZERO) {
             return Err("a limit of 0 would let nothing run: remove it, or write another".to_owned());
         }
+        let once = entry.once.as_ref().map(|key| Once::new(key, &arguments, &entry.ask)).transpose()?;
         let questions = Questions::new(&entry.ask, entry.confirm, &mut arguments)?;
         let timeout = entry.timeout.unwrap_or(TIMEOUT);
+        let command = Command::new(entry, &arguments, folder, timeout)?;
+        all_used(&arguments, command.names().chain(once.iter().flat_map(Once::names)))?;
         Ok(Self {
             tool: definition(name, entry, &arguments),
             questions,
-            action: Action::Command(Command::new(entry, &arguments, folder, timeout)?),
+            once,
+            action: Action::Command(command),
             timeout,
             running: Semaphore::new(entry.max_running.unwrap_or(MAX_RUNNING).into()),
         })
@@ -125,12 +136,33 @@ impl ServedTool {
             arguments = self.questions.complete(cx, &self.tool.name, arguments).await?;
             self.check(&arguments)?;
         }
+        let known = self.once.as_ref().map(|once| once.find(cx.principal(), &arguments)).transpose()?;
+        if let Some(known) = known.flatten() {
+            return known.ended().await;
+        }
         if self.questions.confirm {
             self.questions.confirm(cx, &self.tool.name, &self.plan(&arguments)?.to_string()).await?;
         }
-        let _turn = self.running.acquire().await?;
+        let turn = self.running.acquire().await?;
+        let Some(once) = &self.once else { return self.act(cx, &arguments).await };
+        // What would be refused does not begin.
+        self.plan(&arguments)?;
+        match once.begin(cx.principal(), &arguments)? {
+            Err(known) => {
+                drop(turn);
+                known.ended().await
+            }
+            Ok(new) => {
+                let ended = self.act(cx, &arguments).await;
+                new.end(&ended);
+                ended
+            }
+        }
+    }
+
+    async fn act(&self, cx: &Cx, arguments: &JsonObject) -> Result<CallToolResult, ToolError> {
         match &self.action {
-            Action::Command(command) => command.call(cx, &arguments).await,
+            Action::Command(command) => command.call(cx, arguments).await,
         }
     }
 
@@ -169,6 +201,11 @@ fn definition(name: &str, entry: &ToolEntry, arguments: &BTreeMap<String, Argume
     hints.destructive_hint = entry.destructive;
     hints.idempotent_hint = entry.idempotent.then_some(true);
     hints.open_world_hint = entry.open_world;
+    tool.execution = entry.task.then(|| {
+        let mut execution = ToolExecution::default();
+        execution.task_support = Some(TaskSupport::Optional);
+        execution
+    });
     tool.annotations = (hints != ToolAnnotations::default()).then_some(hints);
     tool
 }

@@ -57,12 +57,6 @@ impl Command {
             }
         };
         let stdin = entry.stdin.as_deref().map(|text| Text::read(text, arguments, false)).transpose()?;
-        let used: Vec<&str> = template.names().chain(stdin.iter().flat_map(Text::names)).collect();
-        if let Some(unused) = arguments.keys().find(|name| !used.contains(&name.as_str())) {
-            return Err(format!(
-                "argument `{unused}` has no place: write `{{{unused}}}` in `command` or `stdin`"
-            ));
-        }
         if entry.env.keys().any(|name| name.is_empty() || name.contains(['=', '\0'])) {
             return Err("a variable of `env` has a name that no program takes: change it".to_owned());
         }
@@ -78,6 +72,11 @@ impl Command {
             timeout,
             max_output: entry.max_output.unwrap_or(MAX_OUTPUT),
         })
+    }
+
+    /// Returns the names of the arguments that have a place.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.template.names().chain(self.stdin.iter().flat_map(Text::names))
     }
 
     /// Returns the command as it runs for a call.

@@ -1,0 +1,287 @@
+use std::{
+    collections::{BTreeMap, VecDeque},
+    hash::{DefaultHasher, Hash as _, Hasher},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use pintle::{
+    server::ToolError,
+    types::{JsonObject, schema::CallToolResult},
+};
+use serde_json::Value;
+use tokio::sync::watch;
+
+use crate::{argument::Argument, text::Text};
+
+/// The most principals whose calls are known.
+const MAX_PRINCIPALS: usize = 64;
+/// The most calls of a principal that are known.
+const MAX_CALLS: usize = 128;
+/// The most bytes of a key.
+const MAX_KEY: usize = 256;
+/// The most bytes of a result that is kept.
+const MAX_RESULT: usize = 8 << 10;
+
+/// The calls of a tool, each of which runs once for its key and its principal.
+#[derive(Debug)]
+pub(crate) struct Once {
+    key: Text,
+    /// The principal with the latest new call is last.
+    known: Mutex<Known>,
+}
+
+type Known = VecDeque<(Option<String>, VecDeque<KnownCall>)>;
+
+/// A call that has begun.
+#[derive(Clone, Debug)]
+pub(crate) struct KnownCall {
+    key: String,
+    arguments: u64,
+    /// `None` while the call runs. If the call is dropped, nobody sends its end.
+    end: watch::Receiver<Option<CallEnd>>,
+}
+
+/// A call that has to run. If it is dropped, its outcome is unknown.
+#[derive(Debug)]
+pub(crate) struct NewCall(watch::Sender<Option<CallEnd>>);
+
+#[derive(Clone, Debug)]
+enum CallEnd {
+    Result(CallToolResult),
+    LargeResult,
+    Error(String),
+}
+
+impl Once {
+    /// Reads the key of an entry, which no call can leave out.
+    pub(crate) fn new(
+        key: &str,
+        arguments: &BTreeMap<String, Argument>,
+        asked: &[String],
+    ) -> Result<Self, String> {
+        let key = Text::read(key, arguments, false)?;
+        let is_given = |name: &str| {
+            asked.iter().any(|asked| asked == name) || arguments.get(name).is_some_and(|one| one.is_required)
+        };
+        if let Some(name) = key.names().find(|name| !is_given(name)) {
+            return Err(format!(
+                "`once` has `{{{name}}}`, which a call can leave out: make it required, or add it to `ask`"
+            ));
+        }
+        match key.place() {
+            Some(_) => Ok(Self { key, known: Mutex::default() }),
+            None => Err("`once` is the same for all calls: write a place, such as `\"{order}\"`".to_owned()),
+        }
+    }
+
+    /// Returns the names of the arguments that have a place in the key.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.key.names()
+    }
+
+    /// Returns the call that has begun with the key of these arguments.
+    pub(crate) fn find(
+        &self,
+        principal: Option<&str>,
+        arguments: &JsonObject,
+    ) -> Result<Option<KnownCall>, ToolError> {
+        find(&self.lock(), principal, &self.key(arguments)?, arguments)
+    }
+
+    /// Begins a call, unless one has begun with the key of these arguments: then that is the error.
+    pub(crate) fn begin(
+        &self,
+        principal: Option<&str>,
+        arguments: &JsonObject,
+    ) -> Result<Result<NewCall, KnownCall>, ToolError> {
+        let key = self.key(arguments)?;
+        let mut known = self.lock();
+        if let Some(call) = find(&known, principal, &key, arguments)? {
+            return Ok(Err(call));
+        }
+        let at = known.iter().position(|(name, _)| name.as_deref() == principal);
+        let own = at.and_then(|at| known.remove(at));
+        let (name, mut calls) = own.unwrap_or_else(|| (principal.map(str::to_owned), VecDeque::new()));
+        if calls.len() >= MAX_CALLS {
+            calls.pop_front();
+        }
+        if known.len() >= MAX_PRINCIPALS {
+            known.pop_front();
+        }
+        let (sender, end) = watch::channel(None);
+        calls.push_back(KnownCall { key, arguments: digest(arguments), end });
+        known.push_back((name, calls));
+        Ok(Ok(NewCall(sender)))
+    }
+
+    fn key(&self, arguments: &JsonObject) -> Result<String, ToolError> {
+        let key = self.key.print(arguments);
+        match key.len() > MAX_KEY {
+            true => Err(ToolError::new(format!(
+                "`{}` makes a key of more than {MAX_KEY} bytes: send less",
+                self.key.names().next().unwrap_or_default()
+            ))),
+            false => Ok(key),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn find(
+    known: &Known,
+    principal: Option<&str>,
+    key: &str,
+    arguments: &JsonObject,
+) -> Result<Option<KnownCall>, ToolError> {
+    let calls = known.iter().find(|(name, _)| name.as_deref() == principal);
+    match calls.and_then(|(_, calls)| calls.iter().find(|call| call.key == key)) {
+        Some(call) if call.arguments != digest(arguments) => Err(ToolError::new(format!(
+            "a call with the key `{key}` has begun before, with other arguments: repeat it as it was, or use another key"
+        ))),
+        call => Ok(call.cloned()),
+    }
+}
+
+impl NewCall {
+    /// Keeps the end of the call, for those with the same key.
+    pub(crate) fn end(self, ended: &Result<CallToolResult, ToolError>) {
+        self.0.send_replace(Some(match ended {
+            Ok(result) if serde_json::to_vec(result).is_ok_and(|text| text.len() <= MAX_RESULT) => {
+                CallEnd::Result(result.clone())
+            }
+            Ok(_) => CallEnd::LargeResult,
+            Err(error) => CallEnd::Error(error.to_string().chars().take(MAX_RESULT / 4).collect()),
+        }));
+    }
+}
+
+impl KnownCall {
+    /// Waits until the call has ended, and returns how.
+    pub(crate) async fn ended(mut self) -> Result<CallToolResult, ToolError> {
+        let key = &self.key;
+        let end = self.end.wait_for(Option::is_some).await;
+        let message = match end.as_deref() {
+            Ok(Some(CallEnd::Result(result))) => return Ok(result.clone()),
+            Ok(Some(CallEnd::LargeResult)) => {
+                format!("the call with the key `{key}` has run before; its result is too large to be kept")
+            }
+            Ok(Some(CallEnd::Error(error))) => {
+                format!(
+                    "the call with the key `{key}` has run before, and failed: {error}; use another key to run it again"
+                )
+            }
+            Ok(None) | Err(_) => format!(
+                "the call with the key `{key}` was cancelled while it ran, so that its outcome is unknown: find out what \
+                 came of it before you use another key"
+            ),
+        };
+        Err(ToolError::new(message))
+    }
+}
+
+/// Returns a number for arguments, whatever the order of their members.
+fn digest(arguments: &JsonObject) -> u64 {
+    fn add(value: &Value, hasher: &mut DefaultHasher) {
+        match value {
+            Value::Array(values) => {
+                values.len().hash(hasher);
+                values.iter().for_each(|value| add(value, hasher));
+            }
+            Value::Object(members) => add_members(members, hasher),
+            value => value.hash(hasher),
+        }
+    }
+    fn add_members(members: &JsonObject, hasher: &mut DefaultHasher) {
+        let sorted: BTreeMap<_, _> = members.iter().collect();
+        sorted.len().hash(hasher);
+        for (name, value) in sorted {
+            name.hash(hasher);
+            add(value, hasher);
+        }
+    }
+    let mut hasher = DefaultHasher::new();
+    add_members(arguments, &mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use pintle::types::schema::ContentBlock;
+    use serde_json::json;
+
+    use super::*;
+
+    fn arguments(value: Value) -> JsonObject {
+        serde_json::from_value(value).unwrap()
+    }
+
+    fn once(key: &str) -> Result<Once, String> {
+        let argument = |is_required| Argument { schema: json!({"type": "string"}), is_required };
+        Once::new(
+            key,
+            &[("order".to_owned(), argument(true)), ("note".to_owned(), argument(false))].into(),
+            &[],
+        )
+    }
+
+    fn result(text: &str) -> Result<CallToolResult, ToolError> {
+        Ok(CallToolResult::new(vec![ContentBlock::from(text.to_owned())]))
+    }
+
+    #[tokio::test]
+    async fn a_call_with_a_known_key_gets_the_result_of_the_first() {
+        let once = once("{order}").unwrap();
+        let call = arguments(json!({"order": "7", "note": "a"}));
+        let first = once.begin(Some("ann"), &call).unwrap().unwrap();
+        // The second begins while the first runs, and has its members in another order.
+        let second =
+            once.begin(Some("ann"), &arguments(json!({"note": "a", "order": "7"}))).unwrap().unwrap_err();
+        // Others have keys of their own.
+        let other = once.begin(Some("bob"), &call).unwrap().unwrap();
+        first.end(&result("paid"));
+        assert_eq!(second.ended().await.unwrap(), result("paid").unwrap());
+        other.end(&Err(ToolError::new("no money")));
+        let failed = once.find(Some("bob"), &call).unwrap().unwrap().ended().await.unwrap_err();
+        assert!(failed.to_string().contains("failed: no money; use another key"), "{failed}");
+        let changed = once.find(Some("ann"), &arguments(json!({"order": "7", "note": "b"}))).unwrap_err();
+        assert!(changed.to_string().contains("with other arguments"), "{changed}");
+    }
+
+    #[tokio::test]
+    async fn the_outcome_of_a_cancelled_call_is_unknown() {
+        let once = once("{order}").unwrap();
+        let call = arguments(json!({"order": "7"}));
+        drop(once.begin(None, &call).unwrap().unwrap());
+        let unknown = once.begin(None, &call).unwrap().unwrap_err().ended().await.unwrap_err();
+        assert!(unknown.to_string().contains("its outcome is unknown"), "{unknown}");
+    }
+
+    #[tokio::test]
+    async fn what_is_kept_is_bounded() {
+        let once = once("{order}").unwrap();
+        let call = |number: usize| arguments(json!({"order": number.to_string()}));
+        for number in 0..=MAX_CALLS {
+            once.begin(None, &call(number)).unwrap().unwrap().end(&result(&"x".repeat(MAX_RESULT)));
+        }
+        assert!(once.find(None, &call(0)).unwrap().is_none());
+        let large = once.find(None, &call(1)).unwrap().unwrap().ended().await.unwrap_err();
+        assert!(large.to_string().contains("too large to be kept"), "{large}");
+        for number in 0..MAX_PRINCIPALS {
+            once.begin(Some(&number.to_string()), &call(0)).unwrap().unwrap();
+        }
+        assert!(once.find(None, &call(1)).unwrap().is_none());
+        let long = once.find(None, &arguments(json!({"order": "x".repeat(MAX_KEY + 1)}))).unwrap_err();
+        assert!(long.to_string().contains("more than 256 bytes"), "{long}");
+    }
+
+    #[test]
+    fn a_key_is_a_part_of_every_call() {
+        for (key, expected) in [("{note}", "which a call can leave out"), ("pay", "the same for all calls")] {
+            let wrong = once(key).unwrap_err();
+            assert!(wrong.contains(expected), "{wrong}");
+        }
+    }
+}
