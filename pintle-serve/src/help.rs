@@ -1,10 +1,7 @@
 //! Drafts of tools from the help texts of programs.
 
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use crate::draft::{DraftArgument, ToolDraft, shortened};
 
-/// The most characters of a description.
-const MAX_DESCRIPTION: usize = 400;
 /// The headings of lists of commands, in lower case.
 const COMMANDS: [&str; 4] = ["commands:", "available commands:", "subcommands:", "positional arguments:"];
 
@@ -18,17 +15,7 @@ pub struct HelpDraft {
     pub description: Option<String>,
     /// The commands of the program, each of which has a help of its own.
     pub commands: Vec<String>,
-    words: Vec<String>,
-    arguments: BTreeMap<String, HelpArgument>,
-}
-
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
-struct HelpArgument {
-    kind: &'static str,
-    is_required: bool,
-    is_list: bool,
-    description: String,
-    values: Vec<String>,
+    tool: ToolDraft,
 }
 
 impl HelpDraft {
@@ -43,10 +30,12 @@ impl HelpDraft {
     /// assert!(draft.to_toml("count").contains(r#"command = ["count", "{longest?--longest}", "{file}"]"#));
     /// ```
     pub fn read(words: &[String], help: &str) -> Self {
-        let mut draft = Self { words: words.to_vec(), ..Self::default() };
+        let mut draft = Self::default();
+        draft.tool.words = words.to_vec();
         let lines: Vec<&str> = help.lines().map(str::trim_end).collect();
         let usage = usage(&lines);
         draft.description = description(&lines);
+        draft.tool.description.clone_from(&draft.description);
         draft.commands = commands(&lines);
         let mut at = 0;
         while let Some(line) = lines.get(at) {
@@ -77,18 +66,20 @@ impl HelpDraft {
             return;
         }
         let name = argument_name(&flag);
-        if name.is_empty() || self.arguments.contains_key(&name) {
+        if name.is_empty() || self.tool.arguments.contains_key(&name) {
             return;
         }
         let values = choices(value.as_deref().unwrap_or_default(), text);
         match &value {
-            None => self.words.push(format!("{{{name}?{flag}}}")),
-            Some(_) if flag.starts_with("--") => self.words.push(format!("{flag}={{{name}}}")),
-            Some(_) => self.words.extend([format!("{{{name}?{flag}}}"), format!("{{{name}}}")]),
+            None => self.tool.words.push(format!("{{{name}?{flag}}}")),
+            Some(_) if flag.starts_with("--") => self.tool.words.push(format!("{flag}={{{name}}}")),
+            Some(_) => self.tool.words.extend([format!("{{{name}?{flag}}}"), format!("{{{name}}}")]),
         }
         let kind = value.as_deref().map_or("boolean", kind);
         let description = shortened(text);
-        self.arguments.insert(name, HelpArgument { kind, description, values, ..HelpArgument::default() });
+        self.tool
+            .arguments
+            .insert(name, DraftArgument { kind, description, values, ..DraftArgument::default() });
     }
 
     /// Adds a word of the usage that is no option.
@@ -105,7 +96,7 @@ impl HelpDraft {
         }
         let is_list = word.contains("...");
         let name = argument_name(&lower);
-        if self.arguments.contains_key(&name) {
+        if self.tool.arguments.contains_key(&name) {
             return;
         }
         let explained = lines.iter().find_map(|line| {
@@ -113,48 +104,20 @@ impl HelpDraft {
             let word = word.trim_matches(['[', ']', '<', '>', '.']);
             (indent(line) > 0 && word == plain).then(|| text.trim())
         });
-        self.words.push(format!("{{{name}}}"));
-        let argument = HelpArgument {
+        self.tool.words.push(format!("{{{name}}}"));
+        let argument = DraftArgument {
             kind: "string",
             is_required: !is_optional,
             is_list,
             description: shortened(explained.unwrap_or_default()),
-            values: Vec::new(),
+            ..DraftArgument::default()
         };
-        self.arguments.insert(name, argument);
+        self.tool.arguments.insert(name, argument);
     }
 
     /// Returns the draft as a tool of a file in TOML.
     pub fn to_toml(&self, name: &str) -> String {
-        let text = |text: &str| toml_text(text);
-        let mut file = format!("[tools.{name}]\n");
-        let description =
-            self.description.as_deref().unwrap_or("Describe here what the tool does, and when.");
-        let _ = writeln!(file, "description = {}", text(description));
-        let words: Vec<String> = self.words.iter().map(|word| text(word)).collect();
-        let _ = writeln!(file, "command = [{}]", words.join(", "));
-        if self.arguments.is_empty() {
-            return file;
-        }
-        let _ = writeln!(file, "\n[tools.{name}.arguments]");
-        for (name, argument) in &self.arguments {
-            let mut members = match argument.is_list {
-                true => vec![format!("type = \"array\", items = {{ type = \"{}\" }}", argument.kind)],
-                false => vec![format!("type = \"{}\"", argument.kind)],
-            };
-            if !argument.values.is_empty() {
-                let values: Vec<String> = argument.values.iter().map(|value| text(value)).collect();
-                members.push(format!("enum = [{}]", values.join(", ")));
-            }
-            if !argument.description.is_empty() {
-                members.push(format!("description = {}", text(&argument.description)));
-            }
-            if !argument.is_required {
-                members.push("optional = true".to_owned());
-            }
-            let _ = writeln!(file, "{name} = {{ {} }}", members.join(", "));
-        }
-        file
+        self.tool.to_toml(name)
     }
 }
 
@@ -300,28 +263,10 @@ fn argument_name(flag: &str) -> String {
     flag.trim_matches('-').chars().map(plain).collect()
 }
 
-fn shortened(text: &str) -> String {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    words.join(" ").chars().take(MAX_DESCRIPTION).collect()
-}
-
-/// Writes a text as TOML does.
-fn toml_text(text: &str) -> String {
-    let mut written = String::from('"');
-    for letter in text.chars() {
-        match letter {
-            '"' | '\\' => written.extend(['\\', letter]),
-            letter if letter.is_control() => {
-                let _ = write!(written, "\\u{:04X}", u32::from(letter));
-            }
-            letter => written.push(letter),
-        }
-    }
-    written + "\""
-}
-
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
     use crate::{ServedTools, ToolEntry};
 

@@ -35,12 +35,14 @@
 
 mod argument;
 mod command;
+mod draft;
 mod entry;
 mod fault;
 mod folders;
 #[cfg(doctest)]
 mod guide;
 mod help;
+mod import;
 mod once;
 mod one_line;
 mod output;
@@ -59,6 +61,7 @@ pub use entry::{CommandEntry, ToolEntry};
 pub use fault::{CallFault, EntryFault};
 pub use folders::ServedFolders;
 pub use help::HelpDraft;
+pub use import::ImportDraft;
 pub use one_line::parse_one_line;
 pub use output::OutputKind;
 pub use plan::CallPlan;

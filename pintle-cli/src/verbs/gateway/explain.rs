@@ -188,7 +188,7 @@ impl Gateway {
         if found.is_empty() {
             let reason = refused.map(|error| format!(": {error}")).unwrap_or_default();
             let message = format!(
-                "no target that is connected has a tool, prompt or resource `{}`{reason}",
+                "neither the file nor a target that is connected has a tool, prompt or resource `{}`{reason}",
                 request.name
             );
             return Err(Failure::new(Exit::Server, message, NEXT));
@@ -209,7 +209,7 @@ impl Gateway {
         let backends = self.backends();
         if let Some(entry) = name.and_then(|name| file.servers.get(name)) {
             gate.rules.push(Rules::new(entry.rule_set()).map_err(wrong)?);
-            return Ok(base().provider(entry.offered(base().gate(gate), &backends)));
+            return Ok(base().provider(entry.offered(base().gate(gate), &self.gates.own, &backends)));
         }
         let chosen: Vec<_> =
             backends.into_iter().filter(|backend| name.is_none_or(|name| backend.name() == name)).collect();
@@ -219,7 +219,11 @@ impl Gateway {
             let message = format!("the file has no server or target `{name}`");
             return Err(Failure::usage(message, NEXT));
         }
-        Ok(chosen.into_iter().fold(base().gate(gate), |server, backend| server.provider(backend)))
+        let server = match name {
+            None => base().gate(gate).provider(self.gates.own.clone()),
+            Some(_) => base().gate(gate),
+        };
+        Ok(chosen.into_iter().fold(server, |server, backend| server.provider(backend)))
     }
 
     /// Returns the rights that rules name.

@@ -19,6 +19,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, de::Error as _};
 use serde_json::Value;
 
+pub(super) use disk::read_text;
 use disk::{is_writable_by_others, read_limited};
 use include::add;
 pub(super) use own_entries::{OwnEntries, WatchedFiles};
@@ -129,6 +130,10 @@ impl GatewayFile {
 
     pub(super) fn has_folders(&self) -> bool {
         self.resources.values().any(|resource| resource.folder.is_some())
+    }
+
+    pub(super) fn has_tasks(&self) -> bool {
+        self.tools.values().any(|tool| tool.task)
     }
 
     fn has_commands(&self) -> bool {

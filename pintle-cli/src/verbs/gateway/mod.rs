@@ -31,7 +31,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use self::{
-    drafts::{from_help, from_hosts},
+    drafts::{from_help, from_hosts, import},
     explain::ExplainedRequest,
     file::GatewayFile,
     fleet::{FleetArgs, GatewayFleet},
@@ -39,7 +39,7 @@ use self::{
     running::{Gateway, GatewayUsers},
 };
 use crate::{
-    args::{HELP, examples, message_size},
+    args::{HELP, examples, message_size, near},
     failure::{Exit, Failure},
     listen::{Beside, BrowserPage, ENDPOINT, ListenArgs, Page, PageReader, PathProtection, Routes},
     output::{Output, counted},
@@ -69,7 +69,7 @@ const CLOSE_GRACE: Duration = Duration::from_secs(1);
 )]
 pub(crate) struct GatewayArgs {
     /// The file with the tools, the targets and the rules, in TOML
-    #[arg(required_unless_present_any = ["schema", "from_hosts", "from_help", "lines"])]
+    #[arg(required_unless_present_any = ["schema", "from_hosts", "from_help", "import", "lines"])]
     file: Option<PathBuf>,
     /// Serve HTTP at this address, until Ctrl-C, and print the URL; otherwise standard input and output
     #[arg(long, value_name = "ADDRESS")]
@@ -83,8 +83,8 @@ pub(crate) struct GatewayArgs {
     /// Print which rule decides about a tool, prompt or URI, and end. The principal is a name, `@local` or `@anonymous`
     #[arg(long, num_args = 2..=3, value_names = ["PRINCIPAL", "NAME", "ARGUMENTS"])]
     explain: Option<Vec<String>>,
-    /// With `--explain`: ask this virtual server or target, by the names that it has
-    #[arg(long, requires = "explain", value_name = "NAME")]
+    /// Serve this virtual server of the file on standard streams; with `--explain`, ask it, or a target, by the names that it has
+    #[arg(long, visible_alias = "profile", value_name = "NAME", conflicts_with = "http")]
     server: Option<String>,
     /// Write FILE with the servers that hosts on this machine have configured, or print it, and end
     #[arg(long, conflicts_with_all = ["http", "check", "explain", "schema"])]
@@ -92,6 +92,9 @@ pub(crate) struct GatewayArgs {
     /// Write FILE with a tool that is drafted from the help of a program, such as 'git log', or print it, and end
     #[arg(long, value_name = "COMMAND", conflicts_with_all = ["http", "check", "explain", "schema", "from_hosts"])]
     from_help: Option<String>,
+    /// Write FILE with the tools and profiles of go-go-mcp at PATH, a file or a folder, or print it, and end
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["http", "check", "explain", "schema", "from_hosts", "from_help"])]
+    import: Option<PathBuf>,
     /// Rewrite FILE as one of the current version of its format, with its comments, and end
     #[arg(long, requires = "file", conflicts_with_all = ["http", "check", "explain", "schema", "from_hosts", "from_help"])]
     migrate: bool,
@@ -130,6 +133,7 @@ pub(super) async fn run(args: GatewayArgs, output: &Output) -> Result<(), Failur
         server,
         from_hosts,
         from_help,
+        import,
         migrate,
         schema,
         lines,
@@ -143,6 +147,9 @@ pub(super) async fn run(args: GatewayArgs, output: &Output) -> Result<(), Failur
     }
     if let Some(command) = from_help {
         return from_help::write(&command, path.as_deref(), output).await;
+    }
+    if let Some(source) = import {
+        return import::write(&source, path.as_deref(), output);
     }
     if schema {
         return GatewayFile::print_schema(output);
@@ -199,7 +206,19 @@ pub(super) async fn run(args: GatewayArgs, output: &Output) -> Result<(), Failur
         (None, None) => {
             let gateway = Gateway::new(&started, GatewayUsers::Local, output)?;
             gateway.connect(&file).await;
-            let server = gateway.whole_server();
+            let server = match server {
+                None => gateway.whole_server(),
+                Some(name) => match file.servers.get(&name) {
+                    Some(entry) => gateway.virtual_server(&name, entry)?.1,
+                    None => {
+                        let near = near(&name, file.servers.keys().map(String::as_str));
+                        let meant =
+                            near.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
+                        let message = format!("the file has no `[servers.{name}]`{meant}");
+                        return Err(Failure::usage(message, format!("pintle gateway {shown} --check")));
+                    }
+                },
+            };
             let served = tokio::select! {
                 served = server.serve_stdio() => served,
                 never = gateway.reload(path.as_deref(), &lines, file.clone(), None) => match never {},

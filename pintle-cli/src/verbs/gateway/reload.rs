@@ -42,7 +42,7 @@ impl Gateway {
                 }
             }
             if let Some(watched) = &mut watched {
-                watched.notify(&self.server).await;
+                watched.notify(&self.gates.own).await;
             }
             let Some(path) = path else { continue };
             let read = || {
@@ -114,6 +114,7 @@ impl Gateway {
         if let Some(routes) = routes {
             self.apply_paths(current, next, routes).await;
         }
+        self.apply_servers(next, routes).await;
         // What rules hide may have changed too.
         self.backends().iter().for_each(|backend| backend.notify());
         watched
@@ -134,6 +135,10 @@ impl Gateway {
                 self.report(backend.name(), self.serve(routes, &path, &server).await);
             }
         }
+    }
+
+    /// Adds and changes virtual servers.
+    async fn apply_servers(&self, next: &GatewayFile, routes: Option<&Routes>) {
         let backends = self.backends();
         for (name, entry) in &next.servers {
             let running = self.virtual_servers().get(name).cloned();
@@ -141,10 +146,14 @@ impl Gateway {
                 Some(running) => running
                     .replace(entry, &backends)
                     .map_err(|error| Failure::usage(error.to_string(), "pintle gateway --help")),
-                None => match self.virtual_server(name, entry) {
-                    Ok((path, server)) => self.serve(routes, &path, &server).await,
-                    Err(failure) => Err(failure),
-                },
+                None => {
+                    // On standard streams there is the one that was chosen.
+                    let Some(routes) = routes else { continue };
+                    match self.virtual_server(name, entry) {
+                        Ok((path, server)) => self.serve(routes, &path, &server).await,
+                        Err(failure) => Err(failure),
+                    }
+                }
             };
             self.report(name, applied);
         }
@@ -235,6 +244,7 @@ fn changed_at_start(current: &GatewayFile, next: &GatewayFile) -> Vec<&'static s
             kept(current, next) != kept(next, current)
         }),
         ("max_message", current.max_message != next.max_message),
+        ("the first `task` of `tools`", !current.has_tasks() && next.has_tasks()),
         ("the first folder of `resources`", !current.has_folders() && next.has_folders()),
     ];
     options.into_iter().filter(|(_, changed)| *changed).map(|(option, _)| option).collect()

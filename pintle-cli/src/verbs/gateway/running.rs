@@ -102,19 +102,20 @@ impl Gateway {
         let reported = audit.clone();
         let rules = Rules::audited(file.rule_set(), move |record: &AuditRecord<'_>| reported(record));
         let rules = rules.map_err(|error| wrong(&error))?;
-        let gates = VirtualServerGates { rules, audit, required_log, fleet: None };
+        let name = file.name.clone().unwrap_or_else(|| "pintle-gateway".to_owned());
+        let folders = ServedFolders::default();
+        let entries = file.own_entries();
+        let entries = entries.map_err(|fault| Failure::usage(fault.to_string(), "pintle gateway --help"))?;
+        let own = entries.register(base(&name, None), &folders);
+        let gates = VirtualServerGates { own, rules, audit, required_log, fleet: None };
         let targets = file.order.iter().filter_map(|name| Some((name, file.targets.get(name)?)));
         let backend = |(name, target): (&String, &TargetEntry)| {
             Arc::new(Backend::new(name, target.prefix_text(name)).extensions(&file.extensions))
         };
         let backends: Vec<_> = targets.map(backend).collect();
-        let name = file.name.clone().unwrap_or_else(|| "pintle-gateway".to_owned());
         let limits = message_limits(file.max_message);
         let server = gates.guard(base(&name, file.instructions.as_deref()).limits(limits.clone()));
-        let own = file.own_entries();
-        let own = own.map_err(|fault| Failure::usage(fault.to_string(), "pintle gateway --help"))?;
-        let folders = ServedFolders::default();
-        let server = own.register(server, &folders);
+        let server = server.provider(gates.own.clone());
         let server = backends.iter().fold(server, |server, backend| server.provider(backend.clone()));
         let gateway = Self {
             name,
@@ -123,7 +124,7 @@ impl Gateway {
             backends: Mutex::new(backends),
             extensions: file.extensions.clone(),
             connected: Arc::default(),
-            watched: Mutex::new(Some(WatchedFiles::new(&own, &folders))),
+            watched: Mutex::new(Some(WatchedFiles::new(&entries, &folders))),
             server,
             folders,
             search: file.search,
@@ -145,7 +146,7 @@ impl Gateway {
     /// Serves the entries of a changed file, and returns the files that are resources.
     pub(super) fn replace_entries(&self, file: &GatewayFile) -> Result<WatchedFiles, String> {
         let own = file.own_entries().map_err(|fault| fault.to_string())?;
-        own.replace(&self.server, &self.folders).map_err(|error| error.to_string())?;
+        own.replace(&self.gates.own, &self.folders).map_err(|error| error.to_string())?;
         Ok(WatchedFiles::new(&own, &self.folders))
     }
 

@@ -35,6 +35,8 @@ const UNAUDITED: &str = "the audit log of the gateway cannot be written, and cal
 pub(super) struct VirtualServerEntry {
     /// The names of its targets; all by default.
     targets: Vec<String>,
+    /// Whether it has the tools, prompts and resources of the file itself: by default if it names no `targets`.
+    own: Option<bool>,
     /// Instructions for the models of clients, in place of those of the gateway.
     pub(super) instructions: Option<String>,
     /// Whether it offers `search_tools` and `call_tool` in place of the tools. A change needs a new start.
@@ -75,8 +77,17 @@ impl VirtualServerEntry {
         rule_set(&self.rules, self.default)
     }
 
-    /// Returns its choice of what a server with these backends offers.
-    pub(super) fn offered(&self, server: Server, backends: &[Arc<Backend>]) -> Transform<Server> {
+    /// Returns its choice of what a server with the entries of the file and these backends offers.
+    pub(super) fn offered(
+        &self,
+        server: Server,
+        own: &Server,
+        backends: &[Arc<Backend>],
+    ) -> Transform<Server> {
+        let server = match self.own.unwrap_or(self.targets.is_empty()) {
+            true => server.provider(own.clone()),
+            false => server,
+        };
         let backends = chosen(self, backends).into_iter();
         self.transform(backends.fold(server, |server, backend| server.provider(backend)))
     }
@@ -103,6 +114,8 @@ impl VirtualServerEntry {
 /// The rules of the gateway, where decisions of those of a virtual server are reported, and the processes that count calls together.
 #[derive(Clone)]
 pub(super) struct VirtualServerGates {
+    /// The tools, prompts and resources of the file itself.
+    pub(super) own: Server,
     pub(super) rules: Rules,
     pub(super) audit: Arc<dyn Fn(&AuditRecord<'_>) + Send + Sync>,
     /// The audit log, if nothing may be used while it cannot be written.
@@ -218,7 +231,7 @@ impl OfferedChoice {
         backends: &[Arc<Backend>],
     ) -> pintle::Result<Self> {
         let server = gates.guard(Server::new(name, env!("CARGO_PKG_VERSION"))).gate(rules.clone());
-        let provider = entry.offered(server, backends);
+        let provider = entry.offered(server, &gates.own, backends);
         let faults = provider.report(ReportPart::Faults);
         if !faults.is_empty() {
             return Err(pintle::Error::Misuse(faults.join("\n")));

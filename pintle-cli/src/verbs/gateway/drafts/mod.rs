@@ -1,7 +1,8 @@
-//! Files that `pintle gateway` drafts: out of the configuration of hosts, and of the help of programs.
+//! Files that `pintle gateway` drafts: out of the configuration of hosts, of the help of programs, and of files of go-go-mcp.
 
 pub(super) mod from_help;
 pub(super) mod from_hosts;
+pub(super) mod import;
 
 use std::{fs::OpenOptions, io::Write as _, path::Path};
 

@@ -7,6 +7,11 @@ use std::{
 /// The limit of bytes of a file.
 const MAX_BYTES: u64 = 1 << 20;
 
+/// Reads the text of a file.
+pub(in crate::verbs::gateway) fn read_text(path: &Path) -> io::Result<String> {
+    read_limited(path).map(|(_, text)| text)
+}
+
 /// Reads a file, and its metadata.
 pub(super) fn read_limited(path: &Path) -> io::Result<(fs::Metadata, String)> {
     let file = File::open(path)?;

@@ -2,6 +2,7 @@ use std::{collections::BTreeMap, sync::Arc, time::SystemTime};
 
 use pintle::{Server, server::PromptRoute};
 use pintle_serve::{ServedFolders, ServedResources, ServedTools};
+use pintle_tasks::Tasks;
 use tokio::task::spawn_blocking;
 
 /// The entries of a file itself, beside those of its targets.
@@ -19,6 +20,7 @@ impl OwnEntries {
     /// Registers the entries with a server that has not started.
     pub(in crate::verbs::gateway) fn register(&self, server: Server, folders: &ServedFolders) -> Server {
         folders.replace(self.resources.folders());
+        let server = if self.tools.have_tasks() { server.with(Tasks::new()) } else { server };
         let server = self.tools.routes().into_iter().fold(server, Server::tool);
         let server = self.prompts.iter().cloned().fold(server, Server::prompt);
         let server = self.resources.routes().into_iter().fold(server, Server::resource);

@@ -1,5 +1,8 @@
 //! `pintle serve`: commands as tools of a file, over standard streams and HTTP.
 
+mod calls;
+mod drafts;
+
 use std::fs;
 
 use pintle::{
@@ -186,29 +189,6 @@ fn a_line_is_a_tool_and_a_dry_run_prints_what_would_run() {
 }
 
 #[test]
-fn a_tool_is_drafted_from_the_help_of_a_program() {
-    let machine = Machine::new("serve-help");
-    machine.write("greet.py", "import argparse\np = argparse.ArgumentParser(description='Greets somebody.')\np.add_argument('name')\np.add_argument('--loud', action='store_true')\na = p.parse_args()\nprint(a.name.upper() if a.loud else a.name)\n");
-    let pintle = |words: &[&str]| run(pintle().args(words).current_dir(machine.path("")));
-    let drafted = pintle(&["serve", "greet.toml", "--from-help", "python3 greet.py"]);
-    assert_eq!(
-        drafted.stdout, "greet.toml: 1 tool; check it with `pintle serve greet.toml --check`\n",
-        "{drafted:?}"
-    );
-    let planned = pintle(&["serve", "greet.toml", "--dry-run", "python3_greet_py", "name=Ann", "loud=true"]);
-    assert_eq!(planned.stdout, "python3 greet.py --loud Ann\n", "{planned:?}");
-    let again = pintle(&["serve", "greet.toml", "--from-help", "python3 greet.py"]);
-    assert!(again.code == Some(1) && again.stderr.contains("`greet.toml` cannot be written"), "{again:?}");
-    let commands = pintle(&["serve", "--from-help", env!("CARGO_BIN_EXE_pintle")]);
-    assert!(
-        commands.stdout.contains("[tools.pintle]") && commands.stderr.contains("has commands"),
-        "{commands:?}"
-    );
-    let none = pintle(&["serve", "--from-help", "no-such-program"]);
-    assert!(none.code == Some(1) && none.stderr.contains("cannot be run"), "{none:?}");
-}
-
-#[test]
 fn a_file_is_checked_with_its_lines() {
     let machine = served(&FILE.replace(", loud = \"boolean?\"", ""), "serve-check");
     let check = || run(pintle().args(["serve", "tools.toml", "--check"]).current_dir(machine.path("")));
@@ -223,43 +203,6 @@ fn a_file_is_checked_with_its_lines() {
         machine.write("tools.toml", file);
         let printed = check();
         assert!(printed.code == Some(1) && printed.stderr.contains(expected), "{printed:?}");
-    }
-}
-
-#[test]
-fn a_file_gets_the_version_of_its_format_and_keeps_its_comments() {
-    let machine = Machine::new("serve-migrate");
-    let migrate = |name| run(pintle().args(["serve", name, "--migrate"]).current_dir(machine.path("")));
-    let toml = "# Ours.\n\n[tools.now] # not UTC\ncommand = [\"date\"]\n";
-    let yaml = "%YAML 1.2\n---\n# Ours.\ntools: { now: { command: [date] } } # not UTC\n";
-    for (name, text, begins) in [
-        ("a.toml", toml, "# Ours.\n\nversion = 1\n[tools"),
-        ("a.yaml", yaml, "%YAML 1.2\n---\n# Ours.\nversion: 1\ntools"),
-    ] {
-        machine.write(name, text);
-        assert_eq!(migrate(name).stdout, format!("{name}: it has version 1 now\n"));
-        let after = fs::read_to_string(machine.path(name)).unwrap();
-        assert!(after.starts_with(begins) && after.contains("# not UTC"), "{after}");
-        assert_eq!(migrate(name).stdout, format!("{name}: it has version 1 already\n"));
-        assert_eq!(fs::read_to_string(machine.path(name)).unwrap(), after);
-    }
-    for (name, text, expected) in [
-        (
-            "flow.yaml",
-            "{ tools: { now: { command: [date] } } }\n",
-            "`flow.yaml` cannot be migrated: it has no line for the version",
-        ),
-        (
-            "new.toml",
-            "version = 2\nnews = 1\n",
-            "line 1: `version` is 2, and this program reads 1: update the program",
-        ),
-        ("no.toml", "", "there are no targets and no tools"),
-    ] {
-        machine.write(name, text);
-        let printed = migrate(name);
-        assert!(printed.code == Some(1) && printed.stderr.contains(expected), "{printed:?}");
-        assert_eq!(fs::read_to_string(machine.path(name)).unwrap(), text);
     }
 }
 

@@ -1,0 +1,141 @@
+use std::{collections::BTreeMap, fmt::Write as _};
+
+use pintle::types::JsonObject;
+use serde_json::{Value, json};
+
+/// The most characters of a description.
+const MAX_DESCRIPTION: usize = 400;
+
+/// A tool that is drafted out of something else, for somebody to correct.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub(crate) struct ToolDraft {
+    pub(crate) title: Option<String>,
+    pub(crate) description: Option<String>,
+    pub(crate) words: Vec<String>,
+    /// A line for a shell, in place of the words.
+    pub(crate) line: Option<String>,
+    pub(crate) cwd: Option<String>,
+    pub(crate) env: BTreeMap<String, String>,
+    pub(crate) arguments: BTreeMap<String, DraftArgument>,
+}
+
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub(crate) struct DraftArgument {
+    pub(crate) kind: &'static str,
+    pub(crate) is_required: bool,
+    pub(crate) is_list: bool,
+    pub(crate) description: String,
+    pub(crate) values: Vec<String>,
+    pub(crate) default: Option<Value>,
+}
+
+impl ToolDraft {
+    /// Returns the draft as the entry of a tool.
+    pub(crate) fn entry(&self) -> JsonObject {
+        let mut entry = JsonObject::new();
+        let mut set = |name: &str, value: Value| drop(entry.insert(name.to_owned(), value));
+        if let Some(title) = &self.title {
+            set("title", json!(title));
+        }
+        set(
+            "description",
+            json!(self.description.as_deref().unwrap_or("Describe here what the tool does, and when.")),
+        );
+        match &self.line {
+            None => set("command", json!(self.words)),
+            Some(line) => {
+                set("command", json!(line));
+                set("shell", json!(true));
+            }
+        }
+        if let Some(cwd) = &self.cwd {
+            set("cwd", json!(cwd));
+        }
+        if !self.env.is_empty() {
+            set("env", json!(self.env));
+        }
+        let arguments = self.arguments.iter().map(|(name, argument)| (name.clone(), argument.schema()));
+        set("arguments", Value::Object(arguments.collect()));
+        entry
+    }
+
+    /// Returns the draft as a tool of a file in TOML.
+    pub(crate) fn to_toml(&self, name: &str) -> String {
+        let mut file = format!("[tools.{}]\n", key(name));
+        let mut entry = self.entry();
+        let arguments = entry.remove("arguments");
+        entry.iter().for_each(|(name, member)| file += &format!("{} = {}\n", key(name), value(member)));
+        if let Some(Value::Object(arguments)) = arguments.filter(|_| !self.arguments.is_empty()) {
+            file += &format!("\n[tools.{}.arguments]\n", key(name));
+            arguments
+                .iter()
+                .for_each(|(name, schema)| file += &format!("{} = {}\n", key(name), value(schema)));
+        }
+        file
+    }
+}
+
+impl DraftArgument {
+    fn schema(&self) -> Value {
+        let mut schema = json!({ "type": self.kind });
+        if !self.values.is_empty() {
+            schema["enum"] = json!(self.values);
+        }
+        if self.is_list {
+            schema = json!({ "type": "array", "items": schema });
+        }
+        if !self.description.is_empty() {
+            schema["description"] = json!(self.description);
+        }
+        match &self.default {
+            Some(default) => schema["default"] = default.clone(),
+            None if !self.is_required => schema["optional"] = json!(true),
+            None => {}
+        }
+        schema
+    }
+}
+
+/// Returns a description without line breaks, cut.
+pub(crate) fn shortened(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.join(" ").chars().take(MAX_DESCRIPTION).collect()
+}
+
+/// Writes a value as TOML does. What TOML has no word for is an empty text.
+fn value(json: &Value) -> String {
+    match json {
+        Value::String(string) => text(string),
+        Value::Array(values) => {
+            let values: Vec<String> = values.iter().map(value).collect();
+            format!("[{}]", values.join(", "))
+        }
+        Value::Object(members) => {
+            let members: Vec<String> =
+                members.iter().map(|(name, member)| format!("{} = {}", key(name), value(member))).collect();
+            format!("{{ {} }}", members.join(", "))
+        }
+        Value::Null => text(""),
+        plain => plain.to_string(),
+    }
+}
+
+fn key(name: &str) -> String {
+    let is_bare = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c));
+    if is_bare { name.to_owned() } else { text(name) }
+}
+
+fn text(text: &str) -> String {
+    let mut written = String::from('"');
+    for letter in text.chars() {
+        match letter {
+            '"' | '\\' => written.extend(['\\', letter]),
+            '\n' => written.push_str("\\n"),
+            letter if letter.is_control() => {
+                let _ = write!(written, "\\u{:04X}", u32::from(letter));
+            }
+            letter => written.push(letter),
+        }
+    }
+    written + "\""
+}
