@@ -99,14 +99,14 @@ impl Routes {
         }
     }
 
-    /// Refuses new calls from now on, waits up to `grace` for the running ones, and ends the rest. Returns how many were ended.
-    pub(crate) async fn drain(&self, grace: Duration) -> usize {
+    /// Refuses new calls from now on. The future waits up to `grace` for the running ones, ends the rest, and returns how many those were.
+    pub(crate) fn drain(&self, grace: Duration) -> impl Future<Output = usize> + use<> {
         self.is_draining.store(true, Ordering::Release);
         let mut draining = JoinSet::new();
         for Route { http, .. } in self.read() {
             draining.spawn(async move { http.shutdown(grace).await.cut });
         }
-        draining.join_all().await.into_iter().sum()
+        async { draining.join_all().await.into_iter().sum() }
     }
 
     /// Returns whether new calls are refused.

@@ -325,13 +325,15 @@ impl GatewayServing {
 
     /// Refuses new calls, waits for the running ones, and disconnects from the targets.
     async fn drain(self, output: &Output) {
+        // What is printed is so.
+        let drained = self.routes.drain(GRACE);
         output.note("ending: new calls are refused, and running ones have 30 s to complete");
         let leave = async {
             if let Some(logins) = &self.logins {
                 logins.leave().await;
             }
         };
-        let (ended, ()) = tokio::join!(self.routes.drain(GRACE), leave);
+        let (ended, ()) = tokio::join!(drained, leave);
         if ended > 0 {
             output.note(match ended {
                 1 => "1 call had not completed, and was ended".to_owned(),
