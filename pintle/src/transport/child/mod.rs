@@ -107,16 +107,27 @@ impl Child {
 
     /// Returns the exit status, once the process has exited.
     pub fn exit_status(&self) -> Option<ExitStatus> {
-        self.kept.exit()?.status
+        self.exit()?.status
+    }
+
+    /// Returns how the process ended, once it has.
+    pub fn exit(&self) -> Option<Exit> {
+        self.kept.exit()
+    }
+
+    /// Returns the last lines of its standard error in backticks, with the error message first, if they are captured
+    /// ([`Stderr::Lines`]).
+    pub fn last_words(&self) -> Option<String> {
+        self.kept.last_words()
     }
 
     /// Describes how the process exited, once it has: ``the server `uvx` exited with status 3``.
     ///
     /// The last lines of its standard error are quoted if they are captured ([`Stderr::Lines`]), with the error message first.
     pub fn describe_exit(&self) -> Option<String> {
-        let exit = self.kept.exit()?;
+        let exit = self.exit()?;
         let program = self.command.shown();
-        Some(match self.kept.last_words() {
+        Some(match self.last_words() {
             Some(words) => format!("the server `{program}` {exit}; its last output: {words}"),
             None => format!("the server `{program}` {exit}"),
         })

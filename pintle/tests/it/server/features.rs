@@ -317,10 +317,14 @@ async fn two_questions_and_an_act_between_them_where_every_revision_can_answer()
         let acts = counted.clone();
         async move {
             let first = cx.sample("first", written("one")).await?.model;
+            let known = cx.once_value::<usize>("act")?;
             let number = cx.once("act", async { acts.fetch_add(1, Ordering::SeqCst) + 1 }).await?;
+            let is_kept = known.is_none_or(|known| known == number)
+                && cx.once_value::<usize>("act")? == Some(number)
+                && cx.once_value::<String>("act").is_err();
             let second = cx.sample("second", written("two")).await?.model;
             let roots = cx.roots().await?.len();
-            Ok::<_, ToolError>(format!("{first} {} {second} {roots}", number > 0))
+            Ok::<_, ToolError>(format!("{first} {is_kept} {second} {roots}"))
         }
     };
     let server = Server::new("s", "0").tool(tool("work", work));

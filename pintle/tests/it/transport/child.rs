@@ -160,6 +160,8 @@ async fn a_server_that_dies_in_a_call_ends_the_connection_with_the_reason() {
     assert_eq!(child.exit_status().unwrap().code(), Some(3));
     let why = "the server `sh` exited with status 3; its last output: `first`, `disk full`";
     assert_eq!(child.close_reason().unwrap(), why);
+    assert_eq!(child.exit().unwrap().to_string(), "exited with status 3");
+    assert_eq!(child.last_words().unwrap(), "`first`, `disk full`");
     assert_eq!(*seen.lock().unwrap(), ["first", "disk full"]);
 }
 

@@ -89,6 +89,34 @@ impl Cx {
         Ok(value)
     }
 
+    /// Returns the value of an action that [`once`](Self::once) has completed in this round or an earlier one of the call; `None` if there
+    /// is none.
+    ///
+    /// ```
+    /// use pintle::server::{Cx, ToolError};
+    ///
+    /// async fn order(cx: Cx) -> Result<String, ToolError> {
+    ///     let is_repeated = cx.once_value::<u32>("reserve")?.is_some();
+    ///     let number = cx.once("reserve", async { 4711 }).await?;
+    ///     Ok(format!("{number}, {}", if is_repeated { "as before" } else { "new" }))
+    /// }
+    /// # let _ = pintle::server::tool("order", order);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the kept value is not a `T`.
+    pub fn once_value<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>, serde_json::Error> {
+        match self.0.call.begin_once(key) {
+            Once::Done(value) => serde_json::from_str(value.get()).map(Some),
+            Once::Act => {
+                drop(Acting { cx: self, key, is_begun: false, value: None });
+                Ok(None)
+            }
+            Once::Acting | Once::Unknown | Once::Over => Ok(None),
+        }
+    }
+
     /// Returns an idempotency key for requests to other systems: the same in every round and every run of this call, and
     /// different for every other call.
     ///
