@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::{ArgumentEntry, OutputKind, SecretValue, units::read_duration};
 
-/// A tool of a file: a command that runs for each call.
+/// A tool of a file: a command that runs for each call, or a function of a worker.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(JsonSchema))]
 #[serde(deny_unknown_fields, default)]
@@ -23,6 +23,10 @@ pub struct ToolEntry {
     /// element of a list, and `{name?TEXT}` is TEXT if the argument is given and not `false`. A value does not begin a word with `-`, unless
     /// `--` comes before it or `flags` is set.
     pub command: CommandEntry,
+    /// The name of the worker that runs the calls, in place of a `command`.
+    pub worker: Option<String>,
+    /// The name that the worker knows the tool by: that of the tool by default.
+    pub function: Option<String>,
     /// Whether `command` is a line for `sh`. It gets the values as parameters: none is a part of the line.
     pub shell: bool,
     /// The arguments of calls, by their names: a type such as `"string"`, `"integer = 10"`, `"string[]"` or, for one that can be left out,
@@ -40,18 +44,19 @@ pub struct ToolEntry {
     pub inherit: Vec<String>,
     /// The kind of the output: `text` by default, `json`, or an image or audio by its MIME type, such as `image/png`.
     pub output: OutputKind,
-    /// The JSON Schema of the output, with `output = "json"`.
+    /// The JSON Schema of the output of a worker, or of a command with `output = "json"`.
     #[cfg_attr(feature = "schemars", schemars(with = "Option<serde_json::Map<String, serde_json::Value>>"))]
     pub output_schema: Option<JsonObject>,
     /// Whether each line of the output is reported as progress while the command runs.
     pub progress: bool,
-    /// The time after which the command and all that it started are ended, such as `30s`; one minute by default.
+    /// The time after which the command and all that it started are ended, or the call of a worker is cancelled, such as `30s`; one minute
+    /// by default.
     #[serde(deserialize_with = "read_duration")]
     #[cfg_attr(feature = "schemars", schemars(with = "Option<String>"))]
     pub timeout: Option<Duration>,
     /// The limit of bytes of the output: 1 MiB by default.
     pub max_output: Option<usize>,
-    /// The limit of commands of this tool that run at the same time: 8 by default. Further calls wait.
+    /// The limit of calls of this tool that run at the same time: 8 by default. Further calls wait.
     pub max_running: Option<u16>,
     /// The names of arguments that the user is asked for if a call leaves them out. Rules do not judge what the user answers, so that a file
     /// in which a rule is about such an argument is refused.

@@ -4,7 +4,7 @@ use std::{error, fmt};
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct EntryFault {
-    /// The kind of the entry: `tool`, `prompt` or `resource`.
+    /// The kind of the entry: `tool`, `worker`, `prompt` or `resource`.
     pub kind: &'static str,
     /// The name of the entry.
     pub name: String,

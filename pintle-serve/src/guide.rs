@@ -2,3 +2,6 @@
 
 #[doc = include_str!("../../docs/serve.md")]
 struct ServePage;
+
+#[doc = include_str!("../../docs/workers.md")]
+struct WorkersPage;

@@ -1,4 +1,4 @@
-//! Tools that are configured, not programmed: a command, its arguments with their types, and limits.
+//! Tools that are configured, not programmed: a command or a function of a worker, its arguments with their types, and limits.
 //!
 //! [`ToolEntry`] is a tool as a file describes it; anything that `serde` reads can be that file. [`ServedTools`] checks the entries and makes
 //! routes for a [`Server`](pintle::Server) of them. `pintle serve` of the command line is this crate with a file.
@@ -37,6 +37,7 @@ mod argument;
 mod command;
 mod draft;
 mod entry;
+mod environment;
 mod fault;
 mod folders;
 #[cfg(doctest)]
@@ -54,6 +55,7 @@ mod secret;
 mod served;
 mod text;
 mod units;
+mod worker;
 
 pub use argument::ArgumentEntry;
 pub use command::CommandPlan;
@@ -70,3 +72,4 @@ pub use resource::{ResourceEntry, ServedResources};
 pub use secret::{SecretError, SecretSource, SecretValue};
 pub use served::ServedTools;
 pub use units::duration;
+pub use worker::{ServedWorkers, WorkerEntry, WorkerPlan};

@@ -2,7 +2,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::CommandPlan;
+use crate::{CommandPlan, WorkerPlan};
 
 /// The plan of a call of a tool. `Display` writes it as a line for a shell.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
@@ -11,12 +11,15 @@ use crate::CommandPlan;
 pub enum CallPlan {
     /// A command would run.
     Command(CommandPlan),
+    /// A worker would get a line.
+    Worker(WorkerPlan),
 }
 
 impl fmt::Display for CallPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Command(plan) => plan.fmt(f),
+            Self::Worker(plan) => plan.fmt(f),
         }
     }
 }

@@ -11,11 +11,12 @@ use serde_json::Value;
 use tokio::sync::Semaphore;
 
 use crate::{
-    CallFault, CallPlan, EntryFault, OutputKind, ToolEntry,
+    CallFault, CallPlan, EntryFault, OutputKind, ServedWorkers, ToolEntry,
     argument::{Argument, all_used, check, input_schema},
     command::Command,
     once::Once,
     questions::Questions,
+    worker::WorkerTool,
 };
 
 /// The time that a call has, if its entry says nothing.
@@ -43,17 +44,31 @@ struct ServedTool {
 #[derive(Debug)]
 enum Action {
     Command(Command),
+    Worker(WorkerTool),
 }
 
 impl ServedTools {
-    /// Checks the entries of a file. Commands run in its folder, unless an entry says otherwise.
+    /// Checks the entries of a file without workers. Commands run in its folder, unless an entry says otherwise.
     ///
     /// # Errors
     ///
     /// An entry is wrong. The error says what to write.
     pub fn new(entries: &BTreeMap<String, ToolEntry>, folder: &Path) -> Result<Self, EntryFault> {
+        Self::with_workers(entries, &ServedWorkers::default(), folder)
+    }
+
+    /// Checks the entries of a file, of which some are functions of workers.
+    ///
+    /// # Errors
+    ///
+    /// An entry is wrong. The error says what to write.
+    pub fn with_workers(
+        entries: &BTreeMap<String, ToolEntry>,
+        workers: &ServedWorkers,
+        folder: &Path,
+    ) -> Result<Self, EntryFault> {
         let tool = |(name, entry): (&String, &ToolEntry)| {
-            let tool = ServedTool::new(name, entry, folder);
+            let tool = ServedTool::new(name, entry, workers, folder);
             tool.map(Arc::new).map_err(EntryFault::of("tool", name))
         };
         entries.iter().map(tool).collect::<Result<_, _>>().map(Self)
@@ -92,28 +107,38 @@ impl ServedTools {
 }
 
 impl ServedTool {
-    fn new(name: &str, entry: &ToolEntry, folder: &Path) -> Result<Self, String> {
+    fn new(name: &str, entry: &ToolEntry, workers: &ServedWorkers, folder: &Path) -> Result<Self, String> {
         let mut arguments = BTreeMap::new();
         for (name, argument) in &entry.arguments {
             let argument = argument.argument().map_err(|message| format!("argument `{name}`: {message}"))?;
             arguments.insert(name.clone(), argument);
         }
-        if entry.output_schema.is_some() && entry.output != OutputKind::Json {
+        let is_command = entry.worker.is_none();
+        if is_command && entry.output_schema.is_some() && entry.output != OutputKind::Json {
             return Err("`output_schema` is for `output = \"json\"`: add that".to_owned());
         }
         if entry.max_running == Some(0) || entry.timeout == Some(Duration::ZERO) {
             return Err("a limit of 0 would let nothing run: remove it, or write another".to_owned());
         }
+        if is_command && entry.function.is_some() {
+            return Err("`function` is that of a worker: add `worker = \"NAME\"`".to_owned());
+        }
         let once = entry.once.as_ref().map(|key| Once::new(key, &arguments, &entry.ask)).transpose()?;
         let questions = Questions::new(&entry.ask, entry.confirm, &mut arguments)?;
         let timeout = entry.timeout.unwrap_or(TIMEOUT);
-        let command = Command::new(entry, &arguments, folder, timeout)?;
-        all_used(&arguments, command.names().chain(once.iter().flat_map(Once::names)))?;
+        let action = match &entry.worker {
+            None => {
+                let command = Command::new(entry, &arguments, folder, timeout)?;
+                all_used(&arguments, command.names().chain(once.iter().flat_map(Once::names)))?;
+                Action::Command(command)
+            }
+            Some(worker) => Action::Worker(WorkerTool::new(name, worker, entry, workers, timeout)?),
+        };
         Ok(Self {
             tool: definition(name, entry, &arguments),
             questions,
             once,
-            action: Action::Command(command),
+            action,
             timeout,
             running: Semaphore::new(entry.max_running.unwrap_or(MAX_RUNNING).into()),
         })
@@ -143,8 +168,12 @@ impl ServedTool {
         if self.questions.confirm {
             self.questions.confirm(cx, &self.tool.name, &self.plan(&arguments)?.to_string()).await?;
         }
+        let command = match &self.action {
+            Action::Command(command) => command,
+            Action::Worker(worker) => return worker.call(cx, &arguments, &self.running).await,
+        };
         let turn = self.running.acquire().await?;
-        let Some(once) = &self.once else { return self.act(cx, &arguments).await };
+        let Some(once) = &self.once else { return command.call(cx, &arguments).await };
         // What would be refused does not begin.
         self.plan(&arguments)?;
         match once.begin(cx.principal(), &arguments)? {
@@ -153,16 +182,10 @@ impl ServedTool {
                 known.ended().await
             }
             Ok(new) => {
-                let ended = self.act(cx, &arguments).await;
+                let ended = command.call(cx, &arguments).await;
                 new.end(&ended);
                 ended
             }
-        }
-    }
-
-    async fn act(&self, cx: &Cx, arguments: &JsonObject) -> Result<CallToolResult, ToolError> {
-        match &self.action {
-            Action::Command(command) => command.call(cx, arguments).await,
         }
     }
 
@@ -174,6 +197,7 @@ impl ServedTool {
     fn plan(&self, arguments: &JsonObject) -> Result<CallPlan, CallFault> {
         match &self.action {
             Action::Command(command) => command.plan(arguments).map(CallPlan::Command),
+            Action::Worker(worker) => worker.plan(arguments).map(CallPlan::Worker),
         }
     }
 

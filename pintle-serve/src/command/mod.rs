@@ -3,23 +3,23 @@
 mod plan;
 mod template;
 
-use std::path::Path;
-use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, path::Path, time::Duration};
 
 use pintle::{
     server::{Cx, ToolError},
-    transport::{Child, Stderr},
+    transport::Stderr,
     types::{JsonObject, schema::CallToolResult},
 };
 use tokio::{sync::mpsc, time::timeout};
 
 pub use plan::CommandPlan;
+pub(crate) use plan::quoted;
 use template::CommandTemplate;
 
-use crate::{CallFault, CommandEntry, OutputKind, SecretValue, ToolEntry, argument::Argument, text::Text};
+use crate::{
+    CallFault, CommandEntry, OutputKind, ToolEntry, argument::Argument, environment::Environment, text::Text,
+};
 
-/// The time that a command has to end after its input was closed, and after `SIGTERM`.
-const GRACE: Duration = Duration::from_millis(500);
 /// The bytes of output of a command, if its entry says nothing.
 const MAX_OUTPUT: usize = 1 << 20;
 /// The lines of progress that wait to be sent. Others are left out.
@@ -30,9 +30,7 @@ const MAX_LINES: usize = 64;
 pub(crate) struct Command {
     template: CommandTemplate,
     stdin: Option<Text>,
-    cwd: PathBuf,
-    env: BTreeMap<String, SecretValue>,
-    inherit: Vec<String>,
+    environment: Environment,
     output: OutputKind,
     progress: bool,
     timeout: Duration,
@@ -57,16 +55,11 @@ impl Command {
             }
         };
         let stdin = entry.stdin.as_deref().map(|text| Text::read(text, arguments, false)).transpose()?;
-        if entry.env.keys().any(|name| name.is_empty() || name.contains(['=', '\0'])) {
-            return Err("a variable of `env` has a name that no program takes: change it".to_owned());
-        }
-        let cwd = folder.join(entry.cwd.as_deref().unwrap_or(Path::new("")));
+        let environment = Environment::new(folder, entry.cwd.as_deref(), &entry.env, &entry.inherit)?;
         Ok(Self {
             template,
             stdin,
-            cwd: if cwd.as_os_str().is_empty() { PathBuf::from(".") } else { cwd },
-            env: entry.env.clone(),
-            inherit: entry.inherit.clone(),
+            environment,
             output: entry.output.clone(),
             progress: entry.progress,
             timeout,
@@ -83,8 +76,8 @@ impl Command {
     pub(crate) fn plan(&self, arguments: &JsonObject) -> Result<CommandPlan, CallFault> {
         Ok(CommandPlan {
             words: self.template.fill(arguments)?,
-            env: self.env.keys().cloned().collect(),
-            cwd: self.cwd.clone(),
+            env: self.environment.names(),
+            cwd: self.environment.cwd.clone(),
             stdin: self.stdin.as_ref().map(|text| text.print(arguments)),
         })
     }
@@ -102,13 +95,8 @@ impl Command {
         let Some((program, words)) = plan.words.split_first() else {
             return Err(ToolError::new("the tool has no command"));
         };
-        let mut command =
-            Child::command(program).args(words).inherit_env(&self.inherit).current_dir(&plan.cwd);
-        for (name, value) in &self.env {
-            command = command.env(name, value.read()?);
-        }
         // What it writes is kept for the error.
-        let command = command.grace(GRACE).stderr(Stderr::lines(|_| {}));
+        let command = self.environment.command(program, words)?.stderr(Stderr::lines(|_| {}));
         let (lines, mut reported) = mpsc::channel(MAX_LINES);
         let lines = Some(lines).filter(|_| self.progress);
         // If nobody reads them, the latest are left out.

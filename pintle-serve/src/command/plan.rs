@@ -33,7 +33,7 @@ impl fmt::Display for CommandPlan {
 }
 
 /// Quotes a word for `sh`, if it needs that.
-fn quoted(word: &str) -> String {
+pub(crate) fn quoted(word: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./=:,@%+".contains(letter);
     match !word.is_empty() && word.chars().all(is_plain) {
         true => word.to_owned(),

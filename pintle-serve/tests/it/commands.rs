@@ -48,12 +48,12 @@ async fn serve(file: &str) -> Connection {
     serve_in(file, Path::new(".")).await
 }
 
-async fn text(client: &Connection, tool: &str, arguments: Value) -> String {
+pub(super) async fn text(client: &Connection, tool: &str, arguments: Value) -> String {
     client.call_tool(tool, arguments).await.unwrap().text()
 }
 
 /// Returns the text of a call that failed.
-async fn failure(client: &Connection, tool: &str, arguments: Value) -> String {
+pub(super) async fn failure(client: &Connection, tool: &str, arguments: Value) -> String {
     match client.call_tool(tool, arguments).await {
         Ok(result) if result.is_error == Some(true) => result.text(),
         Ok(result) => panic!("{result:?}"),
@@ -72,7 +72,7 @@ fn marked(mark: &str) -> usize {
 
 /// Waits until no process has this in its environment.
 #[cfg(target_os = "linux")]
-async fn all_ended(mark: &str) {
+pub(super) async fn all_ended(mark: &str) {
     for _ in 0..6_000 {
         if marked(mark) == 0 {
             return;

@@ -13,3 +13,5 @@ mod prompts;
 mod questions;
 #[cfg(unix)]
 mod resources;
+#[cfg(unix)]
+mod workers;

@@ -13,7 +13,8 @@ const NEXT: &str = "pintle gateway --help";
 /// Prints what a call of a tool would run. `words` are its name and the arguments, as `pintle call` takes them.
 pub(super) async fn print(file: &GatewayFile, words: &[String], output: &Output) -> Result<(), Failure> {
     let wrong = |message: String| Failure::usage(message, NEXT);
-    let tools = file.served_tools().map_err(|fault| wrong(fault.to_string()))?;
+    let tools = file.served_workers(output).and_then(|workers| file.served_tools(&workers));
+    let tools = tools.map_err(|fault| wrong(fault.to_string()))?;
     let (name, words) = words.split_first().ok_or_else(|| wrong("`--dry-run` needs a tool".to_owned()))?;
     let unknown = || {
         let meant = near(name, file.tools.keys().map(String::as_str));

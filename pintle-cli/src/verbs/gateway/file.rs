@@ -11,8 +11,8 @@ use std::{
 
 use pintle::server::{Rule, RuleDecision, RuleSet, Rules};
 use pintle_serve::{
-    EntryFault, PromptEntry, ResourceEntry, SecretValue, ServedResources, ServedTools, ToolEntry,
-    parse_one_line, prompt_routes,
+    EntryFault, PromptEntry, ResourceEntry, SecretValue, ServedResources, ServedTools, ServedWorkers,
+    ToolEntry, WorkerEntry, parse_one_line, prompt_routes,
 };
 #[cfg(test)]
 use schemars::JsonSchema;
@@ -67,13 +67,15 @@ pub(super) struct GatewayFile {
     pub(super) admin: AdminEntry,
     /// Whether `/mcp` offers `search_tools` and `call_tool` in place of the tools.
     pub(super) search: bool,
-    /// The tools of the file itself, by their names: commands that run for each call.
+    /// The tools of the file itself, by their names: commands that run for each call, and functions of workers.
     pub(super) tools: BTreeMap<String, ToolEntry>,
+    /// The workers, by their names: programs that stay, and run functions for calls of tools.
+    pub(super) workers: BTreeMap<String, WorkerEntry>,
     /// The prompts of the file itself, by their names.
     pub(super) prompts: BTreeMap<String, PromptEntry>,
     /// The resources of the file itself, by their names.
     pub(super) resources: BTreeMap<String, ResourceEntry>,
-    /// More files: those in TOML or YAML have tools, prompts and resources, and those in Markdown are prompts. `*` is any part of a name.
+    /// More files: those in TOML or YAML have tools, workers, prompts and resources, and those in Markdown are prompts. `*` is any part of a name.
     pub(super) include: Vec<String>,
     /// The targets, by their names, which are the prefixes of their tools.
     pub(super) targets: BTreeMap<String, TargetEntry>,
@@ -137,7 +139,8 @@ impl GatewayFile {
     }
 
     fn has_commands(&self) -> bool {
-        !self.tools.is_empty() || self.resources.values().any(|resource| !resource.command.is_empty())
+        let is_empty = self.tools.is_empty() && self.workers.is_empty();
+        !is_empty || self.resources.values().any(|resource| !resource.command.is_empty())
     }
 
     /// Adds tools of one line.
@@ -155,15 +158,22 @@ impl GatewayFile {
         self.fault().filter(|_| !lines.is_empty()).map_or(Ok(()), |fault| Err(wrong(fault.message)))
     }
 
-    /// Returns the entries of the file itself. It blocks.
-    pub(super) fn own_entries(&self) -> Result<OwnEntries, EntryFault> {
-        let (tools, prompts) = (self.served_tools()?, prompt_routes(&self.prompts)?);
+    /// Returns the entries of the file itself, whose tools are those of these workers. It blocks.
+    pub(super) fn own_entries(&self, workers: &ServedWorkers) -> Result<OwnEntries, EntryFault> {
+        let (tools, prompts) = (self.served_tools(workers)?, prompt_routes(&self.prompts)?);
         Ok(OwnEntries::new(tools, prompts, ServedResources::new(&self.resources, &self.folder)?))
     }
 
     /// Returns the tools of the file itself.
-    pub(super) fn served_tools(&self) -> Result<ServedTools, EntryFault> {
-        ServedTools::new(&self.tools, &self.folder)
+    pub(super) fn served_tools(&self, workers: &ServedWorkers) -> Result<ServedTools, EntryFault> {
+        ServedTools::with_workers(&self.tools, workers, &self.folder)
+    }
+
+    /// Returns the workers of the file. What they write to standard error are details.
+    pub(super) fn served_workers(&self, output: &Output) -> Result<ServedWorkers, EntryFault> {
+        let output = output.clone();
+        let log = move |worker: &str, line: &str| output.detail(format!("{worker}: {line}"));
+        ServedWorkers::new(&self.workers, &self.folder, log)
     }
 
     /// Prints the JSON Schema of the file.
@@ -188,6 +198,7 @@ impl GatewayFile {
         file.order = text.order("targets", file.targets.keys());
         let included = include::read(&file.folder, &file.include)?;
         add("tool", &mut file.tools, included.tools)?;
+        add("worker", &mut file.workers, included.workers)?;
         add("prompt", &mut file.prompts, included.prompts)?;
         add("resource", &mut file.resources, included.resources)?;
         for (name, prompt) in &mut file.prompts {
@@ -222,6 +233,11 @@ impl GatewayFile {
                 return fault(format!("resources.{name}"), format!("resource `{name}`: {message}"));
             }
         }
+        for (name, worker) in &self.workers {
+            if let Some(message) = written(&worker.env) {
+                return fault(format!("workers.{name}"), format!("worker `{name}`: {message}"));
+            }
+        }
         for (name, tool) in &self.tools {
             let wrong = |message: &str| fault(format!("tools.{name}"), format!("tool `{name}`: {message}"));
             if !names::is_kept(name) {
@@ -241,7 +257,8 @@ impl GatewayFile {
                 ));
             }
         }
-        if let Err(wrong) = self.own_entries() {
+        let workers = ServedWorkers::new(&self.workers, &self.folder, |_, _| {});
+        if let Err(wrong) = workers.and_then(|workers| self.own_entries(&workers)) {
             return fault(format!("{}s.{}", wrong.kind, wrong.name), wrong.to_string());
         }
         let mut prefixes = BTreeMap::new();
@@ -312,23 +329,27 @@ impl GatewayFile {
         self.url.as_deref().or_else(|| self.auth.as_ref().map(AuthEntry::url))
     }
 
-    /// Reads the secrets that targets and tools need.
+    /// Returns the entries with an environment, by their names.
+    fn environments(&self) -> impl Iterator<Item = (&String, &BTreeMap<String, SecretValue>)> {
+        let tools = self.tools.iter().map(|(name, tool)| (name, &tool.env));
+        let workers = self.workers.iter().map(|(name, worker)| (name, &worker.env));
+        let resources = self.resources.iter().map(|(name, resource)| (name, &resource.env));
+        tools.chain(workers).chain(resources)
+    }
+
+    /// Reads the secrets that targets, tools and workers need.
     pub(super) fn read_secrets(&self) -> Result<(), Failure> {
         for target in self.targets.values() {
             target.endpoint()?;
         }
-        let (tools, resources) = (self.tools.values(), self.resources.values());
-        let values =
-            tools.flat_map(|tool| tool.env.values()).chain(resources.flat_map(|one| one.env.values()));
-        Ok({ values }.try_for_each(|value| value.read().map(drop))?)
+        let mut values = self.environments().flat_map(|(_, env)| env.values());
+        Ok(values.try_for_each(|value| value.read().map(drop))?)
     }
 
     /// Refuses to serve tools with secrets, or targets with credentials, to everybody who can connect.
     pub(super) fn not_for_everybody(&self) -> Result<(), Failure> {
         let is_secret = |value: &SecretValue| matches!(value, SecretValue::Source(_));
-        let tools = self.tools.iter().map(|(name, tool)| (name, &tool.env));
-        let mut all = tools.chain(self.resources.iter().map(|(name, resource)| (name, &resource.env)));
-        if let Some((name, _)) = all.find(|(_, env)| env.values().any(is_secret)) {
+        if let Some((name, _)) = self.environments().find(|(_, env)| env.values().any(is_secret)) {
             let message = format!(
                 "`{name}` uses a secret of this machine, which would be served to everybody who can connect: add `[auth]`, or `--bearer-env`"
             );
@@ -544,7 +565,11 @@ mod tests {
 
     #[test]
     fn the_files_of_the_guide_are_right() {
-        let guides = [include_str!("../../../../docs/gateway.md"), include_str!("../../../../docs/serve.md")];
+        let guides = [
+            include_str!("../../../../docs/gateway.md"),
+            include_str!("../../../../docs/serve.md"),
+            include_str!("../../../../docs/workers.md"),
+        ];
         let files: Vec<_> = guides
             .iter()
             .flat_map(|guide| guide.split("```toml\n").skip(1))

@@ -104,7 +104,7 @@ pub(crate) struct GatewayArgs {
     /// Serve a tool of one line too, such as 'greet(name: string) = echo Hello {name}'
     #[arg(short = 'e', value_name = "TOOL")]
     lines: Vec<String>,
-    /// Print the command that a call of a tool of the file would run, and end
+    /// Print what a call of a tool of the file would run, and end
     #[arg(long, num_args = 1.., value_names = ["TOOL", "ARGUMENTS"], conflicts_with_all = ["http", "check", "explain", "schema", "from_hosts", "from_help"])]
     dry_run: Option<Vec<String>>,
     /// The most bytes of a message, in both directions; the default is that of the file, or 16MiB
@@ -168,6 +168,7 @@ pub(super) async fn run(args: GatewayArgs, output: &Output) -> Result<(), Failur
     if check && !connect {
         let own = [
             ("tools", file.tools.len(), "tool"),
+            ("workers", file.workers.len(), "worker"),
             ("prompts", file.prompts.len(), "prompt"),
             ("resources", file.resources.len(), "resource"),
         ];

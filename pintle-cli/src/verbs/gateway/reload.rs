@@ -83,6 +83,7 @@ impl Gateway {
             return None;
         }
         let has_same_entries = current.tools == next.tools
+            && current.workers == next.workers
             && current.prompts == next.prompts
             && current.resources == next.resources;
         let mut watched = None;
@@ -245,6 +246,7 @@ fn changed_at_start(current: &GatewayFile, next: &GatewayFile) -> Vec<&'static s
         }),
         ("max_message", current.max_message != next.max_message),
         ("the first `task` of `tools`", !current.has_tasks() && next.has_tasks()),
+        ("the logs of the first of `workers`", current.workers.is_empty() && !next.workers.is_empty()),
         ("the first folder of `resources`", !current.has_folders() && next.has_folders()),
     ];
     options.into_iter().filter(|(_, changed)| *changed).map(|(option, _)| option).collect()

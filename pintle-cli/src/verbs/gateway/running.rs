@@ -11,7 +11,7 @@ use pintle::{
     proto::Limits,
     server::{AuditRecord, Rules, ToolSearch, around},
 };
-use pintle_serve::ServedFolders;
+use pintle_serve::{EntryFault, ServedFolders, ServedWorkers};
 use tokio::sync::{Notify, oneshot};
 
 use super::{
@@ -62,6 +62,8 @@ pub(super) struct Gateway {
     /// The server with all backends.
     /// The folders of the file, whose files are resources.
     folders: ServedFolders,
+    /// The workers of the file.
+    workers: Mutex<ServedWorkers>,
     watched: Mutex<Option<WatchedFiles>>,
     pub(super) server: Server,
     /// Whether tools are searched in place of listed.
@@ -104,9 +106,13 @@ impl Gateway {
         let rules = rules.map_err(|error| wrong(&error))?;
         let name = file.name.clone().unwrap_or_else(|| "pintle-gateway".to_owned());
         let folders = ServedFolders::default();
-        let entries = file.own_entries();
-        let entries = entries.map_err(|fault| Failure::usage(fault.to_string(), "pintle gateway --help"))?;
-        let own = entries.register(base(&name, None), &folders);
+        let wrong_entry = |fault: EntryFault| Failure::usage(fault.to_string(), "pintle gateway --help");
+        let workers = file.served_workers(output).map_err(wrong_entry)?;
+        let entries = file.own_entries(&workers).map_err(wrong_entry)?;
+        let own = base(&name, None);
+        // What workers log reaches clients.
+        let own = if file.workers.is_empty() { own } else { own.logging() };
+        let own = entries.register(own, &folders);
         let gates = VirtualServerGates { own, rules, audit, required_log, fleet: None };
         let targets = file.order.iter().filter_map(|name| Some((name, file.targets.get(name)?)));
         let backend = |(name, target): (&String, &TargetEntry)| {
@@ -127,6 +133,7 @@ impl Gateway {
             watched: Mutex::new(Some(WatchedFiles::new(&entries, &folders))),
             server,
             folders,
+            workers: Mutex::new(workers),
             search: file.search,
             gates,
             virtual_servers: Mutex::default(),
@@ -143,10 +150,13 @@ impl Gateway {
         Ok(gateway)
     }
 
-    /// Serves the entries of a changed file, and returns the files that are resources.
+    /// Serves the entries of a changed file, and returns the files that are resources. Workers that have not changed go on.
     pub(super) fn replace_entries(&self, file: &GatewayFile) -> Result<WatchedFiles, String> {
-        let own = file.own_entries().map_err(|fault| fault.to_string())?;
+        let workers = file.served_workers(&self.output).map_err(|fault| fault.to_string())?;
+        let workers = workers.keeping(&lock(&self.workers));
+        let own = file.own_entries(&workers).map_err(|fault| fault.to_string())?;
         own.replace(&self.gates.own, &self.folders).map_err(|error| error.to_string())?;
+        *lock(&self.workers) = workers;
         Ok(WatchedFiles::new(&own, &self.folders))
     }
 

@@ -4,7 +4,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use pintle_serve::{PromptEntry, ResourceEntry, ToolEntry};
+use pintle_serve::{PromptEntry, ResourceEntry, ToolEntry, WorkerEntry};
 use serde::Deserialize;
 
 use super::{
@@ -23,6 +23,7 @@ pub(super) struct IncludedFile {
     #[serde(rename = "version")]
     _version: Option<u32>,
     pub(super) tools: BTreeMap<String, ToolEntry>,
+    pub(super) workers: BTreeMap<String, WorkerEntry>,
     pub(super) prompts: BTreeMap<String, PromptEntry>,
     pub(super) resources: BTreeMap<String, ResourceEntry>,
 }
@@ -58,16 +59,20 @@ impl IncludedFile {
         }
         let (metadata, text) = read_limited(path).map_err(|error| format!("it cannot be read: {error}"))?;
         let mut file: Self = FileText::of(path, &text).decode()?;
-        let has_commands =
-            !file.tools.is_empty() || file.resources.values().any(|one| !one.command.is_empty());
+        let has_commands = !file.tools.is_empty()
+            || !file.workers.is_empty()
+            || file.resources.values().any(|one| !one.command.is_empty());
         if has_commands && is_writable_by_others(&metadata) {
             return Err("it has commands, and others than you may write it: `chmod go-w` it".to_owned());
         }
         // Paths are relative to the file that has them.
         let base = folder.strip_prefix(root).unwrap_or(folder);
         let below = |path: &Path| Some(base.join(path));
-        for tool in file.tools.values_mut() {
+        for tool in file.tools.values_mut().filter(|tool| tool.worker.is_none()) {
             tool.cwd = below(tool.cwd.as_deref().unwrap_or(Path::new("")));
+        }
+        for worker in file.workers.values_mut() {
+            worker.cwd = below(worker.cwd.as_deref().unwrap_or(Path::new("")));
         }
         for resource in file.resources.values_mut() {
             resource.cwd = below(resource.cwd.as_deref().unwrap_or(Path::new("")));
@@ -78,6 +83,7 @@ impl IncludedFile {
             prompt.file = prompt.file.as_deref().and_then(below);
         }
         add("tool", &mut self.tools, file.tools)?;
+        add("worker", &mut self.workers, file.workers)?;
         add("prompt", &mut self.prompts, file.prompts)?;
         add("resource", &mut self.resources, file.resources)
     }

@@ -1,0 +1,55 @@
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use pintle::transport::{Child, ChildCommand};
+
+use crate::{SecretError, SecretValue};
+
+/// The time that a process has to end after its input was closed, and after `SIGTERM`.
+pub(crate) const GRACE: Duration = Duration::from_millis(500);
+
+/// The directory and the variables of a process.
+#[derive(Debug)]
+pub(crate) struct Environment {
+    pub(crate) cwd: PathBuf,
+    variables: BTreeMap<String, SecretValue>,
+    inherit: Vec<String>,
+}
+
+impl Environment {
+    /// Checks the members of an entry. The directory is relative to the folder of the file.
+    pub(crate) fn new(
+        folder: &Path,
+        cwd: Option<&Path>,
+        variables: &BTreeMap<String, SecretValue>,
+        inherit: &[String],
+    ) -> Result<Self, String> {
+        if variables.keys().any(|name| name.is_empty() || name.contains(['=', '\0'])) {
+            return Err("a variable of `env` has a name that no program takes: change it".to_owned());
+        }
+        let cwd = folder.join(cwd.unwrap_or(Path::new("")));
+        Ok(Self {
+            cwd: if cwd.as_os_str().is_empty() { PathBuf::from(".") } else { cwd },
+            variables: variables.clone(),
+            inherit: inherit.to_vec(),
+        })
+    }
+
+    /// Returns the names of the variables.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.variables.keys().cloned().collect()
+    }
+
+    /// Returns a program to start, with the secrets as they are now.
+    pub(crate) fn command(&self, program: &str, words: &[String]) -> Result<ChildCommand, SecretError> {
+        let command = Child::command(program).args(words).inherit_env(&self.inherit).current_dir(&self.cwd);
+        let mut command = command.grace(GRACE);
+        for (name, value) in &self.variables {
+            command = command.env(name, value.read()?);
+        }
+        Ok(command)
+    }
+}

@@ -1,0 +1,154 @@
+//! A worker: a program that stays, and runs functions for calls.
+
+mod entry;
+mod journal;
+mod message;
+mod open_call;
+mod plan;
+mod pool;
+mod process;
+mod runner;
+mod served;
+mod settings;
+
+use std::{sync::Arc, time::Duration};
+
+use pintle::{
+    server::{Cx, ToolError},
+    types::{JsonObject, schema::CallToolResult},
+};
+use serde::Serialize;
+use serde_json::Value;
+use tokio::sync::Semaphore;
+
+pub use entry::WorkerEntry;
+pub use plan::WorkerPlan;
+pub use served::ServedWorkers;
+
+use crate::{CallFault, CommandEntry, OutputKind, ToolEntry};
+use journal::{Journal, JournalEntry};
+use message::{WorkerMessage, WorkerQuestion, result_of};
+use pool::WorkerPool;
+
+/// The function of a worker that a tool calls.
+#[derive(Debug)]
+pub(crate) struct WorkerTool {
+    pool: Arc<WorkerPool>,
+    function: String,
+    timeout: Duration,
+}
+
+/// The line of a call.
+#[derive(Serialize)]
+struct CallLine<'a> {
+    call: u64,
+    tool: &'a str,
+    arguments: &'a JsonObject,
+    answers: &'a JsonObject,
+    once: &'a JsonObject,
+}
+
+/// The end of a run of a call.
+enum RunEnd {
+    Result(Value),
+    /// The call runs again, with the answer.
+    Question(WorkerQuestion),
+}
+
+impl WorkerTool {
+    /// Checks the entry of a tool.
+    pub(crate) fn new(
+        tool: &str,
+        worker: &str,
+        entry: &ToolEntry,
+        workers: &ServedWorkers,
+        timeout: Duration,
+    ) -> Result<Self, String> {
+        if let Some(member) = member_of_command(entry) {
+            return Err(format!("it has a `worker`, and `{member}` is for a `command`: remove one of them"));
+        }
+        let Some(pool) = workers.pool(worker) else {
+            return Err(format!(
+                "there is no worker `{worker}`: add `[workers.{worker}]` with `command = [\"PROGRAM\"]`"
+            ));
+        };
+        let function = entry.function.as_deref().unwrap_or(tool).to_owned();
+        Ok(Self { pool: pool.clone(), function, timeout })
+    }
+
+    /// Returns the call as the worker gets it.
+    pub(crate) fn plan(&self, arguments: &JsonObject) -> Result<WorkerPlan, CallFault> {
+        let line = self.line(1, arguments, &Journal::default());
+        Ok(WorkerPlan {
+            worker: self.pool.settings.name.clone(),
+            line: line.map_err(|error| CallFault(error.to_string()))?,
+            command: self.pool.settings.plan(),
+        })
+    }
+
+    fn line(&self, call: u64, arguments: &JsonObject, journal: &Journal) -> serde_json::Result<String> {
+        let (answers, once) = (&journal.answers, &journal.once);
+        serde_json::to_string(&CallLine { call, tool: &self.function, arguments, answers, once })
+    }
+
+    /// Runs the function for a call, again after each question, and returns its result. A run takes a turn of `running`, and a question
+    /// none.
+    pub(crate) async fn call(
+        &self,
+        cx: &Cx,
+        arguments: &JsonObject,
+        running: &Semaphore,
+    ) -> Result<CallToolResult, ToolError> {
+        let mut journal = Journal::read(cx).await?;
+        loop {
+            let turn = running.acquire().await?;
+            let end = self.run(cx, arguments, &mut journal).await?;
+            drop(turn);
+            match end {
+                RunEnd::Result(value) => {
+                    let wrong = |reason| format!("worker `{}` wrote {reason}", self.pool.settings.name);
+                    return result_of(value).map_err(|reason| ToolError::new(wrong(reason)));
+                }
+                RunEnd::Question(question) => journal.add(cx, JournalEntry::Question(question)).await?,
+            }
+        }
+    }
+
+    async fn run(&self, cx: &Cx, arguments: &JsonObject, journal: &mut Journal) -> Result<RunEnd, ToolError> {
+        let name = &self.pool.settings.name;
+        let mut run = self.pool.run(|id| Ok(self.line(id, arguments, journal)?), self.timeout).await?;
+        while let Some(event) = run.next().await {
+            match event.map_err(ToolError::new)? {
+                WorkerMessage::Result(value) => return Ok(RunEnd::Result(value)),
+                WorkerMessage::Question(question) => return Ok(RunEnd::Question(question)),
+                WorkerMessage::Error(text) => return Err(ToolError::new(text)),
+                WorkerMessage::Once(value) => journal.add(cx, JournalEntry::Once(value)).await?,
+                WorkerMessage::Progress { done, total, text: None } => cx.progress(done, total).await,
+                WorkerMessage::Progress { done, total, text: Some(text) } => {
+                    cx.progress_with(done, total, &text).await;
+                }
+                WorkerMessage::Log { level, data } => cx.log(level, Some(name), &data).await,
+            }
+        }
+        Err(ToolError::new(format!("worker `{name}` has ended: call again")))
+    }
+}
+
+/// Returns a member of an entry that is for a command only.
+fn member_of_command(entry: &ToolEntry) -> Option<&'static str> {
+    let members = [
+        ("command", entry.command != CommandEntry::default()),
+        ("shell", entry.shell),
+        ("flags", entry.flags),
+        ("stdin", entry.stdin.is_some()),
+        ("cwd", entry.cwd.is_some()),
+        ("env", !entry.env.is_empty()),
+        ("inherit", !entry.inherit.is_empty()),
+        ("output", entry.output != OutputKind::default()),
+        ("progress", entry.progress),
+        ("max_output", entry.max_output.is_some()),
+        // A worker writes its own.
+        ("once", entry.once.is_some()),
+    ];
+    members.into_iter().find_map(|(name, is_given)| is_given.then_some(name))
+}

@@ -1,0 +1,215 @@
+use std::{collections::BTreeMap, fmt, future::poll_fn, io, sync::Arc, task::Poll};
+
+use pintle::{
+    transport::{Child, Incoming, Transport as _},
+    types::JsonObject,
+};
+use tokio::time::Instant;
+
+use super::{message::WorkerMessage, open_call::OpenCall, pool::Order, settings::WorkerSettings};
+use crate::environment::GRACE;
+
+/// The most characters of a line that is quoted.
+const QUOTED: usize = 200;
+
+/// A process of a worker, and its calls. It is ended when this is dropped.
+pub(super) struct Process {
+    settings: Arc<WorkerSettings>,
+    child: Child,
+    calls: BTreeMap<u64, OpenCall>,
+    /// Whether all that was sent is written.
+    is_written: bool,
+    /// Whether its input is closed.
+    is_deaf: bool,
+    /// The time at which it is ended if it does not read its input until then.
+    unread_until: Option<Instant>,
+    /// The first line that was no message.
+    noise: Option<String>,
+    /// Whether it has ended a call.
+    pub(super) has_answered: bool,
+}
+
+/// An event of a process.
+pub(super) enum Activity {
+    Line(Incoming),
+    Written(io::Result<()>),
+    /// The end of its output.
+    End,
+}
+
+impl Process {
+    pub(super) fn new(settings: Arc<WorkerSettings>, child: Child) -> Self {
+        Self {
+            settings,
+            child,
+            calls: BTreeMap::new(),
+            is_written: true,
+            is_deaf: false,
+            unread_until: None,
+            noise: None,
+            has_answered: false,
+        }
+    }
+
+    /// Returns whether another call may be sent: what was sent before is written.
+    pub(super) fn takes_orders(&self) -> bool {
+        self.is_written && !self.is_deaf
+    }
+
+    pub(super) fn begin(&mut self, mut order: Order) {
+        if order.events.is_closed() {
+            return;
+        }
+        self.send(std::mem::take(&mut order.line));
+        self.calls.insert(order.id, OpenCall::new(order, Instant::now()));
+    }
+
+    fn send(&mut self, line: String) {
+        if !self.is_deaf {
+            self.child.send(line.into());
+            self.is_written = false;
+        }
+    }
+
+    /// Waits for what happens next. What is sent is written meanwhile.
+    pub(super) async fn activity(&mut self) -> Activity {
+        poll_fn(|cx| {
+            if !self.is_written
+                && !self.is_deaf
+                && let Poll::Ready(written) = self.child.poll_flush(cx)
+            {
+                return Poll::Ready(Activity::Written(written));
+            }
+            self.child.poll_recv(cx).map(|received| match received {
+                Ok(Some(line)) => Activity::Line(line),
+                Ok(None) | Err(_) => Activity::End,
+            })
+        })
+        .await
+    }
+
+    /// Takes what has happened. Returns why the process is over, if it is.
+    pub(super) fn take(&mut self, activity: Activity) -> Option<String> {
+        match activity {
+            Activity::Line(Incoming::Message(line)) => self.receive(&line),
+            Activity::Line(Incoming::Failed(_)) => {}
+            Activity::Line(Incoming::Oversized(_)) => {
+                let limit = self.settings.max_message;
+                return Some(format!(
+                    "wrote a line of more than {limit} bytes, and was ended: write less, or set `max_message`"
+                ));
+            }
+            Activity::Written(Ok(())) => self.is_written = true,
+            // Why it has closed its input is known soon, if it exits.
+            Activity::Written(Err(_)) => self.is_deaf = true,
+            Activity::End => return Some(self.end()),
+        }
+        None
+    }
+
+    fn end(&self) -> String {
+        let words = self.child.last_words().map(|words| format!("; its last output: {words}"));
+        let words = words.unwrap_or_default();
+        match self.child.exit() {
+            Some(exit) => format!("{exit}{words}"),
+            None => format!("closed its output, and was ended{words}"),
+        }
+    }
+
+    /// Takes a line. What is no UTF-8 in it is replaced.
+    fn receive(&mut self, line: &[u8]) {
+        let text = String::from_utf8_lossy(line);
+        let members: Option<JsonObject> = serde_json::from_str(&text).ok();
+        let id = members.as_ref().and_then(|members| members.get("call")?.as_u64());
+        let call = id.and_then(|id| Some((id, self.calls.get_mut(&id)?)));
+        let Some((members, (id, call))) = members.zip(call) else { return self.note_noise(&text) };
+        let message = WorkerMessage::read(members, line.len());
+        let ends_run = message.as_ref().is_ok_and(WorkerMessage::ends_run);
+        let passed = message.and_then(|message| call.pass(message));
+        if ends_run {
+            self.calls.remove(&id);
+            self.has_answered = true;
+        } else if let Err(wrong) = passed {
+            let reason = self.reason(format_args!("wrote {wrong}"));
+            self.fail(id, reason);
+            // Its worker may take it for the end.
+            self.calls.remove(&id);
+        }
+    }
+
+    /// Keeps the first line that is no message, for people and for errors.
+    fn note_noise(&mut self, line: &str) {
+        if self.noise.is_none() {
+            let line: String = line.chars().take(QUOTED).collect();
+            tracing::warn!(worker = self.settings.name, line, "a line of a worker is no message");
+            let note = "is no line about an open call: write what is for people to standard error";
+            (self.settings.log)(&self.settings.name, &format!("`{line}` {note}"));
+            self.noise = Some(line);
+        }
+    }
+
+    /// Returns the reason of an error.
+    fn reason(&self, what: impl fmt::Display) -> String {
+        let name = &self.settings.name;
+        match &self.noise {
+            None => format!("worker `{name}` {what}"),
+            Some(line) => {
+                format!("worker `{name}` {what}; it wrote `{line}`, which is no line about an open call")
+            }
+        }
+    }
+
+    /// Fails a call, and tells the process to cancel it.
+    fn fail(&mut self, id: u64, reason: String) {
+        // It is told once.
+        if let Some(call) = self.calls.get_mut(&id).filter(|call| call.is_awaited()) {
+            call.fail(reason);
+            self.send(format!("{{\"cancel\":{id}}}"));
+        }
+    }
+
+    /// Has the calls cancelled that nobody waits for any more.
+    pub(super) fn cancel_left(&mut self) {
+        let left = self.calls.iter_mut().filter_map(|(id, call)| call.has_been_left().then_some(*id));
+        for id in left.collect::<Vec<_>>() {
+            self.send(format!("{{\"cancel\":{id}}}"));
+        }
+    }
+
+    /// Fails all calls.
+    pub(super) fn fail_all(&mut self, what: &str) {
+        let reason = self.reason(what);
+        self.calls.values_mut().for_each(|call| call.fail(reason.clone()));
+    }
+
+    /// Returns when [`expire`](Self::expire) has something to do.
+    pub(super) fn wake(&mut self) -> Option<Instant> {
+        let is_unread = self.is_deaf || (self.calls.is_empty() && !self.is_written);
+        self.unread_until = is_unread.then(|| self.unread_until.unwrap_or_else(|| Instant::now() + GRACE));
+        let awaited = self.calls.values().filter(|call| call.is_awaited());
+        let next = awaited.map(|call| call.deadline).min().or_else(|| self.last_end());
+        next.into_iter().chain(self.unread_until).min()
+    }
+
+    /// Returns when the last of the calls should have been cancelled.
+    fn last_end(&self) -> Option<Instant> {
+        self.calls.values().map(|call| call.deadline + GRACE).max()
+    }
+
+    /// Fails the calls that are over their time. Returns why the process is over, if it is: it does not read its input, or all of its
+    /// calls have been over for a while.
+    pub(super) fn expire(&mut self, now: Instant) -> Option<String> {
+        let late = self.calls.iter().filter(|(_, call)| call.is_awaited() && call.deadline <= now);
+        for (id, timeout) in late.map(|(id, call)| (*id, call.timeout)).collect::<Vec<_>>() {
+            let reason =
+                self.reason(format_args!("took longer than {timeout:?}, and the call was cancelled"));
+            self.fail(id, reason);
+        }
+        if self.unread_until.is_some_and(|until| until <= now) {
+            return Some("does not read its input, and was ended".to_owned());
+        }
+        let is_over = self.calls.values().all(|call| !call.is_awaited())
+            && self.last_end().is_some_and(|end| end <= now);
+        is_over.then(|| "does not end its calls, and was ended".to_owned())
+    }
+}
