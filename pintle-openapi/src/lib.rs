@@ -54,6 +54,8 @@ mod settings;
 mod tool;
 mod tools;
 
+pub use document::DocumentFiles;
 pub use error::OpenApiError;
 pub use openapi::OpenApi;
+pub use request::PlannedRequest;
 pub use tools::{ApiTools, LeftOut};

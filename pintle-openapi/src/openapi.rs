@@ -5,8 +5,8 @@ use pintle::client::http::Proxy;
 use serde_json::Value;
 
 use crate::{
-    ApiTools, OpenApiError, builder, document::Document, request::Secret, rules::OperationPattern,
-    settings::Settings,
+    ApiTools, DocumentFiles, OpenApiError, builder, document::Document, request::Secret,
+    rules::OperationPattern, settings::Settings,
 };
 
 /// An OpenAPI document, and how its API is called.
@@ -63,6 +63,11 @@ impl OpenApi {
     /// The value is no document of OpenAPI 3.
     pub fn from_value(document: Value) -> Result<Self, OpenApiError> {
         Document::from_value(document).map(Self::of)
+    }
+
+    /// Returns the files that were read, which tell whether the document has changed since.
+    pub fn files(&self) -> &DocumentFiles {
+        &self.document.read_files
     }
 
     fn of(document: Document) -> Self {

@@ -4,6 +4,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
+use http::HeaderMap;
 use pintle::{
     server::{
         Cx, ListKind, Lookup, Outcome, PageRequest, ProvidedEntry, Provider, ProviderInfo, ProviderPage,
@@ -15,7 +16,12 @@ use pintle::{
     },
 };
 
-use crate::{answer, client::ApiClient, request::AppliedSecret, tool::ApiTool};
+use crate::{
+    PlannedRequest, answer,
+    client::ApiClient,
+    request::{AppliedSecret, redact_secrets},
+    tool::ApiTool,
+};
 
 /// The tools of an API, for [`Server::provider`](pintle::Server::provider). A clone has the same.
 ///
@@ -92,6 +98,17 @@ impl ApiTools {
         &self.inner.warnings
     }
 
+    /// Returns the request that a call of a tool would send, without its secrets; `None` if there is no tool of this name.
+    ///
+    /// # Errors
+    ///
+    /// The call would be refused with these arguments. The reason names the argument.
+    pub fn plan(&self, tool: &str, arguments: &JsonObject) -> Option<Result<PlannedRequest, String>> {
+        let tool = self.find_tool(tool)?;
+        let headers = &self.inner.client.headers;
+        Some(tool.check(arguments).and_then(|()| tool.plan.planned(arguments, headers)))
+    }
+
     fn find_tool(&self, name: &str) -> Option<&ApiTool> {
         self.inner.entries.get(name).and_then(|(number, _)| self.inner.tools.get(*number))
     }
@@ -102,7 +119,7 @@ impl ApiTools {
         let client = &self.inner.client;
         let request = tool.plan.request(arguments, &client.headers).map_err(CallError::Arguments)?;
         let uri = format!("{}{}", tool.plan.base.origin, request.uri().path());
-        let redact = |text: String| redact(&tool.plan.secrets, text);
+        let redact = |text: String| redact(&tool.plan.secrets, &client.headers, &text);
         let answer = client.send(&tool.plan.base, request).await;
         let answer = answer.map_err(|reason| CallError::Failed(redact(reason)))?;
         if !answer.status().is_success() {
@@ -112,8 +129,11 @@ impl ApiTools {
     }
 }
 
-fn redact(secrets: &[AppliedSecret], text: String) -> String {
-    secrets.iter().fold(text, |text, secret| secret.redact(&text))
+fn redact(secrets: &[AppliedSecret], headers: &HeaderMap, text: &str) -> String {
+    // What the program sends with all requests may be secret, too.
+    let values = headers.values().filter_map(|value| value.to_str().ok());
+    let values = values.map(|value| value.strip_prefix("Bearer ").unwrap_or(value));
+    secrets.iter().fold(redact_secrets(values, text), |text, secret| secret.redact(&text))
 }
 
 /// Why a call has no result.

@@ -10,7 +10,7 @@ use std::{
 use pintle_yaml::Limits;
 use serde_json::Value;
 
-use super::DocumentFile;
+use super::{DocumentFile, DocumentFiles};
 use crate::OpenApiError;
 
 /// The limit of all files of a document, in bytes. The largest document that was seen has 20 MB.
@@ -20,10 +20,11 @@ const MAX_FILES: usize = 512;
 /// The limit of what aliases of a YAML file stand for, in bytes.
 const MAX_ALIASED: usize = 4 << 20;
 
-/// Reads a document, and the files that it refers to, directly or not.
-pub(super) fn read(path: &Path) -> Result<Vec<DocumentFile>, OpenApiError> {
+/// Reads a document, and the files that it refers to, directly or not. The states of all of them are noted.
+pub(super) fn read(path: &Path, states: &mut DocumentFiles) -> Result<Vec<DocumentFile>, OpenApiError> {
     let shown = path.display().to_string();
     let failed = |error| OpenApiError::Io { file: shown.clone(), error };
+    states.note(path.to_owned());
     let path = fs::canonicalize(path).map_err(failed)?;
     let no_file = || failed(io::Error::from(io::ErrorKind::IsADirectory));
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return Err(no_file()) };
@@ -42,6 +43,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<DocumentFile>, OpenApiError> {
                     let reason = format!("it refers to more than {MAX_FILES} files; put them into fewer");
                     return Err(OpenApiError::document(shown, reason));
                 }
+                states.note(folder.join(&path));
                 let value = read_below(folder, &path, &mut left);
                 files.push(DocumentFile { path, value });
             }

@@ -4,6 +4,7 @@
 
 mod files;
 mod node;
+mod read_files;
 mod version;
 
 use std::path::Path;
@@ -13,6 +14,7 @@ use serde_json::Value;
 use crate::OpenApiError;
 
 pub(crate) use node::{Node, RefKey};
+pub use read_files::DocumentFiles;
 pub(crate) use version::Version;
 
 /// The name of a document without a file, in messages.
@@ -23,6 +25,8 @@ const TEXT: &str = "the document";
 pub(crate) struct Document {
     files: Vec<DocumentFile>,
     pub(crate) version: Version,
+    /// Empty without files.
+    pub(crate) read_files: DocumentFiles,
 }
 
 /// A file, or why there is none.
@@ -46,7 +50,9 @@ impl Document {
 
     /// Reads a document from a file, and the files in its folder that it refers to.
     pub(crate) fn from_file(path: &Path) -> Result<Self, OpenApiError> {
-        Self::of(files::read(path)?)
+        let mut read_files = DocumentFiles::default();
+        let document = Self::of(files::read(path, &mut read_files)?)?;
+        Ok(Self { read_files, ..document })
     }
 
     fn of(files: Vec<DocumentFile>) -> Result<Self, OpenApiError> {
@@ -55,7 +61,7 @@ impl Document {
             return Err(OpenApiError::document(TEXT, "there is none"));
         };
         let version = Version::of(root).map_err(|reason| OpenApiError::document(path, reason))?;
-        Ok(Self { files, version })
+        Ok(Self { files, version, read_files: DocumentFiles::default() })
     }
 
     pub(crate) fn root(&self) -> Node<'_> {

@@ -1,6 +1,7 @@
 //! Requests of an operation, from the arguments of a call.
 
 mod body;
+mod planned;
 mod secret;
 mod style;
 
@@ -13,7 +14,8 @@ use serde_json::{Map, Value};
 
 use crate::operation::{Base, Body, Parameter, PathTemplate, Piece, Place, has_dots};
 
-pub(crate) use secret::{AppliedSecret, Secret};
+pub use planned::PlannedRequest;
+pub(crate) use secret::{AppliedSecret, Secret, redact as redact_secrets};
 
 /// The limit of a URL, in bytes.
 const MAX_URL: usize = 60 << 10;
@@ -42,6 +44,30 @@ impl RequestPlan {
         &self,
         arguments: &Map<String, Value>,
         headers: &HeaderMap,
+    ) -> Result<Request<Bytes>, String> {
+        self.with_secrets(arguments, headers, &self.secrets)
+    }
+
+    /// Describes the request without its secrets.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`request`](Self::request).
+    pub(crate) fn planned(
+        &self,
+        arguments: &Map<String, Value>,
+        headers: &HeaderMap,
+    ) -> Result<PlannedRequest, String> {
+        let mut planned = PlannedRequest::new(&self.with_secrets(arguments, headers, &[])?);
+        self.secrets.iter().for_each(|secret| secret.show(&mut planned));
+        Ok(planned)
+    }
+
+    fn with_secrets(
+        &self,
+        arguments: &Map<String, Value>,
+        headers: &HeaderMap,
+        secrets: &[AppliedSecret],
     ) -> Result<Request<Bytes>, String> {
         let mut head = HeaderMap::new();
         head.insert(ACCEPT, self.accept.clone());
@@ -75,7 +101,7 @@ impl RequestPlan {
         if cookies.iter().map(String::len).sum::<usize>() > MAX_HEADER {
             return Err(format!("the cookies have more than {MAX_HEADER} bytes; send less"));
         }
-        self.secrets.iter().for_each(|secret| secret.apply(&mut head, &mut query, &mut cookies));
+        secrets.iter().for_each(|secret| secret.apply(&mut head, &mut query, &mut cookies));
         if !query.is_empty() {
             url = format!("{url}?{}", query.join("&"));
         }

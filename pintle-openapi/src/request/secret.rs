@@ -3,10 +3,10 @@ use std::fmt;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{
     HeaderMap, HeaderValue,
-    header::{AUTHORIZATION, HeaderName},
+    header::{AUTHORIZATION, COOKIE, HeaderName},
 };
 
-use super::style::encode;
+use super::{PlannedRequest, style::encode};
 use crate::operation::Carrier;
 
 /// A text that is in no message.
@@ -74,6 +74,15 @@ impl AppliedSecret {
         }
     }
 
+    /// Adds its place to the description of a request.
+    pub(super) fn show(&self, planned: &mut PlannedRequest) {
+        match &self.sent {
+            Sent::Header(name, _) => planned.secret_header(name.as_str()),
+            Sent::Query(pair) => planned.secret_in_query(pair.split('=').next().unwrap_or_default()),
+            Sent::Cookie(_) => planned.secret_header(COOKIE.as_str()),
+        }
+    }
+
     /// Removes it from a text that an API wrote.
     pub(crate) fn redact(&self, text: &str) -> String {
         let Secret(secret) = &self.secret;
@@ -84,9 +93,14 @@ impl AppliedSecret {
             Sent::Query(pair) | Sent::Cookie(pair) => pair.split_once('=').map_or("", |(_, value)| value),
         };
         let sent = sent.strip_prefix("Basic ").unwrap_or(sent);
-        let parts = [sent, secret.as_str(), password].into_iter().filter(|part| part.len() >= MIN_REDACTED);
-        parts.fold(text.to_owned(), |text, part| text.replace(part, "…"))
+        redact([sent, secret.as_str(), password], text)
     }
+}
+
+/// Removes secrets from a text that an API wrote.
+pub(crate) fn redact<'a>(secrets: impl IntoIterator<Item = &'a str>, text: &str) -> String {
+    let secrets = secrets.into_iter().filter(|secret| secret.len() >= MIN_REDACTED);
+    secrets.fold(text.to_owned(), |text, secret| text.replace(secret, "…"))
 }
 
 impl fmt::Debug for Sent {

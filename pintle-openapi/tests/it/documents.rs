@@ -162,3 +162,21 @@ fn without_a_server_the_program_has_to_name_one() {
         OpenApi::from_text(document).unwrap().document_url("https://api.test/openapi.yaml").build().unwrap();
     assert_eq!(tools.tools().count(), 1);
 }
+
+#[test]
+fn a_change_of_any_file_is_noticed() {
+    let folder = Folder::new("changes", &[("openapi.yaml", ROOT), ("paths/pets.yaml", PETS)]);
+    let read = || read(&folder.path("openapi.yaml")).files().clone();
+    let files = read();
+    assert!(!files.have_changed() && files == read());
+    fs::create_dir(folder.path("schemas")).unwrap();
+    fs::write(folder.path("schemas/pet s.json"), SCHEMAS).unwrap();
+    assert!(files.have_changed() && files != read(), "a file that was missing is there");
+    let files = read();
+    fs::write(folder.path("paths/pets.yaml"), format!("{PETS}\n")).unwrap();
+    assert!(files.have_changed(), "it is longer");
+    let files = read();
+    fs::remove_file(folder.path("openapi.yaml")).unwrap();
+    assert!(files.have_changed(), "it is gone");
+    assert!(!OpenApi::from_text(ROOT).unwrap().files().have_changed(), "a text has no files");
+}

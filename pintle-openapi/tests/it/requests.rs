@@ -303,3 +303,32 @@ async fn the_parameters_of_a_path_are_those_of_its_operations() {
     let refused = call(&api, document, json!({ "id": 1, "q": "text" })).await.text();
     assert!(refused.contains("`/id` is not known") && refused.contains("`/q`"), "{refused}");
 }
+
+#[tokio::test]
+async fn a_plan_is_the_request_without_its_secrets() {
+    let api = Api::plain().await;
+    let mut document = post("application/octet-stream", json!({}));
+    document["components"]["securitySchemes"] = json!({
+        "key": { "type": "apiKey", "in": "query", "name": "a key" },
+        "sid": { "type": "apiKey", "in": "cookie", "name": "sid" },
+        "token": { "type": "http", "scheme": "bearer" },
+    });
+    document["security"] = json!([{ "key": [], "sid": [], "token": [] }]);
+    let tools = OpenApi::from_value(document).unwrap().base(&api.origin);
+    let tools = ["key", "sid", "token"].into_iter().fold(tools, |tools, name| tools.secret(name, "s3cret"));
+    let tools = tools.header("x-team", "s3cret").build().unwrap();
+    let arguments = |body: &str| json!({ "body": body }).as_object().unwrap().clone();
+    let plan = tools.plan("x", &arguments("/w==")).unwrap().unwrap();
+    assert_eq!((&*plan.method, plan.url), ("POST", format!("{}/x?a%20key=…", api.origin)));
+    assert_eq!((plan.body.as_deref(), plan.is_base64), (Some("/w=="), true));
+    let hidden: Vec<_> = plan.headers.iter().filter(|(_, value)| value.is_none()).collect();
+    let hidden: Vec<_> = hidden.into_iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(hidden, ["x-team", "cookie", "authorization"]);
+    assert_eq!(plan.headers[1], ("content-type".to_owned(), Some("application/octet-stream".to_owned())));
+    let plan = tools.plan("x", &arguments("YQ==")).unwrap().unwrap();
+    assert_eq!((plan.body.as_deref(), plan.is_base64), (Some("a"), false));
+    assert!(tools.plan("x", &arguments("?")).unwrap().unwrap_err().contains("`body`: it is not base64"));
+    assert!(tools.plan("x", &json!({ "y": 1 }).as_object().unwrap().clone()).unwrap().is_err());
+    assert_eq!(tools.plan("y", &arguments("")), None);
+    assert_eq!(api.take().len(), 0);
+}
