@@ -1,8 +1,9 @@
 use std::fmt;
 
+use pintle_openapi::PlannedRequest;
 use serde::Serialize;
 
-use crate::{CommandPlan, WorkerPlan};
+use crate::{CommandPlan, WorkerPlan, command::quoted};
 
 /// The plan of a call of a tool. `Display` writes it as a line for a shell.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
@@ -13,6 +14,8 @@ pub enum CallPlan {
     Command(CommandPlan),
     /// A worker would get a line.
     Worker(WorkerPlan),
+    /// An HTTP request would be sent. `Display` writes it as a command of curl.
+    Request(PlannedRequest),
 }
 
 impl fmt::Display for CallPlan {
@@ -20,6 +23,13 @@ impl fmt::Display for CallPlan {
         match self {
             Self::Command(plan) => plan.fmt(f),
             Self::Worker(plan) => plan.fmt(f),
+            Self::Request(plan) => {
+                if let Some(body) = plan.body.as_ref().filter(|_| plan.is_base64) {
+                    write!(f, "printf %s {} | base64 -d | ", quoted(body))?;
+                }
+                let words: Vec<String> = plan.words().iter().map(|word| quoted(word)).collect();
+                f.write_str(&words.join(" "))
+            }
         }
     }
 }

@@ -19,6 +19,8 @@ mod everywhere;
 mod gateway;
 #[cfg(target_os = "linux")]
 mod hostile;
+#[cfg(unix)]
+mod http_tools;
 mod lint;
 mod login;
 mod man;

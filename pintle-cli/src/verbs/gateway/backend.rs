@@ -23,10 +23,10 @@ use pintle::{
         schema::{PromptsCapability, ResourcesCapability, ServerCapabilities, ToolsCapability},
     },
 };
-use pintle_relay::Relay;
 use tokio::time::Instant;
 
 use super::{
+    api::BackendProvider,
     caller_targets::{CallerError, CallerTargets},
     login::{LoginTool, login_required},
     names::HostNames,
@@ -36,7 +36,7 @@ use super::{
 /// The time in which a target is connected for a token of a client.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
 /// A target that is connected, as clients of the gateway see it.
-pub(super) type ConnectedTarget = HostNames<Mount<Transform<Relay>>>;
+pub(super) type ConnectedTarget = HostNames<Mount<Transform<BackendProvider>>>;
 
 /// A backend of a gateway, by its name. It is connected later, may fail and may be replaced; none of that fails the lists of the others.
 pub(super) struct Backend {
@@ -473,6 +473,7 @@ mod tests {
         server::{Prefix, around, tool},
         types::{RawObject, schema::Tool},
     };
+    use pintle_relay::Relay;
 
     use super::{
         super::whole_list::{MAX_ENTRIES, MAX_PAGES},
@@ -519,7 +520,7 @@ mod tests {
         let open = move || ready(server.in_process().map_err(io::Error::other));
         let relay = Relay::connect(Client::new("gateway", "0"), open).await.unwrap();
         let backend = Arc::new(Backend::new(name, name));
-        let mounted = Mount::new(Prefix::new(name), Transform::new(relay));
+        let mounted = Mount::new(Prefix::new(name), Transform::new(BackendProvider::Relay(relay)));
         backend.connect(0, HostNames::new(mounted, |_, _| {}));
         backend
     }

@@ -1,7 +1,11 @@
+mod apis;
+mod backend_entry;
 mod disk;
 mod include;
 mod migrate;
 mod own_entries;
+mod secrets;
+mod source;
 mod text;
 
 use std::{
@@ -11,21 +15,24 @@ use std::{
 
 use pintle::server::{Rule, RuleDecision, RuleSet, Rules};
 use pintle_serve::{
-    EntryFault, PromptEntry, ResourceEntry, SecretValue, ServedResources, ServedTools, ServedWorkers,
-    ToolEntry, WorkerEntry, parse_one_line, prompt_routes,
+    EntryFault, PromptEntry, ResourceEntry, ServedResources, ServedTools, ServedWorkers, ToolEntry,
+    WorkerEntry, parse_one_line, prompt_routes,
 };
 #[cfg(test)]
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, de::Error as _};
 use serde_json::Value;
 
+pub(super) use backend_entry::BackendEntry;
 pub(super) use disk::read_text;
 use disk::{is_writable_by_others, read_limited};
 use include::add;
 pub(super) use own_entries::{OwnEntries, WatchedFiles};
+pub(super) use source::FileSource;
 use text::FileText;
 
 use super::{
+    api::{ApiEntry, LoadedApi, OpenFailure},
     names,
     protection::{self, AuthEntry},
     secret::written,
@@ -79,12 +86,17 @@ pub(super) struct GatewayFile {
     pub(super) include: Vec<String>,
     /// The targets, by their names, which are the prefixes of their tools.
     pub(super) targets: BTreeMap<String, TargetEntry>,
+    /// HTTP APIs with an OpenAPI document, by their names, which are the prefixes of their tools.
+    pub(super) apis: BTreeMap<String, ApiEntry>,
+    /// The documents of the APIs.
+    #[serde(skip)]
+    pub(super) loaded: BTreeMap<String, LoadedApi>,
     /// The targets that answer for extensions which several declare, by the names of the extensions.
     pub(super) extensions: BTreeMap<String, String>,
     /// The folder of the file, in which commands run.
     #[serde(skip)]
     pub(super) folder: PathBuf,
-    /// The names of the targets, in the order of the file: of two that offer one name, the first is used.
+    /// The names of the targets, and then those of the APIs, in the order of the file: of two that offer one name, the first is used.
     #[serde(skip)]
     pub(super) order: Vec<String>,
     /// The virtual servers, by their names: each at `/mcp/NAME`, with a choice of targets and tools.
@@ -111,8 +123,8 @@ impl AdminEntry {
 }
 
 impl GatewayFile {
-    /// Reads a file.
-    pub(super) fn read(path: &Path) -> Result<Self, Failure> {
+    /// Reads a file and its documents. Documents that have not changed since `known` was read are taken from there. It blocks.
+    pub(super) fn read(path: &Path, known: Option<&Self>) -> Result<Self, Failure> {
         let shown = path.display();
         let unreadable = |reason: String| {
             Failure::usage(format!("`{shown}` cannot be read: {reason}"), "pintle gateway --help")
@@ -120,12 +132,22 @@ impl GatewayFile {
         // What is judged is what is read, whatever replaces the file meanwhile.
         let (metadata, text) = read_limited(path).map_err(|error| unreadable(error.to_string()))?;
         let folder = path.parent().unwrap_or(Path::new(""));
-        let file = Self::decode(&FileText::of(path, &text), folder).map_err(|reason| {
+        let wrong = |reason: String| {
             Failure::usage(format!("`{shown}` is wrong: {reason}"), format!("pintle gateway {shown} --check"))
-        })?;
+        };
+        let text = FileText::of(path, &text);
+        let mut file = Self::decode(&text, folder).map_err(wrong)?;
         if file.has_commands() && is_writable_by_others(&metadata) {
             let message = format!("`{shown}` has commands, and others than you may write it");
             return Err(Failure::usage(message, format!("chmod go-w {shown}")));
+        }
+        for name in file.apis.keys().cloned().collect::<Vec<_>>() {
+            file.load(&name, folder, known).map_err(|failure| match failure {
+                OpenFailure::Secret(failure) => failure,
+                OpenFailure::Entry(message) => {
+                    wrong(text.fault(&format!("apis.{name}"), &format!("api `{name}`: {message}")))
+                }
+            })?;
         }
         Ok(file)
     }
@@ -196,6 +218,7 @@ impl GatewayFile {
         let mut file: Self = text.decode()?;
         folder.clone_into(&mut file.folder);
         file.order = text.order("targets", file.targets.keys());
+        file.order.extend(text.order("apis", file.apis.keys()));
         let included = include::read(&file.folder, &file.include)?;
         add("tool", &mut file.tools, included.tools)?;
         add("worker", &mut file.workers, included.workers)?;
@@ -216,12 +239,12 @@ impl GatewayFile {
     /// Returns what is wrong with the file.
     fn fault(&self) -> Option<Fault> {
         let fault = |table: String, message: String| Some(Fault { table, message });
-        if self.targets.is_empty()
+        if self.order.is_empty()
             && self.tools.is_empty()
             && self.prompts.is_empty()
             && self.resources.is_empty()
         {
-            let message = "there are no targets and no tools: add `[targets.NAME]` with `url = \"…\"` or `command = [\"…\"]`, or `[tools.NAME]` with `command = [\"…\"]`";
+            let message = "there are no targets and no tools: add `[targets.NAME]` with `url = \"…\"` or `command = [\"…\"]`, `[tools.NAME]` with `command = [\"…\"]`, or `[apis.NAME]` with `document = \"…\"`";
             return fault(String::new(), message.into());
         }
         if let Some(name) = self.prompts.keys().find(|name| !names::is_kept(name)) {
@@ -262,15 +285,21 @@ impl GatewayFile {
             return fault(format!("{}s.{}", wrong.kind, wrong.name), wrong.to_string());
         }
         let mut prefixes = BTreeMap::new();
-        for (name, target) in &self.targets {
-            let wrong = |message| fault(format!("targets.{name}"), message);
+        if let Some(name) = self.apis.keys().find(|name| self.targets.contains_key(*name)) {
+            let message = format!("`{name}` is the name of a target and of an API; rename one");
+            return fault(format!("apis.{name}"), message);
+        }
+        for (name, entry) in self.backends() {
+            let kind = entry.kind();
+            let wrong = |message| fault(format!("{kind}s.{name}"), message);
             // A `_` ends a prefix, so that no two of them can be confused.
             if !is_valid(name) {
                 return wrong(format!(
-                    "`{name}` cannot be the name of a target: use up to 32 letters, digits and `-`"
+                    "`{name}` cannot be the name of {}: use up to 32 letters, digits and `-`",
+                    entry.noun()
                 ));
             }
-            let prefix = target.prefix_text(name);
+            let prefix = entry.prefix_text(name);
             if !prefix.is_empty() && !is_valid(prefix) {
                 return wrong(format!(
                     "`{prefix}` cannot be a prefix: use up to 32 letters, digits and `-`, or nothing"
@@ -279,13 +308,16 @@ impl GatewayFile {
             if let Some(other) = prefixes.insert(prefix, name).filter(|_| !prefix.is_empty()) {
                 return wrong(format!("`{other}` and `{name}` have the same prefix `{prefix}`; change one"));
             }
-            if target.exchange().is_some() && self.auth.is_none() {
+            if let BackendEntry::Target(target) = entry
+                && target.exchange().is_some()
+                && self.auth.is_none()
+            {
                 return wrong(format!(
                     "target `{name}`: `exchange` needs the tokens of an authorization server: add `[auth]`"
                 ));
             }
-            if let Some(message) = target.fault(name) {
-                return wrong(format!("target `{name}`: {message}"));
+            if let Some(message) = entry.fault(name) {
+                return wrong(format!("{kind} `{name}`: {message}"));
             }
         }
         for (name, server) in &self.servers {
@@ -295,12 +327,13 @@ impl GatewayFile {
                     "`{name}` cannot be the name of a server: use up to 32 letters, digits and `-`"
                 ));
             }
-            if self.targets.contains_key(name) {
+            if let Some(entry) = self.backend(name) {
                 return wrong(format!(
-                    "`{name}` is the name of a target and of a server, which would have the same path; rename one"
+                    "`{name}` is the name of {} and of a server, which would have the same path; rename one",
+                    entry.noun()
                 ));
             }
-            if let Some(message) = server.fault(&self.targets) {
+            if let Some(message) = server.fault(&self.order) {
                 return wrong(format!("server `{name}`: {message}"));
             }
         }
@@ -327,35 +360,6 @@ impl GatewayFile {
     /// Returns the URL of the gateway, if the file has it.
     pub(super) fn gateway_url(&self) -> Option<&str> {
         self.url.as_deref().or_else(|| self.auth.as_ref().map(AuthEntry::url))
-    }
-
-    /// Returns the entries with an environment, by their names.
-    fn environments(&self) -> impl Iterator<Item = (&String, &BTreeMap<String, SecretValue>)> {
-        let tools = self.tools.iter().map(|(name, tool)| (name, &tool.env));
-        let workers = self.workers.iter().map(|(name, worker)| (name, &worker.env));
-        let resources = self.resources.iter().map(|(name, resource)| (name, &resource.env));
-        tools.chain(workers).chain(resources)
-    }
-
-    /// Reads the secrets that targets, tools and workers need.
-    pub(super) fn read_secrets(&self) -> Result<(), Failure> {
-        for target in self.targets.values() {
-            target.endpoint()?;
-        }
-        let mut values = self.environments().flat_map(|(_, env)| env.values());
-        Ok(values.try_for_each(|value| value.read().map(drop))?)
-    }
-
-    /// Refuses to serve tools with secrets, or targets with credentials, to everybody who can connect.
-    pub(super) fn not_for_everybody(&self) -> Result<(), Failure> {
-        let is_secret = |value: &SecretValue| matches!(value, SecretValue::Source(_));
-        if let Some((name, _)) = self.environments().find(|(_, env)| env.values().any(is_secret)) {
-            let message = format!(
-                "`{name}` uses a secret of this machine, which would be served to everybody who can connect: add `[auth]`, or `--bearer-env`"
-            );
-            return Err(Failure::usage(message, "pintle gateway --help"));
-        }
-        self.targets.iter().try_for_each(|(name, target)| target.not_for_everybody(name))
     }
 
     /// Returns the rules; without any, everything is allowed.
@@ -567,6 +571,7 @@ mod tests {
     fn the_files_of_the_guide_are_right() {
         let guides = [
             include_str!("../../../../docs/gateway.md"),
+            include_str!("../../../../docs/openapi.md"),
             include_str!("../../../../docs/serve.md"),
             include_str!("../../../../docs/workers.md"),
         ];

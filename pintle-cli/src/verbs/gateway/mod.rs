@@ -1,5 +1,6 @@
 //! `pintle gateway`: many servers as one.
 
+mod api;
 mod backend;
 mod caller_targets;
 mod drafts;
@@ -33,7 +34,7 @@ use tokio::time::Instant;
 use self::{
     drafts::{from_help, from_hosts, import},
     explain::ExplainedRequest,
-    file::GatewayFile,
+    file::{FileSource, GatewayFile},
     fleet::{FleetArgs, GatewayFleet},
     login::{LOGIN_PATH, LoginFleet, LoginPages},
     running::{Gateway, GatewayUsers},
@@ -60,6 +61,7 @@ const CLOSE_GRACE: Duration = Duration::from_secs(1);
         ("pintle gateway team.toml", "the same, on standard input and output"),
         ("pintle gateway team.toml --check", "whether the file is right"),
         ("pintle serve -e 'greet(name: string) = echo Hello {name}'", "a tool that runs a command"),
+        ("pintle serve --openapi pets.yaml", "the operations of an HTTP API as tools"),
         ("pintle serve tools.toml --dry-run log count=3", "what a call would run"),
         ("pintle gateway team.toml --explain ANN git_push '{\"force\": true}'", "which rule decides, and why"),
         ("pintle gateway --from-hosts team.toml", "a file out of what is configured on this machine"),
@@ -69,7 +71,7 @@ const CLOSE_GRACE: Duration = Duration::from_secs(1);
 )]
 pub(crate) struct GatewayArgs {
     /// The file with the tools, the targets and the rules, in TOML
-    #[arg(required_unless_present_any = ["schema", "from_hosts", "from_help", "import", "lines"])]
+    #[arg(required_unless_present_any = ["schema", "from_hosts", "from_help", "import", "lines", "openapi"])]
     file: Option<PathBuf>,
     /// Serve HTTP at this address, until Ctrl-C, and print the URL; otherwise standard input and output
     #[arg(long, value_name = "ADDRESS")]
@@ -101,10 +103,16 @@ pub(crate) struct GatewayArgs {
     /// Print the JSON Schema of the file, and end
     #[arg(long)]
     schema: bool,
+    /// Serve the operations of an OpenAPI document as tools too
+    #[arg(long, value_name = "DOCUMENT")]
+    openapi: Option<PathBuf>,
+    /// With `--openapi`: the URL of the API, in place of the servers of the document
+    #[arg(long, requires = "openapi", value_name = "URL")]
+    base: Option<String>,
     /// Serve a tool of one line too, such as 'greet(name: string) = echo Hello {name}'
     #[arg(short = 'e', value_name = "TOOL")]
     lines: Vec<String>,
-    /// Print what a call of a tool of the file would run, and end
+    /// Print what a call of a tool of the file would run or send, and end
     #[arg(long, num_args = 1.., value_names = ["TOOL", "ARGUMENTS"], conflicts_with_all = ["http", "check", "explain", "schema", "from_hosts", "from_help"])]
     dry_run: Option<Vec<String>>,
     /// The most bytes of a message, in both directions; the default is that of the file, or 16MiB
@@ -136,6 +144,8 @@ pub(super) async fn run(args: GatewayArgs, output: &Output) -> Result<(), Failur
         import,
         migrate,
         schema,
+        openapi,
+        base,
         lines,
         dry_run,
         max_message,
@@ -161,9 +171,9 @@ pub(super) async fn run(args: GatewayArgs, output: &Output) -> Result<(), Failur
         let message = format!("`{option}` is an option of `--http`");
         return Err(Failure::usage(message, "pintle gateway --help"));
     }
-    let mut file = path.as_deref().map(GatewayFile::read).transpose()?.unwrap_or_default();
-    file.add_lines(&lines)?;
-    let shown = path.as_deref().map_or_else(|| "FILE".to_owned(), |path| path.display().to_string());
+    let source = FileSource { path, lines, openapi: openapi.map(|document| (document, base)) };
+    let file = source.read(None)?;
+    let shown = source.shown();
     file.read_secrets()?;
     if check && !connect {
         let own = [
@@ -171,19 +181,30 @@ pub(super) async fn run(args: GatewayArgs, output: &Output) -> Result<(), Failur
             ("workers", file.workers.len(), "worker"),
             ("prompts", file.prompts.len(), "prompt"),
             ("resources", file.resources.len(), "resource"),
+            ("apis", file.apis.len(), "API"),
         ];
         let (targets, servers, rules) = (file.targets.len(), file.servers.len(), file.rules.len());
         let mut counts = json!({ "targets": targets, "servers": servers, "rules": rules });
         own.iter().for_each(|(kind, count, _)| counts[*kind] = json!(count));
+        for (name, api) in &file.loaded {
+            counts["documents"][name] = api.json();
+        }
         return output.result(&counts, |text| {
             let own = own.iter().filter(|(_, count, _)| *count > 0);
-            let own: String = own.map(|(kind, count, one)| counted(*count, one, kind) + ", ").collect();
+            let own = own.map(|(_, count, one)| counted(*count, one, &format!("{one}s")) + ", ");
+            let own: String = own.collect();
             let (targets, rules) = (counted(targets, "target", "targets"), counted(rules, "rule", "rules"));
             let servers = match servers {
                 0 => String::new(),
                 count => format!(", {}", counted(count, "server", "servers")),
             };
             text.line(format!("{shown}: {own}{targets}{servers} and {rules}"));
+            for (name, api) in &file.loaded {
+                text.line(format!("{name}: {}", api.summary()));
+                for left_out in api.left_out() {
+                    text.line(format!("  {left_out}"));
+                }
+            }
         });
     }
     if let Some(words) = dry_run {
@@ -222,7 +243,7 @@ pub(super) async fn run(args: GatewayArgs, output: &Output) -> Result<(), Failur
             };
             let served = tokio::select! {
                 served = server.serve_stdio() => served,
-                never = gateway.reload(path.as_deref(), &lines, file.clone(), None) => match never {},
+                never = gateway.reload(&source, file.clone(), None) => match never {},
             };
             gateway.close().await;
             served.map_err(|error| {
@@ -241,7 +262,7 @@ pub(super) async fn run(args: GatewayArgs, output: &Output) -> Result<(), Failur
             tokio::select! {
                 biased;
                 () = &mut stop => {}
-                never = serving.gateway.reload(path.as_deref(), &lines, file.clone(), Some(&*serving.routes)) => match never {},
+                never = serving.gateway.reload(&source, file.clone(), Some(&*serving.routes)) => match never {},
             }
             // The second time, calls are not waited for.
             tokio::select! {

@@ -1,9 +1,10 @@
-use std::{convert::Infallible, path::Path, time::Duration};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use pintle::server::{RuleDecision, RuleSet};
+use tokio::task::spawn_blocking;
 
 use super::{
-    file::{GatewayFile, WatchedFiles},
+    file::{FileSource, GatewayFile, WatchedFiles},
     overlaps::Overlaps,
     running::Gateway,
 };
@@ -21,11 +22,11 @@ impl Gateway {
     /// Applies changes of the file while the gateway runs. A file that is wrong changes nothing.
     pub(super) async fn reload(
         &self,
-        path: Option<&Path>,
-        lines: &[String],
-        mut current: GatewayFile,
+        source: &FileSource,
+        current: GatewayFile,
         routes: Option<&Routes>,
     ) -> Infallible {
+        let mut current = Arc::new(current);
         let (mut reported, mut hangups, mut overlaps) = (None, Hangups::new(), Overlaps::default());
         let mut watched = self.watched_files();
         loop {
@@ -44,19 +45,22 @@ impl Gateway {
             if let Some(watched) = &mut watched {
                 watched.notify(&self.gates.own).await;
             }
-            let Some(path) = path else { continue };
-            let read = || {
-                let mut next = GatewayFile::read(path)?;
-                next.add_lines(lines)?;
-                keeps_rules(&current, next)
+            if !source.may_change() {
+                continue;
+            }
+            let read = |known: Arc<GatewayFile>| {
+                let (source, current) = (source.clone(), current.clone());
+                // A document may be large.
+                let read = spawn_blocking(move || keeps_rules(&current, source.read(Some(&known))?));
+                async { read.await.map_err(|error| Failure::internal(&error))?.map(Arc::new) }
             };
-            match settled(&current, read).await {
+            match settled(current.clone(), read).await {
                 Ok(None) => {}
                 Ok(Some(next)) => {
                     if let Some(files) = self.apply(&current, &next, routes).await {
                         watched = Some(files);
                     }
-                    self.output.note(format!("`{}` has changed, and is in use now", path.display()));
+                    self.output.note(format!("`{}` has changed, and is in use now", source.shown()));
                     (current, reported) = (next, None);
                 }
                 Err(failure) if reported.as_ref() == Some(&failure.message) => {}
@@ -101,13 +105,13 @@ impl Gateway {
             ));
         }
         for backend in self.backends() {
-            if !next.targets.contains_key(backend.name()) && !backend.is_removed() {
+            if next.backend(backend.name()).is_none() && !backend.is_removed() {
                 backend.remove();
             }
         }
-        for (name, target) in &next.targets {
-            if current.targets.get(name) != Some(target)
-                && let Err(error) = self.connect_later(name, target)
+        for (name, entry) in next.backends() {
+            if current.backend(name) != Some(entry)
+                && let Err(error) = self.connect_later(name, entry)
             {
                 self.output.note(format!("`{name}` cannot be added: {error}"));
             }
@@ -123,15 +127,15 @@ impl Gateway {
 
     /// Adds, changes and removes the paths of targets and virtual servers.
     async fn apply_paths(&self, current: &GatewayFile, next: &GatewayFile, routes: &Routes) {
-        let gone = |name: &&String| !next.targets.contains_key(*name) && !next.servers.contains_key(*name);
-        for name in current.targets.keys().chain(current.servers.keys()).filter(gone) {
+        let gone = |name: &&String| next.backend(name).is_none() && !next.servers.contains_key(*name);
+        for name in current.order.iter().chain(current.servers.keys()).filter(gone) {
             routes.remove(&format!("{ENDPOINT}/{name}"));
         }
         for name in current.servers.keys().filter(|name| !next.servers.contains_key(*name)) {
             self.virtual_servers().remove(name);
         }
         for backend in self.backends().iter().filter(|backend| !backend.is_removed()) {
-            if !current.targets.contains_key(backend.name()) {
+            if current.backend(backend.name()).is_none() {
                 let (path, server) = self.target_server(backend);
                 self.report(backend.name(), self.serve(routes, &path, &server).await);
             }
@@ -211,18 +215,18 @@ impl Hangups {
     }
 }
 
-/// Returns what is read, if it is not the current value and is the same a moment later: whoever writes a file may not be done, and its
+/// Returns what is read, given what is known, if it is not the current value and is the same a moment later: whoever writes a file may not be done, and its
 /// beginning may have no rules.
-async fn settled<T: PartialEq, E>(
-    current: &T,
-    mut read: impl FnMut() -> Result<T, E>,
+async fn settled<T: Clone + PartialEq, E, F: Future<Output = Result<T, E>>>(
+    current: T,
+    mut read: impl FnMut(T) -> F,
 ) -> Result<Option<T>, E> {
-    let first = read()?;
-    if first == *current {
+    let first = read(current.clone()).await?;
+    if first == current {
         return Ok(None);
     }
     tokio::time::sleep(SETTLE).await;
-    Ok(Some(read()?).filter(|second| *second == first))
+    Ok(Some(read(first.clone()).await?).filter(|second| *second == first))
 }
 
 /// Returns the options that have changed and are read when the gateway starts.
@@ -240,7 +244,7 @@ fn changed_at_start(current: &GatewayFile, next: &GatewayFile) -> Vec<&'static s
         ("extensions", current.extensions != next.extensions),
         ("the order of targets", {
             let kept = |one: &GatewayFile, other: &GatewayFile| -> Vec<_> {
-                one.order.iter().filter(|name| other.targets.contains_key(*name)).cloned().collect()
+                one.order.iter().filter(|name| other.backend(name).is_some()).cloned().collect()
             };
             kept(current, next) != kept(next, current)
         }),
@@ -254,7 +258,7 @@ fn changed_at_start(current: &GatewayFile, next: &GatewayFile) -> Vec<&'static s
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
+    use std::{fs, future::ready};
 
     use tokio::time::sleep;
 
@@ -264,6 +268,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_mistake_in_the_file_is_printed_once() {
         let path = std::env::temp_dir().join(format!("pintle-reload-{}.toml", std::process::id()));
+        let source = FileSource { path: Some(path.clone()), ..FileSource::default() };
         let right = "[targets.a]\nserver = \"demo\"\n";
         let file = GatewayFile::parse(right).unwrap();
         let (output, printed) = Output::kept();
@@ -288,7 +293,7 @@ mod tests {
         };
         fs::write(&path, right).unwrap();
         tokio::select! {
-            never = gateway.reload(Some(&path), &[], file.clone(), None) => match never {},
+            never = gateway.reload(&source, file.clone(), None) => match never {},
             () = edits => {}
         }
         fs::remove_file(path).unwrap();
@@ -298,7 +303,7 @@ mod tests {
     async fn a_file_that_is_being_written_is_not_used() {
         let looks = async |texts: &[Result<&'static str, &'static str>]| {
             let mut texts = texts.iter().copied();
-            settled(&"old", || texts.next().unwrap()).await
+            settled("old", |_| ready(texts.next().unwrap())).await
         };
         assert_eq!(looks(&[Ok("old")]).await, Ok(None));
         assert_eq!(looks(&[Ok("new"), Ok("new")]).await, Ok(Some("new")));

@@ -9,21 +9,22 @@ use http::StatusCode;
 use pintle::{
     Server,
     proto::Limits,
-    server::{AuditRecord, Rules, ToolSearch, around},
+    server::{AuditRecord, Mount, Rules, ToolSearch, Transform, around},
 };
 use pintle_serve::{EntryFault, ServedFolders, ServedWorkers};
 use tokio::sync::{Notify, oneshot};
 
 use super::{
+    api::{ApiEntry, BackendProvider, LoadedApi},
     backend::Backend,
-    file::{AdminEntry, GatewayFile, WatchedFiles},
+    file::{AdminEntry, BackendEntry, GatewayFile, WatchedFiles},
     fleet::GatewayFleet,
     login::{LoginPages, ask_to_log_in},
     logs::{AccessLog, JsonLog, cut, logged},
     status::Counters,
-    target::TargetEntry,
-    target_opening::TargetOpening,
+    target_opening::{TargetOpening, host_names},
     virtual_server::{VirtualServer, VirtualServerEntry, VirtualServerGates},
+    whole_list::read_lists,
 };
 use crate::{
     args::message_limits,
@@ -114,11 +115,10 @@ impl Gateway {
         let own = if file.workers.is_empty() { own } else { own.logging() };
         let own = entries.register(own, &folders);
         let gates = VirtualServerGates { own, rules, audit, required_log, fleet: None };
-        let targets = file.order.iter().filter_map(|name| Some((name, file.targets.get(name)?)));
-        let backend = |(name, target): (&String, &TargetEntry)| {
-            Arc::new(Backend::new(name, target.prefix_text(name)).extensions(&file.extensions))
+        let backend = |(name, entry): (&String, BackendEntry<'_>)| {
+            Arc::new(Backend::new(name, entry.prefix_text(name)).extensions(&file.extensions))
         };
-        let backends: Vec<_> = targets.map(backend).collect();
+        let backends: Vec<_> = file.backends().map(backend).collect();
         let limits = message_limits(file.max_message);
         let server = gates.guard(base(&name, file.instructions.as_deref()).limits(limits.clone()));
         let server = server.provider(gates.own.clone());
@@ -258,9 +258,9 @@ impl Gateway {
     pub(super) async fn connect(&self, file: &GatewayFile) {
         let mut first_attempts = Vec::new();
         for backend in self.backends() {
-            if let Some(target) = file.targets.get(backend.name()) {
+            if let Some(entry) = file.backend(backend.name()) {
                 let (tried, first_attempt) = oneshot::channel();
-                self.connect_backend(&backend, 0, target, Some(tried));
+                self.connect_backend(&backend, 0, entry, Some(tried));
                 first_attempts.push(first_attempt);
             }
         }
@@ -272,21 +272,21 @@ impl Gateway {
         let _ = tokio::time::timeout(FIRST_ATTEMPT_TIMEOUT, all).await;
     }
 
-    /// Connects the backend of this name to a target, in the background. It is added if there is none.
-    pub(super) fn connect_later(&self, name: &str, target: &TargetEntry) -> pintle::Result<()> {
+    /// Connects the backend of this name to an entry, in the background. It is added if there is none.
+    pub(super) fn connect_later(&self, name: &str, entry: BackendEntry<'_>) -> pintle::Result<()> {
         let known = self.backends().into_iter().find(|backend| backend.name() == name);
         let backend = match known {
             Some(backend) => backend,
             None => {
-                let backend = Backend::new(name, target.prefix_text(name)).extensions(&self.extensions);
+                let backend = Backend::new(name, entry.prefix_text(name)).extensions(&self.extensions);
                 let backend = Arc::new(backend);
                 self.server.add_provider(backend.clone())?;
                 lock(&self.backends).push(backend.clone());
                 backend
             }
         };
-        let number = backend.replace(target.prefix_text(name));
-        self.connect_backend(&backend, number, target, None);
+        let number = backend.replace(entry.prefix_text(name));
+        self.connect_backend(&backend, number, entry, None);
         Ok(())
     }
 
@@ -294,9 +294,13 @@ impl Gateway {
         &self,
         backend: &Arc<Backend>,
         number: u64,
-        target: &TargetEntry,
+        entry: BackendEntry<'_>,
         tried: Option<oneshot::Sender<()>>,
     ) {
+        let target = match entry {
+            BackendEntry::Target(target) => target,
+            BackendEntry::Api(api, loaded) => return self.connect_api(backend, number, api, loaded),
+        };
         let starts = target.limits().starts("`max_programs` of the target");
         {
             let mut programs = lock(&self.programs);
@@ -316,6 +320,30 @@ impl Gateway {
             output: self.output.clone(),
         };
         tokio::spawn(opening.connect(tried));
+    }
+
+    /// Offers the tools of an API, whose document was read with the file.
+    fn connect_api(&self, backend: &Arc<Backend>, number: u64, api: &ApiEntry, loaded: Option<&LoadedApi>) {
+        let name = backend.name();
+        let refused = match self.users {
+            GatewayUsers::Everybody => api.not_for_everybody(name).err(),
+            _ => None,
+        };
+        let Some(loaded) = loaded.filter(|_| refused.is_none()) else {
+            let reason = refused.map_or_else(|| "its document is not read".to_owned(), |one| one.message);
+            self.output.note(format!("`{name}` cannot be used: {reason}"));
+            return backend.fail(number, reason);
+        };
+        for left_out in loaded.left_out() {
+            self.output.note(format!("`{name}`: {left_out}"));
+        }
+        let tools = Transform::new(BackendProvider::Api(loaded.tools.clone()));
+        backend.connect(number, host_names(Mount::new(api.prefix(name), tools), &self.output));
+        let (backend, connected) = (backend.clone(), self.connected.clone());
+        tokio::spawn(async move {
+            read_lists(backend).await;
+            connected.notify_one();
+        });
     }
 
     /// Disconnects from all targets, and waits until the programs have ended.

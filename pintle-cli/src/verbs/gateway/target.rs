@@ -280,7 +280,7 @@ impl TargetEntry {
 }
 
 /// Reads a time as options of the command are written.
-fn duration_text<'de, D: Deserializer<'de>>(reader: D) -> Result<Option<Duration>, D::Error> {
+pub(super) fn duration_text<'de, D: Deserializer<'de>>(reader: D) -> Result<Option<Duration>, D::Error> {
     let text = Option::<String>::deserialize(reader)?;
     text.map(|text| duration(&text).map_err(D::Error::custom)).transpose()
 }

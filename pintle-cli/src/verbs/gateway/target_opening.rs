@@ -1,10 +1,15 @@
 use std::{sync::Arc, time::Duration};
 
-use pintle::{client::http::Auth, proto::Limits, server::Mount};
+use pintle::{
+    client::http::Auth,
+    proto::Limits,
+    server::{Mount, Transform},
+};
 use pintle_relay::Relay;
 use tokio::sync::{Notify, oneshot};
 
 use super::{
+    api::BackendProvider,
     backend::{Backend, ConnectedTarget},
     caller_targets::{Caller, CallerTargets},
     exchange::ExchangedAuth,
@@ -206,15 +211,18 @@ impl TargetOpening {
     /// Returns what clients see of the target.
     fn offered(&self, relay: Relay) -> ConnectedTarget {
         let Self { backend, target, output, .. } = self;
-        let mounted = Mount::new(target.prefix(backend.name()), target.transform(relay));
-        let output = output.clone();
-        HostNames::new(mounted, move |name, offered| {
-            output.note(format!(
-                "`{}` is offered as `{offered}`, because some hosts refuse the name",
-                shown(name)
-            ));
-        })
+        let relay = target.transform(BackendProvider::Relay(relay));
+        host_names(Mount::new(target.prefix(backend.name()), relay), output)
     }
+}
+
+/// Gives tools and prompts names that every host accepts, and notes those that have others.
+pub(super) fn host_names(mounted: Mount<Transform<BackendProvider>>, output: &Output) -> ConnectedTarget {
+    let output = output.clone();
+    HostNames::new(mounted, move |name, offered| {
+        output
+            .note(format!("`{}` is offered as `{offered}`, because some hosts refuse the name", shown(name)));
+    })
 }
 
 /// Returns the beginning of a name, which may be of any length.

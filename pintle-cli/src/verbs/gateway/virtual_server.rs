@@ -22,7 +22,7 @@ use super::{
     backend::Backend,
     fleet::GatewayFleet,
     logs::JsonLog,
-    target::{ChoiceEntry, TargetEntry, ToolChangeEntry, chosen as chosen_of},
+    target::{ChoiceEntry, ToolChangeEntry, chosen as chosen_of},
 };
 
 /// The error of a request that could not be written down.
@@ -33,7 +33,7 @@ const UNAUDITED: &str = "the audit log of the gateway cannot be written, and cal
 #[cfg_attr(test, derive(JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct VirtualServerEntry {
-    /// The names of its targets; all by default.
+    /// The names of its targets and APIs; all by default.
     targets: Vec<String>,
     /// Whether it has the tools, prompts and resources of the file itself: by default if it names no `targets`.
     own: Option<bool>,
@@ -62,10 +62,10 @@ pub(super) struct VirtualServerEntry {
 }
 
 impl VirtualServerEntry {
-    /// Returns what is wrong with the entry, in a file with these targets.
-    pub(super) fn fault(&self, targets: &BTreeMap<String, TargetEntry>) -> Option<String> {
-        if let Some(unknown) = self.targets.iter().find(|name| !targets.contains_key(*name)) {
-            let near = crate::args::near(unknown, targets.keys().map(String::as_str));
+    /// Returns what is wrong with the entry, in a file with these targets and APIs.
+    pub(super) fn fault(&self, targets: &[String]) -> Option<String> {
+        if let Some(unknown) = self.targets.iter().find(|name| !targets.contains(*name)) {
+            let near = crate::args::near(unknown, targets.iter().map(String::as_str));
             let meant = near.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
             return Some(format!("there is no target `{unknown}`{meant}"));
         }

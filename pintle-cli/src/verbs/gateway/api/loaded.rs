@@ -1,0 +1,93 @@
+use std::path::Path;
+
+use pintle::types::{JsonObject, schema::Tool};
+use pintle_openapi::{ApiTools, DocumentFiles, LeftOut, PlannedRequest};
+use serde_json::{Value, json};
+
+use super::{ApiEntry, entry::OpenFailure};
+use crate::{output::counted, verbs::gateway::names::accepted};
+
+/// The operations that are named of those that are no tools.
+const SHOWN: usize = 5;
+
+/// The tools of an API, as its document was when it was read.
+#[derive(Clone, Debug)]
+pub(in crate::verbs::gateway) struct LoadedApi {
+    pub(in crate::verbs::gateway) tools: ApiTools,
+    files: DocumentFiles,
+}
+
+/// Those of one entry are the same if the files of the document are.
+impl PartialEq for LoadedApi {
+    fn eq(&self, other: &Self) -> bool {
+        self.files == other.files
+    }
+}
+
+impl LoadedApi {
+    /// Reads the document of an entry. It blocks.
+    pub(in crate::verbs::gateway) fn load(
+        name: &str,
+        entry: &ApiEntry,
+        folder: &Path,
+    ) -> Result<Self, OpenFailure> {
+        let document = entry.open(name, folder)?;
+        Ok(Self { tools: document.build()?, files: document.files().clone() })
+    }
+
+    /// Returns whether a file of the document has changed since it was read. It blocks.
+    pub(in crate::verbs::gateway) fn has_changed(&self) -> bool {
+        self.files.have_changed()
+    }
+
+    /// Returns the tool that is offered by this name, with this prefix of all names.
+    pub(in crate::verbs::gateway) fn offered(&self, prefix: &str, name: &str) -> Option<&Tool> {
+        self.tools.tools().find(|tool| offered_name(prefix, tool) == name)
+    }
+
+    /// Returns the names that tools are offered by.
+    pub(in crate::verbs::gateway) fn names(&self, prefix: &str) -> Vec<String> {
+        self.tools.tools().map(|tool| offered_name(prefix, tool)).collect()
+    }
+
+    /// Returns the request that a call of a tool would send.
+    pub(in crate::verbs::gateway) fn plan(
+        &self,
+        tool: &Tool,
+        arguments: &JsonObject,
+    ) -> Option<Result<PlannedRequest, String>> {
+        self.tools.plan(&tool.name, arguments)
+    }
+
+    /// Returns how many tools there are, and the operations that are none.
+    pub(in crate::verbs::gateway) fn json(&self) -> Value {
+        let left_out = self.tools.left_out().iter();
+        let left_out: Vec<_> =
+            left_out.map(|one| json!({ "operation": one.operation, "reason": one.reason })).collect();
+        json!({ "tools": self.tools.tools().count(), "leftOut": left_out, "warnings": self.tools.warnings() })
+    }
+
+    /// Returns how many tools there are.
+    pub(in crate::verbs::gateway) fn summary(&self) -> String {
+        counted(self.tools.tools().count(), "tool", "tools")
+    }
+
+    /// Returns the operations that are no tools, with their reasons, as far as they are shown.
+    pub(in crate::verbs::gateway) fn left_out(&self) -> Vec<String> {
+        let left_out = self.tools.left_out();
+        let reason = |one: &LeftOut| format!("`{}` is left out: {}", one.operation, one.reason);
+        let mut lines: Vec<String> = left_out.iter().take(SHOWN).map(reason).collect();
+        let more = left_out.len().saturating_sub(SHOWN);
+        if more > 0 {
+            lines.push(format!("{more} more are left out: `--check --json` has all of them"));
+        }
+        lines
+    }
+}
+
+fn offered_name(prefix: &str, tool: &Tool) -> String {
+    match prefix {
+        "" => accepted(&tool.name).into_owned(),
+        prefix => accepted(&format!("{prefix}_{}", tool.name)).into_owned(),
+    }
+}

@@ -1,0 +1,57 @@
+use crate::{
+    failure::Failure,
+    verbs::gateway::{
+        api::{ApiEntry, LoadedApi},
+        target::TargetEntry,
+    },
+};
+
+/// The entry of a file that a backend is made of.
+#[derive(Clone, Copy, PartialEq)]
+pub(in crate::verbs::gateway) enum BackendEntry<'a> {
+    Target(&'a TargetEntry),
+    /// An API, with its document if that was read.
+    Api(&'a ApiEntry, Option<&'a LoadedApi>),
+}
+
+impl<'a> BackendEntry<'a> {
+    /// Returns the kind, as it is the name of a table without its `s`.
+    pub(in crate::verbs::gateway) fn kind(self) -> &'static str {
+        match self {
+            Self::Target(_) => "target",
+            Self::Api(..) => "api",
+        }
+    }
+
+    /// Returns what it is, for messages.
+    pub(in crate::verbs::gateway) fn noun(self) -> &'static str {
+        match self {
+            Self::Target(_) => "a target",
+            Self::Api(..) => "an API",
+        }
+    }
+
+    /// Returns the text before the `_` of the names; it is empty if they have no prefix.
+    pub(in crate::verbs::gateway) fn prefix_text(self, name: &'a str) -> &'a str {
+        match self {
+            Self::Target(target) => target.prefix_text(name),
+            Self::Api(api, _) => api.prefix_text(name),
+        }
+    }
+
+    /// Returns what is wrong with the entry of this name.
+    pub(in crate::verbs::gateway) fn fault(self, name: &str) -> Option<String> {
+        match self {
+            Self::Target(target) => target.fault(name),
+            Self::Api(api, _) => api.fault(),
+        }
+    }
+
+    /// Refuses to serve the entry of this name to everybody who can connect, if that would give them the rights of its owner there.
+    pub(in crate::verbs::gateway) fn not_for_everybody(self, name: &str) -> Result<(), Failure> {
+        match self {
+            Self::Target(target) => target.not_for_everybody(name),
+            Self::Api(api, _) => api.not_for_everybody(name),
+        }
+    }
+}

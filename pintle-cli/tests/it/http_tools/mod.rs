@@ -1,0 +1,3 @@
+//! Tools that send HTTP requests.
+
+mod apis;
