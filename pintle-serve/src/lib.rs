@@ -42,8 +42,6 @@ mod fault;
 mod folders;
 #[cfg(doctest)]
 mod guide;
-mod help;
-mod import;
 mod once;
 mod one_line;
 mod output;
@@ -59,11 +57,10 @@ mod worker;
 
 pub use argument::ArgumentEntry;
 pub use command::CommandPlan;
+pub use draft::{HelpDraft, ImportDraft};
 pub use entry::{CommandEntry, ToolEntry};
 pub use fault::{CallFault, EntryFault};
 pub use folders::ServedFolders;
-pub use help::HelpDraft;
-pub use import::ImportDraft;
 pub use one_line::parse_one_line;
 pub use output::OutputKind;
 pub use plan::CallPlan;

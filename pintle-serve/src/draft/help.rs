@@ -1,6 +1,6 @@
 //! Drafts of tools from the help texts of programs.
 
-use crate::draft::{DraftArgument, ToolDraft, shortened};
+use super::{DraftArgument, ToolDraft, shortened};
 
 /// The headings of lists of commands, in lower case.
 const COMMANDS: [&str; 4] = ["commands:", "available commands:", "subcommands:", "positional arguments:"];

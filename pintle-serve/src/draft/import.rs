@@ -3,10 +3,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{
-    ServedTools, ToolEntry,
-    draft::{DraftArgument, ToolDraft, shortened},
-};
+use super::{DraftArgument, ToolDraft, shortened};
+use crate::{ServedTools, ToolEntry};
 
 /// A draft of a tool, read from a file of go-go-mcp.
 ///

@@ -1,37 +1,45 @@
+//! Drafts of tools: out of the help of programs, and of files of go-go-mcp.
+
+mod help;
+mod import;
+
 use std::{collections::BTreeMap, fmt::Write as _};
 
 use pintle::types::JsonObject;
 use serde_json::{Value, json};
+
+pub use help::HelpDraft;
+pub use import::ImportDraft;
 
 /// The most characters of a description.
 const MAX_DESCRIPTION: usize = 400;
 
 /// A tool that is drafted out of something else, for somebody to correct.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub(crate) struct ToolDraft {
-    pub(crate) title: Option<String>,
-    pub(crate) description: Option<String>,
-    pub(crate) words: Vec<String>,
+struct ToolDraft {
+    title: Option<String>,
+    description: Option<String>,
+    words: Vec<String>,
     /// A line for a shell, in place of the words.
-    pub(crate) line: Option<String>,
-    pub(crate) cwd: Option<String>,
-    pub(crate) env: BTreeMap<String, String>,
-    pub(crate) arguments: BTreeMap<String, DraftArgument>,
+    line: Option<String>,
+    cwd: Option<String>,
+    env: BTreeMap<String, String>,
+    arguments: BTreeMap<String, DraftArgument>,
 }
 
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub(crate) struct DraftArgument {
-    pub(crate) kind: &'static str,
-    pub(crate) is_required: bool,
-    pub(crate) is_list: bool,
-    pub(crate) description: String,
-    pub(crate) values: Vec<String>,
-    pub(crate) default: Option<Value>,
+struct DraftArgument {
+    kind: &'static str,
+    is_required: bool,
+    is_list: bool,
+    description: String,
+    values: Vec<String>,
+    default: Option<Value>,
 }
 
 impl ToolDraft {
     /// Returns the draft as the entry of a tool.
-    pub(crate) fn entry(&self) -> JsonObject {
+    fn entry(&self) -> JsonObject {
         let mut entry = JsonObject::new();
         let mut set = |name: &str, value: Value| drop(entry.insert(name.to_owned(), value));
         if let Some(title) = &self.title {
@@ -60,7 +68,7 @@ impl ToolDraft {
     }
 
     /// Returns the draft as a tool of a file in TOML.
-    pub(crate) fn to_toml(&self, name: &str) -> String {
+    fn to_toml(&self, name: &str) -> String {
         let mut file = format!("[tools.{}]\n", key(name));
         let mut entry = self.entry();
         let arguments = entry.remove("arguments");
@@ -97,7 +105,7 @@ impl DraftArgument {
 }
 
 /// Returns a description without line breaks, cut.
-pub(crate) fn shortened(text: &str) -> String {
+fn shortened(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     words.join(" ").chars().take(MAX_DESCRIPTION).collect()
 }
