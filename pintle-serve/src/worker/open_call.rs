@@ -28,6 +28,8 @@ pub(super) struct OpenCall {
     events: Option<mpsc::Sender<RunEvent>>,
     /// The number of values of `once`.
     values: usize,
+    /// The first line that was about no open call, since this one began.
+    noise: Option<String>,
     _place: CallPlace,
 }
 
@@ -35,7 +37,7 @@ impl OpenCall {
     pub(super) fn new(order: Order, now: Instant) -> Self {
         let timeout = order.timeout.min(MAX_TIMEOUT);
         let (events, _place) = (Some(order.events), order.place);
-        Self { timeout, deadline: now + timeout, events, values: 0, _place }
+        Self { timeout, deadline: now + timeout, events, values: 0, noise: None, _place }
     }
 
     /// Returns whether somebody waits for its end.
@@ -66,10 +68,18 @@ impl OpenCall {
         Ok(())
     }
 
+    /// Keeps a line that was about no open call, for an error.
+    pub(super) fn note_noise(&mut self, line: &str) {
+        self.noise.get_or_insert_with(|| line.to_owned());
+    }
+
     /// Ends the call with an error, if somebody waits for it.
-    pub(super) fn fail(&mut self, reason: String) {
-        if let Some(events) = self.events.take() {
-            let _ = events.try_send(Err(reason));
+    pub(super) fn fail(&mut self, worker: &str, what: &str) {
+        let Some(events) = self.events.take() else { return };
+        let mut reason = format!("worker `{worker}` {what}");
+        if let Some(line) = &self.noise {
+            reason += &format!("; it wrote `{line}`, which is no line about an open call");
         }
+        let _ = events.try_send(Err(reason));
     }
 }

@@ -1,4 +1,4 @@
-use std::{collections::BTreeMap, fmt, future::poll_fn, io, sync::Arc, task::Poll};
+use std::{collections::BTreeMap, future::poll_fn, io, sync::Arc, task::Poll};
 
 use pintle::{
     transport::{Child, Incoming, Transport as _},
@@ -23,8 +23,8 @@ pub(super) struct Process {
     is_deaf: bool,
     /// The time at which it is ended if it does not read its input until then.
     unread_until: Option<Instant>,
-    /// The first line that was no message.
-    noise: Option<String>,
+    /// Whether it has written a line that was no message.
+    is_noisy: bool,
     /// Whether it has ended a call.
     pub(super) has_answered: bool,
 }
@@ -46,7 +46,7 @@ impl Process {
             is_written: true,
             is_deaf: false,
             unread_until: None,
-            noise: None,
+            is_noisy: false,
             has_answered: false,
         }
     }
@@ -122,7 +122,7 @@ impl Process {
         let members: Option<JsonObject> = serde_json::from_str(&text).ok();
         let id = members.as_ref().and_then(|members| members.get("call")?.as_u64());
         let call = id.and_then(|id| Some((id, self.calls.get_mut(&id)?)));
-        let Some((members, (id, call))) = members.zip(call) else { return self.note_noise(&text) };
+        let Some((members, (id, call))) = members.zip(call) else { return self.note_noise(&text, id) };
         let message = WorkerMessage::read(members, line.len());
         let ends_run = message.as_ref().is_ok_and(WorkerMessage::ends_run);
         let passed = message.and_then(|message| call.pass(message));
@@ -130,40 +130,33 @@ impl Process {
             self.calls.remove(&id);
             self.has_answered = true;
         } else if let Err(wrong) = passed {
-            let reason = self.reason(format_args!("wrote {wrong}"));
-            self.fail(id, reason);
+            self.fail(id, &format!("wrote {wrong}"));
             // Its worker may take it for the end.
             self.calls.remove(&id);
         }
     }
 
-    /// Keeps the first line that is no message, for people and for errors.
-    fn note_noise(&mut self, line: &str) {
-        if self.noise.is_none() {
-            let line: String = line.chars().take(QUOTED).collect();
-            tracing::warn!(worker = self.settings.name, line, "a line of a worker is no message");
+    /// Keeps a line that is no message for the errors of open calls. The first one is logged.
+    fn note_noise(&mut self, line: &str, id: Option<u64>) {
+        let quoted: String = match id {
+            // What it says is about somebody else's call.
+            Some(id) => format!("{{\"call\":{id},…"),
+            None => line.chars().take(QUOTED).collect(),
+        };
+        if !std::mem::replace(&mut self.is_noisy, true) {
+            let name = &self.settings.name;
+            tracing::warn!(worker = name, line = quoted, "a line of a worker is about no open call");
             let note = "is no line about an open call: write what is for people to standard error";
-            (self.settings.log)(&self.settings.name, &format!("`{line}` {note}"));
-            self.noise = Some(line);
+            (self.settings.log)(name, &format!("`{quoted}` {note}"));
         }
-    }
-
-    /// Returns the reason of an error.
-    fn reason(&self, what: impl fmt::Display) -> String {
-        let name = &self.settings.name;
-        match &self.noise {
-            None => format!("worker `{name}` {what}"),
-            Some(line) => {
-                format!("worker `{name}` {what}; it wrote `{line}`, which is no line about an open call")
-            }
-        }
+        self.calls.values_mut().for_each(|call| call.note_noise(&quoted));
     }
 
     /// Fails a call, and tells the process to cancel it.
-    fn fail(&mut self, id: u64, reason: String) {
+    fn fail(&mut self, id: u64, what: &str) {
         // It is told once.
         if let Some(call) = self.calls.get_mut(&id).filter(|call| call.is_awaited()) {
-            call.fail(reason);
+            call.fail(&self.settings.name, what);
             self.send(format!("{{\"cancel\":{id}}}"));
         }
     }
@@ -178,8 +171,8 @@ impl Process {
 
     /// Fails all calls.
     pub(super) fn fail_all(&mut self, what: &str) {
-        let reason = self.reason(what);
-        self.calls.values_mut().for_each(|call| call.fail(reason.clone()));
+        let name = &self.settings.name;
+        self.calls.values_mut().for_each(|call| call.fail(name, what));
     }
 
     /// Returns when [`expire`](Self::expire) has something to do.
@@ -201,9 +194,7 @@ impl Process {
     pub(super) fn expire(&mut self, now: Instant) -> Option<String> {
         let late = self.calls.iter().filter(|(_, call)| call.is_awaited() && call.deadline <= now);
         for (id, timeout) in late.map(|(id, call)| (*id, call.timeout)).collect::<Vec<_>>() {
-            let reason =
-                self.reason(format_args!("took longer than {timeout:?}, and the call was cancelled"));
-            self.fail(id, reason);
+            self.fail(id, &format!("took longer than {timeout:?}, and the call was cancelled"));
         }
         if self.unread_until.is_some_and(|until| until <= now) {
             return Some("does not read its input, and was ended".to_owned());

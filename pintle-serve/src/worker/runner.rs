@@ -81,6 +81,8 @@ impl Runner {
             if let Some(reason) = over {
                 return process.fail_all(&reason);
             }
+            // One that writes without an end leaves time to other tasks.
+            tokio::task::coop::consume_budget().await;
         }
     }
 }

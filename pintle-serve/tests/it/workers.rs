@@ -307,15 +307,15 @@ async fn a_hostile_worker_ends_in_time_with_a_clear_error_and_leaves_nothing() {
         ("reads_nothing", "sleep 1000", "300ms", Err("took longer than 300ms")),
         (
             "prints",
-            "read a; echo hello; cat >/dev/null",
-            "300ms",
+            "read a; echo hello; exit 5",
+            "1m",
             Err("; it wrote `hello`, which is no line about an open call"),
         ),
         (
             "answers_others",
-            "read a; echo '{\"call\":2,\"result\":1}'; cat >/dev/null",
-            "300ms",
-            Err("; it wrote `{\"call\":2,"),
+            "read a; echo '{\"call\":2,\"result\":1}'; exit 5",
+            "1m",
+            Err("; it wrote `{\"call\":2,…`"),
         ),
         ("errs", "read a; echo '{\"call\":1,\"reslt\":1}'; cat", "1m", Err("wrote a line without `result`")),
         (
