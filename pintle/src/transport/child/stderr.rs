@@ -48,6 +48,8 @@ impl Stderr {
             let mut chunk = vec![0; LINE];
             while let Ok(length @ 1..) = pipe.read(&mut chunk).await {
                 lines.take(&chunk[..length]);
+                // The short lines of one that writes without an end take long: other tasks have their turn, and timers.
+                tokio::task::yield_now().await;
             }
             lines.end();
         })
