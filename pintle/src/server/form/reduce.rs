@@ -119,7 +119,10 @@ fn choice(mut schema: JsonObject, choices: &Value) -> Result<PrimitiveSchema, St
     let (title, description) = (text(&mut schema, "title"), text(&mut schema, "description"));
     let default = text(&mut schema, "default");
     if options.iter().all(|(_, title)| title.is_none()) {
+        let names = schema.shift_remove("enumNames").and_then(|names| serde_json::from_value(names).ok());
+        let names = names.filter(|names: &Vec<String>| names.len() == options.len());
         let mut field = EnumSchema::new(options.into_iter().map(|(value, _)| value).collect());
+        field.enum_names = names;
         (field.title, field.description, field.default) = (title, description, default);
         return Ok(PrimitiveSchema::Enum(field));
     }
@@ -217,5 +220,24 @@ fn text(schema: &mut JsonObject, key: &str) -> Option<String> {
     match schema.shift_remove(key) {
         Some(Value::String(text)) => Some(text),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_names_of_a_choice_stay() {
+        let reduced = |names: Value| {
+            let schema = json!({"type": "string", "enum": ["a", "b"], "enumNames": names});
+            serde_json::to_value(field(schema).unwrap()).unwrap()["enumNames"].clone()
+        };
+        assert_eq!(reduced(json!(["Ada", "Bob"])), json!(["Ada", "Bob"]));
+        // Names that are not those of the values are no names.
+        assert_eq!(reduced(json!(["Ada"])), Value::Null);
+        assert_eq!(reduced(json!([1, 2])), Value::Null);
     }
 }
