@@ -61,6 +61,27 @@ pub(crate) fn input_schema(arguments: &BTreeMap<String, Argument>) -> JsonObject
     schema
 }
 
+/// Returns the arguments that a whole schema describes.
+pub(crate) fn arguments_of(schema: &JsonObject) -> Result<BTreeMap<String, Argument>, String> {
+    if schema.get("type").is_none_or(|kind| kind != "object") {
+        return Err("`input_schema` is that of no object: write `type = \"object\"`".to_owned());
+    }
+    Schema::for_arguments(&Value::Object(schema.clone()))
+        .map_err(|error| format!("`input_schema`: {error}"))?;
+    let required: Vec<&str> = schema
+        .get("required")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    let properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+    let argument = |(name, schema): (&String, &Value)| {
+        (name.clone(), Argument { schema: schema.clone(), is_required: required.contains(&name.as_str()) })
+    };
+    Ok(properties.map(argument).collect())
+}
+
 /// Refuses arguments that have no place.
 pub(crate) fn all_used<'a>(
     arguments: &BTreeMap<String, Argument>,
@@ -155,6 +176,22 @@ mod tests {
         {
             let Err(error) = ArgumentEntry::Brief(wrong.to_owned()).argument() else { panic!("{wrong}") };
             assert!(error.contains("write"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_whole_schema_has_its_arguments() {
+        let read = |schema: Value| arguments_of(schema.as_object().unwrap());
+        let properties = json!({"a": {"type": "string"}, "b": {"type": "integer"}});
+        let arguments = read(json!({"type": "object", "properties": properties, "required": ["a"]})).unwrap();
+        let required: Vec<_> = arguments.iter().map(|(name, one)| (name.as_str(), one.is_required)).collect();
+        assert_eq!(required, [("a", true), ("b", false)]);
+        for (wrong, expected) in [
+            (json!({"type": "string"}), "of no object"),
+            (json!({"type": "object", "properties": 3}), "`input_schema`: "),
+        ] {
+            let Err(error) = read(wrong) else { panic!("{expected}") };
+            assert!(error.contains(expected), "{error}");
         }
     }
 

@@ -32,6 +32,9 @@ pub struct ToolEntry {
     /// The arguments of calls, by their names: a type such as `"string"`, `"integer = 10"`, `"string[]"` or, for one that can be left out,
     /// `"string?"`; or a JSON Schema.
     pub arguments: BTreeMap<String, ArgumentEntry>,
+    /// The whole JSON Schema of the arguments, in place of `arguments`.
+    #[cfg_attr(feature = "schemars", schemars(with = "Option<serde_json::Map<String, serde_json::Value>>"))]
+    pub input_schema: Option<JsonObject>,
     /// Whether a value may begin a word with `-`, as options of programs do.
     pub flags: bool,
     /// The standard input of the command, with `{name}` where a value goes.

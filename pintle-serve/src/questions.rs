@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 
 use crate::argument::Argument;
 
+/// The beginning of the keys of these questions. A worker has no such key.
+pub(crate) const OWN_KEYS: &str = "tool.";
 /// The most characters of a plan that the user is shown.
 const SHOWN: usize = 2_000;
 
@@ -74,7 +76,9 @@ impl Questions {
     ) -> Result<JsonObject, ToolError> {
         let form = self.form(|name| !arguments.contains_key(name)).map_err(ToolError::new)?;
         let Some(form) = form else { return Ok(arguments) };
-        let given = cx.elicit_form("arguments", &format!("`{tool}` needs more to begin."), &form).await?;
+        let given = cx
+            .elicit_form(&format!("{OWN_KEYS}arguments"), &format!("`{tool}` needs more to begin."), &form)
+            .await?;
         let Some(given) = given.accepted() else {
             return Err(ToolError::new(format!("the user did not give the arguments that `{tool}` needs")));
         };
@@ -88,7 +92,11 @@ impl Questions {
         if more > 0 {
             shown += &format!("… and {more} characters more");
         }
-        match cx.elicit::<()>("confirm", &format!("Run `{tool}`?\n\n{shown}")).await?.accepted() {
+        match cx
+            .elicit::<()>(&format!("{OWN_KEYS}confirm"), &format!("Run `{tool}`?\n\n{shown}"))
+            .await?
+            .accepted()
+        {
             Some(()) => Ok(()),
             None => Err(ToolError::new(format!("the user does not want `{tool}` to run"))),
         }

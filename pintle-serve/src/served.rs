@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 
 use crate::{
     CallFault, CallPlan, EntryFault, OutputKind, ServedWorkers, ToolEntry,
-    argument::{Argument, all_used, check, input_schema},
+    argument::{Argument, all_used, arguments_of, check, input_schema},
     command::Command,
     once::Once,
     questions::Questions,
@@ -108,7 +108,15 @@ impl ServedTools {
 
 impl ServedTool {
     fn new(name: &str, entry: &ToolEntry, workers: &ServedWorkers, folder: &Path) -> Result<Self, String> {
-        let mut arguments = BTreeMap::new();
+        let mut arguments = match &entry.input_schema {
+            None => BTreeMap::new(),
+            Some(_) if !entry.arguments.is_empty() || !entry.ask.is_empty() => {
+                return Err(
+                    "`input_schema` is in place of `arguments` and `ask`: remove it, or them".to_owned()
+                );
+            }
+            Some(schema) => arguments_of(schema)?,
+        };
         for (name, argument) in &entry.arguments {
             let argument = argument.argument().map_err(|message| format!("argument `{name}`: {message}"))?;
             arguments.insert(name.clone(), argument);
@@ -216,7 +224,7 @@ impl ServedTool {
 
 /// Returns the tool as clients list it.
 fn definition(name: &str, entry: &ToolEntry, arguments: &BTreeMap<String, Argument>) -> Tool {
-    let mut tool = Tool::new(name, input_schema(arguments));
+    let mut tool = Tool::new(name, entry.input_schema.clone().unwrap_or_else(|| input_schema(arguments)));
     tool.title.clone_from(&entry.title);
     tool.description.clone_from(&entry.description);
     tool.output_schema = entry.output_schema.clone().map(Into::into);

@@ -8,6 +8,8 @@ use pintle::{
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
+use crate::questions::OWN_KEYS;
+
 /// The most bytes of a line that neither ends a call nor fails it.
 const MAX_NOTICE: usize = 16 << 10;
 
@@ -111,6 +113,12 @@ pub(super) fn result_of(value: Value) -> Result<CallToolResult, String> {
 impl WorkerQuestion {
     /// Returns the form. An error says what is wrong with it.
     pub(super) fn form(&self) -> Result<Form, String> {
+        if self.key.starts_with(OWN_KEYS) {
+            return Err(format!(
+                "the question `{}` has a key of the tool itself: begin it with another word",
+                self.key
+            ));
+        }
         match &self.schema {
             None => Ok(Form::new()),
             Some(schema) => Form::from_schema(schema)
@@ -121,9 +129,7 @@ impl WorkerQuestion {
     /// Asks the user, and returns the answer as workers read it.
     pub(super) async fn ask(&self, cx: &Cx) -> Result<Value, ToolError> {
         let form = self.form().map_err(ToolError::new)?;
-        // The keys of a tool itself have no prefix.
-        let key = format!("question.{}", self.key);
-        Ok(match cx.elicit_form(&key, &self.message, &form).await? {
+        Ok(match cx.elicit_form(&self.key, &self.message, &form).await? {
             Elicited::Accept(content) => json!({"action": "accept", "content": content}),
             Elicited::Decline => json!({"action": "decline"}),
             Elicited::Cancel => json!({"action": "cancel"}),
