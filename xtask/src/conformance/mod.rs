@@ -31,6 +31,9 @@ const TIMEOUT: Duration = Duration::from_secs(100);
 const START: Duration = Duration::from_secs(10);
 const PAGE: &str = "docs/conformance.md";
 const FLEET: &str = "fleet";
+const FILE: &str = "file";
+/// The file whose tools `pintle serve` has.
+const SERVED: &str = "fixtures/served/conformance.toml";
 
 pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
     let wanted = Wanted::read(args)?;
@@ -81,7 +84,7 @@ struct Wanted {
     server: Option<PathBuf>,
     client: Option<PathBuf>,
     /// The part between the suite and the server: `bridge` or `gateway`, which are verbs of `pintle`, or `fleet`, a balancer in front of
-    /// several processes.
+    /// several processes. With `file` there is no other server: `pintle serve` has the tools of a file.
     through: Option<&'static str>,
 }
 
@@ -99,9 +102,10 @@ impl Wanted {
                 "--through" if value == "bridge" => wanted.through = Some("bridge"),
                 "--through" if value == "gateway" => wanted.through = Some("gateway"),
                 "--through" if value == FLEET => wanted.through = Some(FLEET),
+                "--through" if value == FILE => wanted.through = Some(FILE),
                 "--through" => {
                     return Err(wrong(format!(
-                        "`--through` is `bridge`, `gateway` or `{FLEET}`, not `{value}`"
+                        "`--through` is `bridge`, `gateway`, `{FLEET}` or `{FILE}`, not `{value}`"
                     )));
                 }
                 _ => return Err(wrong(format!("no such flag: `{flag}`"))),
@@ -184,6 +188,13 @@ impl SuiteRunner {
                 command.args(["--url", fleet.url()]);
                 served = fleet.into_processes();
             }
+            Role::Server if self.wanted.through == Some(FILE) => {
+                let mut pintle = Command::new(crate::workspace::program("pintle"));
+                pintle.args(["serve", "--http", "127.0.0.1:0"]).arg(root().join(SERVED)).current_dir(folder);
+                let (process, url) = Process::serve(&mut pintle, &folder.join("server.log"), START)?;
+                served.push(process);
+                command.args(["--url", &url]);
+            }
             Role::Server => {
                 let mut program = Command::new(self.program(Role::Server));
                 program.env("PORT", "0").current_dir(folder);
@@ -259,7 +270,7 @@ mod tests {
 
     #[test]
     fn through_something_only_servers_run_and_no_page_is_written() {
-        for through in ["--through bridge", "--through gateway", "--through fleet"] {
+        for through in ["--through bridge", "--through gateway", "--through fleet", "--through file"] {
             let wanted = wanted(through).unwrap();
             assert!(RUNS.iter().filter(|run| wanted.takes(run)).all(|run| run.role == Role::Server));
             assert!(!wanted.is_whole());

@@ -128,6 +128,13 @@ pub(super) const STEPS: &[Step] = &[
         run: |_| conformance::command(&["--through", "fleet", "--only", "server/all"].map(str::to_owned)),
     },
     Step {
+        name: "conformance of a served file",
+        quick: false,
+        needs: &[Tool::Node, Tool::Python],
+        uses: &[],
+        run: |_| conformance::command(&["--through", "file", "--only", "server/all"].map(str::to_owned)),
+    },
+    Step {
         name: "other SDKs",
         quick: false,
         needs: &[Tool::Node, Tool::Python],
