@@ -5,9 +5,9 @@ use pintle::types::JsonObject;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::{ArgumentEntry, OutputKind, SecretValue, units::read_duration};
+use crate::{ArgumentEntry, OutputKind, RequestEntry, SecretValue, units::read_duration};
 
-/// A tool of a file: a command that runs for each call, or a function of a worker.
+/// A tool of a file: a command that runs for each call, an HTTP request that is sent, or a function of a worker.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[cfg_attr(feature = "schemars", derive(JsonSchema))]
 #[serde(deny_unknown_fields, default)]
@@ -27,6 +27,8 @@ pub struct ToolEntry {
     pub worker: Option<String>,
     /// The name that the worker knows the tool by: that of the tool by default.
     pub function: Option<String>,
+    /// An HTTP request, in place of a command.
+    pub request: Option<RequestEntry>,
     /// Whether `command` is a line for `sh`. It gets the values as parameters: none is a part of the line.
     pub shell: bool,
     /// The arguments of calls, by their names: a type such as `"string"`, `"integer = 10"`, `"string[]"` or, for one that can be left out,
@@ -45,19 +47,19 @@ pub struct ToolEntry {
     pub env: BTreeMap<String, SecretValue>,
     /// The names of variables that the command inherits, beside paths and locale; `NAME_*` for all that begin so.
     pub inherit: Vec<String>,
-    /// The kind of the output: `text` by default, `json`, or an image or audio by its MIME type, such as `image/png`.
+    /// The kind of the output, or of the answer: `text` by default, `json`, or an image or audio by its MIME type, such as `image/png`.
     pub output: OutputKind,
     /// The JSON Schema of the output of a worker, or of a command with `output = "json"`.
     #[cfg_attr(feature = "schemars", schemars(with = "Option<serde_json::Map<String, serde_json::Value>>"))]
     pub output_schema: Option<JsonObject>,
     /// Whether each line of the output is reported as progress while the command runs.
     pub progress: bool,
-    /// The time after which the command and all that it started are ended, or the call of a worker is cancelled, such as `30s`; one minute
-    /// by default.
+    /// The time after which the command and all that it started are ended, or the request, or the call of a worker is cancelled, such as
+    /// `30s`; one minute by default.
     #[serde(deserialize_with = "read_duration")]
     #[cfg_attr(feature = "schemars", schemars(with = "Option<String>"))]
     pub timeout: Option<Duration>,
-    /// The limit of bytes of the output: 1 MiB by default.
+    /// The limit of bytes of the output or the answer: 1 MiB by default.
     pub max_output: Option<usize>,
     /// The limit of calls of this tool that run at the same time: 8 by default. Further calls wait.
     pub max_running: Option<u16>,
@@ -78,6 +80,14 @@ pub struct ToolEntry {
     pub idempotent: bool,
     /// Whether the tool deals with things outside of this machine.
     pub open_world: Option<bool>,
+}
+
+impl ToolEntry {
+    /// Returns the texts that may be secrets, by their names: variables, and headers and pairs of the query of a request.
+    pub fn secrets(&self) -> impl Iterator<Item = (&String, &SecretValue)> {
+        let request = self.request.iter();
+        self.env.iter().chain(request.flat_map(|request| request.headers.iter().chain(&request.query)))
+    }
 }
 
 /// A command of a file.

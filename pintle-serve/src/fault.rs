@@ -27,7 +27,7 @@ impl fmt::Display for EntryFault {
 
 impl error::Error for EntryFault {}
 
-/// The reason why a command is not run with the arguments of a call.
+/// The reason why a command is not run, or a request not sent, with the arguments of a call.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct CallFault(pub(crate) String);
 

@@ -1,4 +1,5 @@
-//! Tools that are configured, not programmed: a command or a function of a worker, its arguments with their types, and limits.
+//! Tools that are configured, not programmed: a command, an HTTP request or a function of a worker, its arguments with their types, and
+//! limits.
 //!
 //! [`ToolEntry`] is a tool as a file describes it; anything that `serde` reads can be that file. [`ServedTools`] checks the entries and makes
 //! routes for a [`Server`](pintle::Server) of them. `pintle serve` of the command line is this crate with a file.
@@ -48,6 +49,8 @@ mod output;
 mod plan;
 mod prompt;
 mod questions;
+mod request;
+mod request_entry;
 mod resource;
 mod secret;
 mod served;
@@ -65,6 +68,7 @@ pub use one_line::parse_one_line;
 pub use output::OutputKind;
 pub use plan::CallPlan;
 pub use prompt::{PromptEntry, prompt_routes};
+pub use request_entry::RequestEntry;
 pub use resource::{ResourceEntry, ServedResources};
 pub use secret::{SecretError, SecretSource, SecretValue};
 pub use served::ServedTools;

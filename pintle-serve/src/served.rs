@@ -16,6 +16,7 @@ use crate::{
     command::Command,
     once::Once,
     questions::Questions,
+    request::Request,
     worker::WorkerTool,
 };
 
@@ -44,7 +45,19 @@ struct ServedTool {
 #[derive(Debug)]
 enum Action {
     Command(Command),
+    Request(Box<Request>),
     Worker(WorkerTool),
+}
+
+impl Action {
+    /// Returns the names of the arguments that have a place; `None` for a worker, which gets all of them.
+    fn names(&self) -> Option<Vec<&str>> {
+        match self {
+            Self::Command(command) => Some(command.names().collect()),
+            Self::Request(request) => Some(request.names()),
+            Self::Worker(_) => None,
+        }
+    }
 }
 
 impl ServedTools {
@@ -134,14 +147,19 @@ impl ServedTool {
         let once = entry.once.as_ref().map(|key| Once::new(key, &arguments, &entry.ask)).transpose()?;
         let questions = Questions::new(&entry.ask, entry.confirm, &mut arguments)?;
         let timeout = entry.timeout.unwrap_or(TIMEOUT);
-        let action = match &entry.worker {
-            None => {
-                let command = Command::new(entry, &arguments, folder, timeout)?;
-                all_used(&arguments, command.names().chain(once.iter().flat_map(Once::names)))?;
-                Action::Command(command)
+        let action = match (&entry.worker, &entry.request) {
+            (None, None) => Action::Command(Command::new(entry, &arguments, folder, timeout)?),
+            (None, Some(request)) => {
+                Action::Request(Box::new(Request::new(request, entry, &arguments, timeout)?))
             }
-            Some(worker) => Action::Worker(WorkerTool::new(name, worker, entry, workers, timeout)?),
+            (Some(_), Some(_)) => {
+                return Err("it has a `worker` and a `request`: remove one of them".to_owned());
+            }
+            (Some(worker), None) => Action::Worker(WorkerTool::new(name, worker, entry, workers, timeout)?),
         };
+        if let Some(used) = action.names() {
+            all_used(&arguments, used.into_iter().chain(once.iter().flat_map(Once::names)))?;
+        }
         Ok(Self {
             tool: definition(name, entry, &arguments),
             questions,
@@ -176,12 +194,11 @@ impl ServedTool {
         if self.questions.confirm {
             self.questions.confirm(cx, &self.tool.name, &self.plan(&arguments)?.to_string()).await?;
         }
-        let command = match &self.action {
-            Action::Command(command) => command,
-            Action::Worker(worker) => return worker.call(cx, &arguments, &self.running).await,
-        };
+        if let Action::Worker(worker) = &self.action {
+            return worker.call(cx, &arguments, &self.running).await;
+        }
         let turn = self.running.acquire().await?;
-        let Some(once) = &self.once else { return command.call(cx, &arguments).await };
+        let Some(once) = &self.once else { return self.act(cx, &arguments).await };
         // What would be refused does not begin.
         self.plan(&arguments)?;
         match once.begin(cx.principal(), &arguments)? {
@@ -190,10 +207,18 @@ impl ServedTool {
                 known.ended().await
             }
             Ok(new) => {
-                let ended = command.call(cx, &arguments).await;
+                let ended = self.act(cx, &arguments).await;
                 new.end(&ended);
                 ended
             }
+        }
+    }
+
+    async fn act(&self, cx: &Cx, arguments: &JsonObject) -> Result<CallToolResult, ToolError> {
+        match &self.action {
+            Action::Command(command) => command.call(cx, arguments).await,
+            Action::Request(request) => request.call(arguments).await,
+            Action::Worker(worker) => worker.call(cx, arguments, &self.running).await,
         }
     }
 
@@ -206,6 +231,7 @@ impl ServedTool {
         match &self.action {
             Action::Command(command) => command.plan(arguments).map(CallPlan::Command),
             Action::Worker(worker) => worker.plan(arguments).map(CallPlan::Worker),
+            Action::Request(request) => request.plan(arguments).map(CallPlan::Request),
         }
     }
 

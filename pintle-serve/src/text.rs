@@ -34,8 +34,13 @@ impl Text {
         arguments: &BTreeMap<String, Argument>,
         allows_lists: bool,
     ) -> Result<Self, String> {
+        Self(Self::parts(text, arguments)?).refuse_lists(allows_lists)
+    }
+
+    /// Reads the parts of a text.
+    pub(crate) fn parts(text: &str, arguments: &BTreeMap<String, Argument>) -> Result<Vec<Part>, String> {
         if text.contains('\0') {
-            return Err("a word of the command holds a NUL, which no program takes: remove it".to_owned());
+            return Err("a text holds a NUL, which nothing takes: remove it".to_owned());
         }
         let (mut parts, mut literal, mut rest) = (Vec::new(), String::new(), text);
         while let Some(at) = rest.find(['{', '}']) {
@@ -63,15 +68,68 @@ impl Text {
         if !literal.is_empty() || parts.is_empty() {
             parts.push(Part::Literal(literal));
         }
-        let text = Self(parts);
-        let list = text.places().find(|place| place.is_list);
-        if let Some(place) = list.filter(|_| !allows_lists || text.0.len() > 1) {
-            return Err(format!(
-                "`{}` is a list, which needs a word of its own: write `\"{{{}}}\"`",
-                place.name, place.name
-            ));
+        Ok(parts)
+    }
+
+    /// Refuses a list, unless it is allowed and a word of its own.
+    pub(crate) fn refuse_lists(self, allows_lists: bool) -> Result<Self, String> {
+        let list = self.places().find(|place| place.is_list);
+        match list.filter(|_| !allows_lists || self.0.len() > 1) {
+            Some(Place { name, .. }) => {
+                Err(format!("`{name}` is a list, which needs a word of its own: write `\"{{{name}}}\"`"))
+            }
+            None => Ok(self),
         }
-        Ok(text)
+    }
+
+    /// Splits the text at a letter in its literals: where it is first, if `is_once`, or wherever it is.
+    fn split_at(self, letter: char, is_once: bool) -> Vec<Self> {
+        let mut texts = vec![Self::default()];
+        for part in self.0 {
+            let Part::Literal(text) = part else {
+                texts.last_mut().into_iter().for_each(|last| last.0.push(part.clone()));
+                continue;
+            };
+            let limit = if is_once { 3 - texts.len() } else { usize::MAX };
+            for (number, piece) in text.splitn(limit, letter).enumerate() {
+                if number > 0 {
+                    texts.push(Self::default());
+                }
+                if !piece.is_empty() {
+                    texts
+                        .last_mut()
+                        .into_iter()
+                        .for_each(|last| last.0.push(Part::Literal(piece.to_owned())));
+                }
+            }
+        }
+        texts
+    }
+
+    /// Splits the text wherever a letter is in its literals.
+    pub(crate) fn split_literals(self, letter: char) -> Vec<Self> {
+        self.split_at(letter, false)
+    }
+
+    /// Splits the text where a letter is first in its literals.
+    pub(crate) fn split_literals_once(self, letter: char) -> Vec<Self> {
+        self.split_at(letter, true)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Changes the literals.
+    pub(crate) fn map_literals(
+        self,
+        change: impl Fn(&str) -> Result<String, String>,
+    ) -> Result<Self, String> {
+        let changed = self.0.into_iter().map(|part| match part {
+            Part::Literal(text) => change(&text).map(Part::Literal),
+            Part::Place(place) => Ok(Part::Place(place)),
+        });
+        changed.collect::<Result<_, _>>().map(Self)
     }
 
     fn places(&self) -> impl Iterator<Item = &Place> {
@@ -91,23 +149,35 @@ impl Text {
 
     /// Returns the words that the text becomes in a call: none if an argument is left out.
     pub(crate) fn fill(&self, arguments: &JsonObject) -> Result<Vec<String>, CallFault> {
-        if let [Part::Place(place)] = &self.0[..] {
-            return place.values(arguments);
+        self.places().try_for_each(|place| place.values(arguments).map(drop))?;
+        let words = self.texts(arguments);
+        match words.iter().any(|word| word.len() > MAX_WORD) {
+            true => Err(too_long(self.names().next().unwrap_or_default())),
+            false => Ok(words),
         }
-        let mut word = String::new();
+    }
+
+    /// Returns the texts that it becomes in a call: one for each element of a list, and none if an argument is left out.
+    pub(crate) fn texts(&self, arguments: &JsonObject) -> Vec<String> {
+        self.texts_with(arguments, str::to_owned)
+    }
+
+    /// Returns the texts that it becomes in a call, with values that are encoded.
+    pub(crate) fn texts_with(&self, arguments: &JsonObject, encode: impl Fn(&str) -> String) -> Vec<String> {
+        if let [Part::Place(place)] = &self.0[..] {
+            return place.texts(arguments).iter().map(|text| encode(text)).collect();
+        }
+        let mut whole = String::new();
         for part in &self.0 {
             match part {
-                Part::Literal(text) => word += text,
-                Part::Place(place) => match place.values(arguments)?.pop() {
-                    Some(value) => word += &value,
-                    None => return Ok(Vec::new()),
+                Part::Literal(text) => whole += text,
+                Part::Place(place) => match place.texts(arguments).pop() {
+                    Some(value) => whole += &encode(&value),
+                    None => return Vec::new(),
                 },
             }
         }
-        match word.len() > MAX_WORD {
-            true => Err(too_long(self.names().next().unwrap_or_default())),
-            false => Ok(vec![word]),
-        }
+        vec![whole]
     }
 
     /// Returns the text that it becomes in a call, where nothing is left out: an argument that is has no text.
@@ -146,7 +216,7 @@ impl Place {
     }
 
     /// Returns the texts of the value: one, or one of each element of a list, or none.
-    fn texts(&self, arguments: &JsonObject) -> Vec<String> {
+    pub(crate) fn texts(&self, arguments: &JsonObject) -> Vec<String> {
         let value = arguments.get(&self.name).filter(|value| !value.is_null());
         match (&self.text, value) {
             (_, None) => Vec::new(),

@@ -1,3 +1,5 @@
+use crate::url::{self, has_dots};
+
 /// The path of an operation, with places for its parameters.
 #[derive(Debug, PartialEq)]
 pub(crate) struct PathTemplate {
@@ -63,43 +65,10 @@ impl PathTemplate {
     }
 }
 
-/// How often text may be encoded.
-const MAX_ENCODED: usize = 4;
-
-/// Returns whether text has a segment `.` or `..` for any who decodes it, however often.
-pub(crate) fn has_dots(text: &str) -> bool {
-    let mut text = text.as_bytes().to_vec();
-    for _ in 0..MAX_ENCODED {
-        let mut segments = text.split(|byte| matches!(byte, b'/' | b'\\'));
-        if segments.any(|segment| matches!(segment, b"." | b"..")) {
-            return true;
-        }
-        let decoded: Vec<u8> = percent_encoding::percent_decode(&text).collect();
-        if decoded == text {
-            return false;
-        }
-        text = decoded;
-    }
-    // What is encoded as often is meant to be read differently.
-    true
-}
-
 /// Returns text of a path as it is sent.
 fn literal(text: &str) -> Result<String, String> {
-    if let Some(wrong) = text.chars().find(|letter| matches!(letter, '?' | '}' | '\\') || letter.is_control())
-    {
-        let shown = wrong.escape_default();
-        return Err(format!("its path has `{shown}`, which cannot be in one"));
-    }
-    let keep = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/%!$&'()*+,;=:@".contains(&byte);
-    let mut sent = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match keep(byte) {
-            true => sent.push(char::from(byte)),
-            false => sent.push_str(percent_encoding::percent_encode_byte(byte)),
-        }
-    }
-    Ok(sent)
+    url::literal(text)
+        .map_err(|wrong| format!("its path has `{}`, which cannot be in one", wrong.escape_default()))
 }
 
 #[cfg(test)]

@@ -4,7 +4,10 @@ use http::Uri;
 use pintle_oauth::client::Reach;
 
 use super::Operation;
-use crate::document::{Document, Node};
+use crate::{
+    document::{Document, Node},
+    url::has_dots,
+};
 
 /// Where the paths of an operation begin.
 #[derive(Clone, Debug)]
@@ -37,7 +40,7 @@ impl Base {
         if uri.query().is_some() || url.contains('#') {
             return Err(refuse("it has a query or a fragment; leave that out"));
         }
-        if super::path::has_dots(uri.path()) {
+        if has_dots(uri.path()) {
             return Err(refuse("its path has a segment `.` or `..`; leave that out"));
         }
         let reach = Reach::as_written(if is_trusted { url } else { "" });

@@ -12,7 +12,10 @@ use http::{
 };
 use serde_json::{Map, Value};
 
-use crate::operation::{Base, Body, Parameter, PathTemplate, Piece, Place, has_dots};
+use crate::{
+    operation::{Base, Body, Parameter, PathTemplate, Piece, Place},
+    url::has_dots,
+};
 
 pub use planned::PlannedRequest;
 pub(crate) use secret::{AppliedSecret, Secret, redact as redact_secrets};

@@ -43,8 +43,8 @@ impl PlannedRequest {
         self.url += &format!("{before}{name}=…");
     }
 
-    /// Sets a header whose value is a secret.
-    pub(crate) fn secret_header(&mut self, name: &str) {
+    /// Sets a header, in lower case, whose value is a secret.
+    pub fn secret_header(&mut self, name: &str) {
         self.headers.retain(|(other, _)| other != name);
         self.headers.push((name.to_owned(), None));
     }

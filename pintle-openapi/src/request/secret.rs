@@ -6,8 +6,8 @@ use http::{
     header::{AUTHORIZATION, COOKIE, HeaderName},
 };
 
-use super::{PlannedRequest, style::encode};
-use crate::operation::Carrier;
+use super::PlannedRequest;
+use crate::{operation::Carrier, url::encode};
 
 /// A text that is in no message.
 #[derive(Clone)]

@@ -1,12 +1,13 @@
 //! Values as the text of a request, by the styles of OpenAPI.
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode, utf8_percent_encode};
+use percent_encoding::{AsciiSet, percent_encode};
 use serde_json::{Map, Value};
 
-use crate::operation::{Encoding, Parameter, Style};
+use crate::{
+    operation::{Encoding, Parameter, Style},
+    url::{VALUE, encode},
+};
 
-/// Everything but unreserved characters.
-const VALUE: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 /// With `allowReserved`: the reserved characters that end no value in a query, and no query.
 const RESERVED: &AsciiSet = &VALUE
     .remove(b':')
@@ -64,10 +65,6 @@ pub(super) fn text(value: &Value) -> String {
         Value::String(text) => text.clone(),
         value => value.to_string(),
     }
-}
-
-pub(super) fn encode(text: &str) -> String {
-    utf8_percent_encode(text, VALUE).to_string()
 }
 
 /// Returns the value of a parameter of a path, encoded.

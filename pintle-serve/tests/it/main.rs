@@ -12,6 +12,8 @@ mod prompts;
 #[cfg(unix)]
 mod questions;
 #[cfg(unix)]
+mod requests;
+#[cfg(unix)]
 mod resources;
 #[cfg(unix)]
 mod workers;

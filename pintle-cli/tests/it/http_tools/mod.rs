@@ -1,3 +1,4 @@
 //! Tools that send HTTP requests.
 
 mod apis;
+mod requests;

@@ -63,12 +63,14 @@ impl IncludedFile {
             || !file.workers.is_empty()
             || file.resources.values().any(|one| !one.command.is_empty());
         if has_commands && is_writable_by_others(&metadata) {
-            return Err("it has commands, and others than you may write it: `chmod go-w` it".to_owned());
+            return Err(
+                "it has commands or requests, and others than you may write it: `chmod go-w` it".to_owned()
+            );
         }
         // Paths are relative to the file that has them.
         let base = folder.strip_prefix(root).unwrap_or(folder);
         let below = |path: &Path| Some(base.join(path));
-        for tool in file.tools.values_mut().filter(|tool| tool.worker.is_none()) {
+        for tool in file.tools.values_mut().filter(|tool| tool.worker.is_none() && tool.request.is_none()) {
             tool.cwd = below(tool.cwd.as_deref().unwrap_or(Path::new("")));
         }
         for worker in file.workers.values_mut() {
