@@ -2,6 +2,7 @@
 
 mod calls;
 mod drafts;
+mod recipes;
 mod workers;
 
 use std::fs;

@@ -1,0 +1,145 @@
+//! The recipes of the guide, with the programs that they are for. One that is not installed is said.
+
+use std::process::Command;
+
+use pintle::{Client, Connection, client::Answer, transport::Child};
+use serde_json::{Value, json};
+
+use crate::support::machine::Machine;
+
+const GUIDE: &str = include_str!("../../../../docs/serve.md");
+
+/// A file of the guide in a folder of its own, served to a client whose user agrees to everything.
+struct Recipe {
+    machine: Machine,
+}
+
+impl Recipe {
+    /// Returns the file that has this tool.
+    fn of(tool: &str) -> Self {
+        let mut files = GUIDE.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next());
+        let heading = format!("[tools.{tool}]\n");
+        let file = files.find(|file| file.contains(&heading)).unwrap_or_else(|| panic!("{heading}"));
+        let machine = Machine::new(&format!("recipe-{tool}"));
+        machine.write("tools.toml", file);
+        Self { machine }
+    }
+
+    /// Runs a program in the folder.
+    fn run(&self, program: &str, words: &[&str]) {
+        let mut command = Command::new(program);
+        for (name, value) in [("GIT_CONFIG_GLOBAL", "/dev/null"), ("GIT_CONFIG_NOSYSTEM", "1")] {
+            command.env(name, value);
+        }
+        for name in ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"] {
+            command.env(name, "ann@example.com");
+        }
+        let ran = command.args(words).current_dir(self.machine.path("")).output().unwrap();
+        assert!(ran.status.success(), "{ran:?}");
+    }
+
+    async fn client(&self) -> Connection {
+        let file = self.machine.path("tools.toml");
+        let child = Child::command(env!("CARGO_BIN_EXE_pintle")).args(["serve", file.to_str().unwrap()]);
+        let client = Client::new("test", "1").on_elicit(|question| {
+            // What is asked for is the branch; everything else is a confirmation.
+            let asked = question.requested_schema.properties.iter().next().is_some();
+            let content = if asked { json!({"branch": "main"}) } else { json!({}) };
+            async move { Answer::accept(content) }
+        });
+        client.connect(child.spawn().unwrap()).await.unwrap()
+    }
+}
+
+/// Returns whether a program is installed.
+#[expect(clippy::print_stderr, reason = "what is not tested is said")]
+fn has(program: &str) -> bool {
+    let is_there =
+        Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success());
+    if !is_there {
+        eprintln!("skipped: `{program}` is not installed");
+    }
+    is_there
+}
+
+async fn call(client: &Connection, tool: &str, arguments: Value) -> String {
+    let result = client.call_tool(tool, arguments).await.unwrap_or_else(|error| panic!("{tool}: {error}"));
+    assert_ne!(result.is_error, Some(true), "{tool}: {result:?}");
+    result.text()
+}
+
+#[tokio::test]
+async fn git() {
+    if !has("git") {
+        return;
+    }
+    let log = Recipe::of("log");
+    log.run("git", &["init", "--quiet", "--initial-branch=main"]);
+    log.run("git", &["add", "tools.toml"]);
+    log.run("git", &["commit", "--quiet", "-m", "the first"]);
+    let client = log.client().await;
+    assert!(call(&client, "log", json!({"count": 1, "path": "tools.toml"})).await.contains("the first"));
+
+    let push = Recipe::of("push");
+    push.run("git", &["init", "--quiet", "--bare", "origin.git"]);
+    push.run("git", &["init", "--quiet", "--initial-branch=main"]);
+    push.run("git", &["add", "tools.toml"]);
+    push.run("git", &["commit", "--quiet", "-m", "the first"]);
+    push.run("git", &["remote", "add", "origin", "origin.git"]);
+    let client = push.client().await;
+    // The branch is asked for, and the push confirmed.
+    call(&client, "push", json!({})).await;
+    push.run("git", &["--git-dir=origin.git", "rev-parse", "--verify", "main"]);
+}
+
+#[tokio::test]
+async fn a_line_for_a_shell() {
+    let largest = Recipe::of("largest");
+    largest.machine.write("logs/small", "a");
+    largest.machine.write("logs/large", &"a".repeat(100_000));
+    let client = largest.client().await;
+    let listed = call(&client, "largest", json!({"folder": "logs", "count": 2})).await;
+    assert!(listed.contains("logs/large") && !listed.contains("logs/small"), "{listed}");
+}
+
+#[tokio::test]
+async fn a_database_a_filter_and_a_script() {
+    let desk = Recipe::of("query");
+    desk.machine
+        .write("report.py", "import sys\nfor line in ['begun', sys.argv[1]]: print(line, flush=True)\n");
+    let client = desk.client().await;
+    if has("sqlite3") {
+        desk.run(
+            "sqlite3",
+            &["orders.db", "CREATE TABLE orders (id, price); INSERT INTO orders VALUES (7, 9.5)"],
+        );
+        let rows = call(&client, "query", json!({"sql": "SELECT * FROM orders"})).await;
+        assert_eq!(serde_json::from_str::<Value>(&rows).unwrap(), json!([{"id": 7, "price": 9.5}]));
+        let changed = client.call_tool("query", json!({"sql": "DELETE FROM orders"})).await.unwrap();
+        assert_eq!(changed.is_error, Some(true), "{changed:?}");
+    }
+    if has("jq") {
+        let filtered = call(&client, "filter", json!({"filter": ".a[0]", "json": "{\"a\": [3]}"})).await;
+        assert_eq!(filtered.trim(), "3");
+    }
+    // A rule has the user confirm it.
+    assert_eq!(call(&client, "report", json!({"month": "2026-11"})).await, "begun\n--month=2026-11\n");
+    if has("docker") && Command::new("docker").arg("ps").output().is_ok_and(|ran| ran.status.success()) {
+        call(&client, "containers", json!({})).await;
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_payment_that_is_repeated() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let pay = Recipe::of("pay");
+    pay.machine.write("pay", "#!/bin/sh\necho \"$*\" >> paid\nwc -l < paid\n");
+    std::fs::set_permissions(pay.machine.path("pay"), PermissionsExt::from_mode(0o755)).unwrap();
+    let client = pay.client().await;
+    for _ in 0..2 {
+        assert_eq!(call(&client, "pay", json!({"order": "7", "amount": 9.5})).await.trim(), "1");
+    }
+    assert_eq!(pay.machine.read("paid"), "--order=7 --amount=9.5\n");
+}
