@@ -73,11 +73,12 @@ mod tests {
     use super::super::steps::STEPS;
     use super::*;
 
-    const NEEDY: [&str; 9] = [
+    const NEEDY: [&str; 10] = [
         "conformance",
         "conformance through a bridge",
         "conformance through a gateway",
         "conformance through a fleet",
+        "conformance of a served file",
         "other SDKs",
         "verbs of the command",
         "authorization server",
@@ -106,10 +107,10 @@ mod tests {
         assert_eq!(
             plan.skipped,
             [
-                "conformance, conformance through a bridge, conformance through a gateway, conformance through a fleet, other SDKs, verbs of the command, authorization server: Node 20 or newer with npm is not installed",
+                "conformance, conformance through a bridge, conformance through a gateway, conformance through a fleet, conformance of a served file, other SDKs, verbs of the command, authorization server: Node 20 or newer with npm is not installed",
                 "conformance through a fleet: redis-server is not installed",
                 "conformance through a fleet: haproxy is not installed",
-                "other SDKs, verbs of the command: Python 3.11 or newer is not installed",
+                "conformance of a served file, other SDKs, verbs of the command: Python 3.11 or newer is not installed",
                 "instructions: valgrind is not installed",
                 "licences and advisories: cargo-deny (`cargo install --locked cargo-deny`) is not installed",
                 "unit and integration tests, those with it: zsh is not installed",
@@ -123,8 +124,8 @@ mod tests {
     #[test]
     fn one_tool_that_is_missing_leaves_out_only_its_steps() {
         let plan = Plan::new(STEPS, Scope::Installed, &|program| program != "python3").unwrap();
-        assert_eq!(plan.steps.len() + 2, STEPS.len());
-        let python = ["other SDKs", "verbs of the command"];
+        assert_eq!(plan.steps.len() + 3, STEPS.len());
+        let python = ["conformance of a served file", "other SDKs", "verbs of the command"];
         assert!(python.iter().all(|name| !chosen(&plan).contains(name)));
     }
 
