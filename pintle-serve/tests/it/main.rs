@@ -10,6 +10,8 @@ mod commands;
 #[cfg(unix)]
 mod prompts;
 #[cfg(unix)]
+mod properties;
+#[cfg(unix)]
 mod questions;
 #[cfg(unix)]
 mod requests;

@@ -1,0 +1,3 @@
+//! Integration tests of `pintle-yaml`.
+
+mod properties;
