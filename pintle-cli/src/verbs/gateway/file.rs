@@ -74,7 +74,7 @@ pub(super) struct GatewayFile {
     pub(super) admin: AdminEntry,
     /// Whether `/mcp` offers `search_tools` and `call_tool` in place of the tools.
     pub(super) search: bool,
-    /// The tools of the file itself, by their names: commands that run for each call, and functions of workers.
+    /// The tools of the file itself, by their names: commands, HTTP requests, and functions of workers.
     pub(super) tools: BTreeMap<String, ToolEntry>,
     /// The workers, by their names: programs that stay, and run functions for calls of tools.
     pub(super) workers: BTreeMap<String, WorkerEntry>,

@@ -60,12 +60,12 @@ pub(super) struct Gateway {
     extensions: BTreeMap<String, String>,
     /// Notified when a target was connected: it may offer names that another has.
     pub(super) connected: Arc<Notify>,
-    /// The server with all backends.
     /// The folders of the file, whose files are resources.
     folders: ServedFolders,
     /// The workers of the file.
     workers: Mutex<ServedWorkers>,
     watched: Mutex<Option<WatchedFiles>>,
+    /// The server with all backends.
     pub(super) server: Server,
     /// Whether tools are searched in place of listed.
     search: bool,
