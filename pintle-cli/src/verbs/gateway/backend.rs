@@ -95,11 +95,16 @@ impl Backend {
         self
     }
 
-    /// Begins with another target, which is being connected. Returns its number.
-    pub(super) fn replace(&self, prefix: &str) -> u64 {
-        let number = self.target.fetch_add(1, Ordering::AcqRel) + 1;
-        self.set(being_connected(prefix));
-        number
+    /// Begins with another target, and returns its number. The one before is offered until [`wait`](Self::wait) or
+    /// [`connect`](Self::connect).
+    pub(super) fn replace(&self) -> u64 {
+        self.target.fetch_add(1, Ordering::AcqRel) + 1
+    }
+
+    /// Offers nothing until the target of this number is connected.
+    pub(super) fn wait(&self, number: u64, prefix: &str) {
+        self.set_if(number, being_connected(prefix));
+        self.notify();
     }
 
     /// Returns whether the target of this number is still the one of the file.

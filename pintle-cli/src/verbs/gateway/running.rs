@@ -285,7 +285,7 @@ impl Gateway {
                 backend
             }
         };
-        let number = backend.replace(entry.prefix_text(name));
+        let number = backend.replace();
         self.connect_backend(&backend, number, entry, None);
         Ok(())
     }
@@ -301,6 +301,7 @@ impl Gateway {
             BackendEntry::Target(target) => target,
             BackendEntry::Api(api, loaded) => return self.connect_api(backend, number, api, loaded),
         };
+        backend.wait(number, target.prefix_text(backend.name()));
         let starts = target.limits().starts("`max_programs` of the target");
         {
             let mut programs = lock(&self.programs);
@@ -332,6 +333,7 @@ impl Gateway {
         let Some(loaded) = loaded.filter(|_| refused.is_none()) else {
             let reason = refused.map_or_else(|| "its document is not read".to_owned(), |one| one.message);
             self.output.note(format!("`{name}` cannot be used: {reason}"));
+            backend.wait(number, api.prefix_text(name));
             return backend.fail(number, reason);
         };
         for left_out in loaded.left_out() {

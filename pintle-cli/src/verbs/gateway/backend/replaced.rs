@@ -38,7 +38,9 @@ async fn what_was_judged_is_what_runs() {
 #[tokio::test]
 async fn a_target_that_was_replaced_meanwhile_is_not_offered() {
     let backend = connected("one", Server::new("one", "0").tool(tool("old", || async { "" }))).await;
-    let number = backend.replace("one");
+    let number = backend.replace();
+    assert!(backend.is_up(), "a target that is ready takes its place without a gap");
+    backend.wait(number, "one");
     backend.fail(0, "an attempt for the target before".to_owned());
     assert!(!backend.has_target(0) && backend.has_target(number) && !backend.is_up());
     let BackendState::Down(outage) = backend.state() else { panic!("it is up") };
