@@ -1,7 +1,7 @@
 use std::{
     collections::{BTreeMap, VecDeque},
     hash::{DefaultHasher, Hash as _, Hasher},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use pintle::{
@@ -27,7 +27,7 @@ const MAX_RESULT: usize = 8 << 10;
 pub(crate) struct Once {
     key: Text,
     /// The principal with the latest new call is last.
-    known: Mutex<Known>,
+    known: Arc<Mutex<Known>>,
 }
 
 type Known = VecDeque<(Option<String>, VecDeque<KnownCall>)>;
@@ -69,7 +69,7 @@ impl Once {
             ));
         }
         match key.place() {
-            Some(_) => Ok(Self { key, known: Mutex::default() }),
+            Some(_) => Ok(Self { key, known: Arc::default() }),
             None => Err("`once` is the same for all calls: write a place, such as `\"{order}\"`".to_owned()),
         }
     }
@@ -77,6 +77,13 @@ impl Once {
     /// Returns the names of the arguments that have a place in the key.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.key.names()
+    }
+
+    /// Knows the calls of `running` from now on, if its keys are made as these are.
+    pub(crate) fn keep(&mut self, running: &Self) {
+        if self.key == running.key {
+            self.known.clone_from(&running.known);
+        }
     }
 
     /// Returns the call that has begun with the key of these arguments.
@@ -275,6 +282,20 @@ mod tests {
         assert!(once.find(None, &call(1)).unwrap().is_none());
         let long = once.find(None, &arguments(json!({"order": "x".repeat(MAX_KEY + 1)}))).unwrap_err();
         assert!(long.to_string().contains("more than 256 bytes"), "{long}");
+    }
+
+    #[tokio::test]
+    async fn the_next_tool_knows_calls_that_still_run() {
+        let call = arguments(json!({"order": "7"}));
+        let running = once("{order}").unwrap();
+        let first = running.begin(None, &call).unwrap().unwrap();
+        let (mut next, mut other) = (once("{order}").unwrap(), once("order {order}").unwrap());
+        next.keep(&running);
+        other.keep(&running);
+        first.end(&result("paid"));
+        let known = next.begin(None, &call).unwrap().unwrap_err();
+        assert_eq!(known.ended().await.unwrap(), result("paid").unwrap());
+        assert!(other.find(None, &call).unwrap().is_none(), "its keys are others");
     }
 
     #[test]

@@ -87,6 +87,18 @@ impl ServedTools {
         entries.iter().map(tool).collect::<Result<_, _>>().map(Self)
     }
 
+    /// Has tools know the calls that `once` knows of the tools with the same names and keys in `running`.
+    #[must_use]
+    pub fn keeping(mut self, running: &Self) -> Self {
+        for served in self.0.iter_mut().filter_map(Arc::get_mut) {
+            let before = running.find(&served.tool.name).and_then(|before| before.once.as_ref());
+            if let (Some(once), Some(before)) = (&mut served.once, before) {
+                once.keep(before);
+            }
+        }
+        self
+    }
+
     /// Returns the routes of the tools, for [`Server::tool`](pintle::Server::tool) or
     /// [`Server::replace_tools`](pintle::Server::replace_tools).
     pub fn routes(&self) -> Vec<ToolRoute> {

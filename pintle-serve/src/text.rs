@@ -9,17 +9,17 @@ use crate::{CallFault, argument::Argument};
 pub(crate) const MAX_WORD: usize = (128 << 10) - 1;
 
 /// A text with places.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Text(pub(crate) Vec<Part>);
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Part {
     Literal(String),
     Place(Place),
 }
 
 /// A place for a value.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Place {
     pub(crate) name: String,
     /// The text in place of the value, if there is one.

@@ -183,7 +183,8 @@ impl GatewayFile {
     /// Returns the entries of the file itself, whose tools are those of these workers. It blocks.
     pub(super) fn own_entries(&self, workers: &ServedWorkers) -> Result<OwnEntries, EntryFault> {
         let (tools, prompts) = (self.served_tools(workers)?, prompt_routes(&self.prompts)?);
-        Ok(OwnEntries::new(tools, prompts, ServedResources::new(&self.resources, &self.folder)?))
+        let resources = ServedResources::new(&self.resources, &self.folder)?;
+        Ok(OwnEntries::new(workers.clone(), tools, prompts, resources))
     }
 
     /// Returns the tools of the file itself.

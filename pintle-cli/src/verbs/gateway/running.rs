@@ -11,13 +11,13 @@ use pintle::{
     proto::Limits,
     server::{AuditRecord, Mount, Rules, ToolSearch, Transform, around},
 };
-use pintle_serve::{EntryFault, ServedFolders, ServedWorkers};
+use pintle_serve::{EntryFault, ServedFolders};
 use tokio::sync::{Notify, oneshot};
 
 use super::{
     api::{ApiEntry, BackendProvider, LoadedApi},
     backend::Backend,
-    file::{AdminEntry, BackendEntry, GatewayFile, WatchedFiles},
+    file::{AdminEntry, BackendEntry, GatewayFile, OwnEntries, WatchedFiles},
     fleet::GatewayFleet,
     login::{LoginPages, ask_to_log_in},
     logs::{AccessLog, JsonLog, cut, logged},
@@ -62,8 +62,8 @@ pub(super) struct Gateway {
     pub(super) connected: Arc<Notify>,
     /// The folders of the file, whose files are resources.
     folders: ServedFolders,
-    /// The workers of the file.
-    workers: Mutex<ServedWorkers>,
+    /// What the file itself has.
+    entries: Mutex<OwnEntries>,
     watched: Mutex<Option<WatchedFiles>>,
     /// The server with all backends.
     pub(super) server: Server,
@@ -133,7 +133,7 @@ impl Gateway {
             watched: Mutex::new(Some(WatchedFiles::new(&entries, &folders))),
             server,
             folders,
-            workers: Mutex::new(workers),
+            entries: Mutex::new(entries),
             search: file.search,
             gates,
             virtual_servers: Mutex::default(),
@@ -150,14 +150,17 @@ impl Gateway {
         Ok(gateway)
     }
 
-    /// Serves the entries of a changed file, and returns the files that are resources. Workers that have not changed go on.
+    /// Serves the entries of a changed file, and returns the files that are resources. Workers that have not changed go on, and calls that
+    /// have run once do not run again.
     pub(super) fn replace_entries(&self, file: &GatewayFile) -> Result<WatchedFiles, String> {
         let workers = file.served_workers(&self.output).map_err(|fault| fault.to_string())?;
-        let workers = workers.keeping(&lock(&self.workers));
-        let own = file.own_entries(&workers).map_err(|fault| fault.to_string())?;
+        let mut running = lock(&self.entries);
+        let workers = workers.keeping(running.workers());
+        let own = file.own_entries(&workers).map_err(|fault| fault.to_string())?.keeping(&running);
         own.replace(&self.gates.own, &self.folders).map_err(|error| error.to_string())?;
-        *lock(&self.workers) = workers;
-        Ok(WatchedFiles::new(&own, &self.folders))
+        let watched = WatchedFiles::new(&own, &self.folders);
+        *running = own;
+        Ok(watched)
     }
 
     /// Takes the files that are resources of the file with which the gateway was started.

@@ -41,7 +41,15 @@ async fn a_repeated_call_with_the_key_of_another_does_not_run_again() {
         assert_eq!(pay("7", 10).await, "1");
         let other = pay("7", 11).await;
         assert!(other.contains("with other arguments"), "{other}");
+        // A changed file knows the calls, too.
+        let mut changes = client.changes().await.unwrap();
+        machine.write("tools.toml", &FILE.replace("[tools.pay]", "[tools.pay]\ndescription = \"Pays.\""));
+        while client.tools().await.unwrap().iter().all(|tool| tool.description.is_none()) {
+            changes.next().await.unwrap();
+        }
+        assert_eq!(pay("8", 10).await, "2");
         client.close().await;
+        machine.write("tools.toml", FILE);
     }
 }
 

@@ -1,20 +1,37 @@
 use std::{collections::BTreeMap, sync::Arc, time::SystemTime};
 
 use pintle::{Server, server::PromptRoute};
-use pintle_serve::{ServedFolders, ServedResources, ServedTools};
+use pintle_serve::{ServedFolders, ServedResources, ServedTools, ServedWorkers};
 use pintle_tasks::Tasks;
 use tokio::task::spawn_blocking;
 
 /// The entries of a file itself, beside those of its targets.
 pub(in crate::verbs::gateway) struct OwnEntries {
+    workers: ServedWorkers,
     tools: ServedTools,
     prompts: Vec<PromptRoute>,
     resources: Arc<ServedResources>,
 }
 
 impl OwnEntries {
-    pub(super) fn new(tools: ServedTools, prompts: Vec<PromptRoute>, resources: ServedResources) -> Self {
-        Self { tools, prompts, resources: Arc::new(resources) }
+    pub(super) fn new(
+        workers: ServedWorkers,
+        tools: ServedTools,
+        prompts: Vec<PromptRoute>,
+        resources: ServedResources,
+    ) -> Self {
+        Self { workers, tools, prompts, resources: Arc::new(resources) }
+    }
+
+    /// Returns the workers whose functions are tools.
+    pub(in crate::verbs::gateway) fn workers(&self) -> &ServedWorkers {
+        &self.workers
+    }
+
+    /// Has tools know the calls of those that they replace.
+    pub(in crate::verbs::gateway) fn keeping(mut self, running: &Self) -> Self {
+        self.tools = self.tools.keeping(&running.tools);
+        self
     }
 
     /// Registers the entries with a server that has not started.
