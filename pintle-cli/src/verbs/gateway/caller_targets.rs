@@ -12,7 +12,10 @@ use pintle_oauth::{client::Secret, server::CallerToken};
 use ring::digest::{SHA256, digest};
 use tokio::{sync::OnceCell, time::Instant};
 
-use super::{backend::ConnectedTarget, login::PrincipalLogins};
+use super::{
+    backend::ConnectedTarget,
+    login::{PrincipalLogin, PrincipalLogins, elicitation_id},
+};
 use crate::failure::Failure;
 
 /// The limit of callers for which a target is connected. Those that were not used for the longest time are disconnected.
@@ -93,8 +96,16 @@ impl CallerTargets {
             }
             Ok::<_, Failure>(target)
         });
-        let failed = |failure: Failure| CallerError { message: failure.message, link: self.link_of(&caller) };
-        opened.await.cloned().map_err(failed)
+        opened.await.cloned().map_err(|failure| {
+            let login = self.login(&caller);
+            let link = login.as_ref().and_then(PrincipalLogin::link);
+            if let (Some(login), Some(link), Some(session)) = (login, &link, cx.session())
+                && cx.can_elicit_url()
+            {
+                login.notify_later(session, elicitation_id(link));
+            }
+            CallerError { message: failure.message, link }
+        })
     }
 
     /// Returns the target for the caller of a request, if it is connected.
@@ -105,12 +116,12 @@ impl CallerTargets {
 
     /// Returns the link to the page on which the caller of a request has to log in first.
     pub(super) fn link(&self, identity: Principal<'_>, extensions: &Extensions) -> Option<String> {
-        self.link_of(&self.caller(identity, extensions).ok()?)
+        self.login(&self.caller(identity, extensions).ok()?)?.link()
     }
 
-    fn link_of(&self, caller: &Caller) -> Option<String> {
+    fn login(&self, caller: &Caller) -> Option<PrincipalLogin> {
         let (Some(logins), Caller::Principal(name)) = (&self.logins, caller) else { return None };
-        logins.of(name).ok()?.link()
+        logins.of(name).ok()
     }
 
     fn caller(&self, identity: Principal<'_>, extensions: &Extensions) -> Result<Caller, &'static str> {

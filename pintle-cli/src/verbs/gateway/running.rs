@@ -62,7 +62,7 @@ pub(super) struct Gateway {
     pub(super) connected: Arc<Notify>,
     /// The folders of the file, whose files are resources.
     folders: ServedFolders,
-    /// What the file itself has.
+    /// The entries of the file itself.
     entries: Mutex<OwnEntries>,
     watched: Mutex<Option<WatchedFiles>>,
     /// The server with all backends.

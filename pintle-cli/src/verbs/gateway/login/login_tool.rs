@@ -54,7 +54,12 @@ impl LoginTool<'_> {
 /// Returns an error with which a client asks its user to open the page of a login.
 pub(in super::super) fn login_required(target: &str, link: &str, message: String) -> RpcError {
     let mut page = ElicitUrlParams::new(format!("Log in to `{target}`."), link);
-    page.elicitation_id = link.rsplit('/').next().map(str::to_owned);
+    page.elicitation_id = Some(elicitation_id(link).to_owned());
     RpcError::new(ErrorCode::URL_ELICITATION_REQUIRED, message)
         .with_data(&UrlElicitationRequiredData::new(vec![page]))
+}
+
+/// Returns the id of the question to open the page at a link.
+pub(in super::super) fn elicitation_id(link: &str) -> &str {
+    link.rsplit('/').next().unwrap_or_default()
 }

@@ -12,6 +12,6 @@ mod principal_store;
 pub(super) use entry::{LoginClientEntry, LoginEntry};
 pub(super) use login_fleet::LoginFleet;
 pub(super) use login_question::ask_to_log_in;
-pub(super) use login_tool::{LoginTool, login_required};
+pub(super) use login_tool::{LoginTool, elicitation_id, login_required};
 pub(super) use pages::{LOGIN_PATH, LoginPages};
 pub(super) use principal_login::{LoginTarget, PrincipalLogin, PrincipalLogins};

@@ -11,6 +11,8 @@ use http::HeaderMap;
 use pintle::{
     Error, Result,
     client::http::{Auth, Challenge, Outgoing, OwnedChallenge},
+    server::SessionHandle,
+    types::{method, schema::ElicitationCompleteParams},
 };
 use pintle_oauth::client::{Consent, OAuth, Reach, Registered, Visit};
 use tokio::{sync::watch, time::Instant};
@@ -23,6 +25,8 @@ use crate::{auth::APPLICATION, failure::Failure};
 
 /// The limit of principals whose logins to one target are at hand. Those that were not used for the longest time are read again from the file.
 const MAX_PRINCIPALS: usize = 1_000;
+/// The limit of sessions of a principal that are notified when it has logged in.
+const MAX_ASKED: usize = 16;
 
 /// A target that each principal logs in to.
 pub(in super::super) struct LoginTarget {
@@ -86,6 +90,8 @@ struct PrincipalLoginInner {
     link: watch::Sender<Option<String>>,
     /// Whether the user has come back from a login whose tokens are requested.
     came_back: AtomicBool,
+    /// The sessions whose clients were asked to open a page, and the id of that.
+    asked: Mutex<Vec<(SessionHandle, String)>>,
 }
 
 impl PrincipalLogin {
@@ -113,6 +119,7 @@ impl PrincipalLogin {
                 oauth,
                 link,
                 came_back: AtomicBool::new(false),
+                asked: Mutex::default(),
             }
         })))
     }
@@ -130,11 +137,32 @@ impl PrincipalLogin {
         )
     }
 
+    /// Has a client that was asked to open a page notified when the principal has logged in.
+    pub(in super::super) fn notify_later(&self, session: SessionHandle, elicitation_id: &str) {
+        let mut asked = self.0.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        asked
+            .retain(|(other, id)| !other.is_closed() && (other.id() != session.id() || id != elicitation_id));
+        if asked.len() >= MAX_ASKED {
+            asked.remove(0);
+        }
+        asked.push((session, elicitation_id.to_owned()));
+    }
+
+    fn notify(&self) {
+        let asked = std::mem::take(&mut *self.0.asked.lock().unwrap_or_else(PoisonError::into_inner));
+        for (session, id) in asked {
+            let params = ElicitationCompleteParams::new(id);
+            // Without it, the client calls again when it has waited long enough.
+            let _ = session.notify(method::NOTIFICATIONS_ELICITATION_COMPLETE, &params);
+        }
+    }
+
     /// Has a challenge answered, with a login if need be.
     async fn answer(self, challenge: OwnedChallenge) -> Result<bool> {
         let answered = self.0.oauth.challenged(challenge.get()).await;
         if self.0.came_back.swap(false, Ordering::AcqRel) && matches!(answered, Ok(true)) {
             self.0.pages.connected(&self.0.names).await;
+            self.notify();
         }
         answered
     }
