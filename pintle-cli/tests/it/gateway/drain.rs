@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, watch};
 
 use crate::support::{HttpServing, PATIENCE, machine::Machine, pintle};
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn running_calls_complete_and_new_ones_are_refused_when_it_is_terminated() {
     // A tool that returns when the test says so.
     let (release, released) = watch::channel(false);

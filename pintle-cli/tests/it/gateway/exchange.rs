@@ -36,7 +36,7 @@ async fn target(login: &AuthorizationServer) -> (String, Received, pintle::serve
     (url, received, serving)
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn each_principal_has_its_own_token_at_the_target_and_none_is_forwarded() {
     let login = AuthorizationServer::listen().await.unwrap();
     login.add_client_with_secret("gateway", "s3cret");
@@ -93,7 +93,7 @@ async fn each_principal_has_its_own_token_at_the_target_and_none_is_forwarded() 
     assert!(other.contains("no such tool"), "{other}");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_a_principal_watches_is_watched_with_its_own_token() {
     let login = AuthorizationServer::listen().await.unwrap();
     login.add_client_with_secret("gateway", "s3cret");
@@ -144,7 +144,7 @@ async fn what_a_principal_watches_is_watched_with_its_own_token() {
     assert_eq!(seen, ["ann subscriptions/listen", "bob resources/read"]);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_token_that_ends_or_is_refused_is_exchanged_again_for_what_the_file_says() {
     let login = AuthorizationServer::listen().await.unwrap();
     login.add_client_with_secret("gateway", "s3cret");
@@ -201,7 +201,7 @@ async fn a_token_that_ends_or_is_refused_is_exchanged_again_for_what_the_file_sa
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_result_that_is_too_long_is_cut_and_its_caller_can_read_the_rest() {
     let long = "wave ".repeat(10_000);
     let text = long.clone();

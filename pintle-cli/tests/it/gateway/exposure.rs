@@ -54,7 +54,7 @@ fn an_address_of_this_machine_is_one_however_it_is_written() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn names_of_targets_are_for_this_machine_and_those_whom_the_file_names() {
     let machine = Machine::new("gateway-admin");
     let dead = "[targets.dead]\ncommand = [\"/no/such/program\"]\n";
@@ -76,7 +76,7 @@ async fn names_of_targets_are_for_this_machine_and_those_whom_the_file_names() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_virtual_server_shows_what_it_chooses_of_everything() {
     let vault = Server::new("vault", "0")
         .tool(tool("work", || async { "worked" }))

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use super::{connect, ended, file, gateway, names, page};
 use crate::support::machine::Machine;
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn every_request_is_a_line_without_arguments() {
     let machine = Machine::new("gateway-log");
     let rules = "[[rules]]\ntools = [\"two_berth\"]\ndecision = \"deny\"\n[[rules]]\ndecision = \"allow\"\n";
@@ -53,7 +53,7 @@ impl Drop for Dropped {
 }
 
 #[cfg(unix)]
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_line_says_how_a_request_has_ended_and_keeps_no_secret_of_a_name() {
     let (message, mut says) = mpsc::channel(4);
     let wait = tool("wait", move || {
@@ -105,7 +105,7 @@ async fn a_line_says_how_a_request_has_ended_and_keeps_no_secret_of_a_name() {
 }
 
 #[cfg(target_os = "linux")]
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_log_is_for_its_owner_and_opened_again_on_a_hangup() {
     use std::os::unix::fs::PermissionsExt as _;
 
@@ -127,7 +127,7 @@ async fn a_log_is_for_its_owner_and_opened_again_on_a_hangup() {
 }
 
 #[cfg(target_os = "linux")]
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_log_that_cannot_be_written_is_reported_counted_and_stops_calls_if_it_is_required() {
     for required in [false, true] {
         let machine = Machine::new("gateway-log-full");

@@ -44,7 +44,7 @@ async fn recording() -> (String, Arc<Mutex<Vec<String>>>, pintle::server::http::
     (format!("http://{}/mcp", serving.address()), recorded, serving)
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_token_is_for_one_path_names_the_principal_and_is_never_forwarded() {
     let login = AuthorizationServer::listen().await.unwrap();
     let (backend, recorded, _serving) = recording().await;
