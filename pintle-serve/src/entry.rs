@@ -54,6 +54,8 @@ pub struct ToolEntry {
     pub output_schema: Option<JsonObject>,
     /// Whether each line of the output is reported as progress while the command runs.
     pub progress: bool,
+    /// Whether each line of the error output of the command is logged to the client.
+    pub log: bool,
     /// The time after which the command and all that it started are ended, or the request, or the call of a worker is cancelled, such as
     /// `30s`; one minute by default.
     #[serde(deserialize_with = "read_duration")]
@@ -61,6 +63,10 @@ pub struct ToolEntry {
     pub timeout: Option<Duration>,
     /// The limit of bytes of the output or the answer: 1 MiB by default.
     pub max_output: Option<usize>,
+    /// The CPU time that each process of the command has, in whole seconds, such as `10s`; without a limit by default.
+    #[serde(deserialize_with = "read_duration")]
+    #[cfg_attr(feature = "schemars", schemars(with = "Option<String>"))]
+    pub max_cpu: Option<Duration>,
     /// The limit of calls of this tool that run at the same time: 8 by default. Further calls wait.
     pub max_running: Option<u16>,
     /// The names of arguments that the user is asked for if a call leaves them out. Rules do not judge what the user answers, so that a file
@@ -87,6 +93,23 @@ impl ToolEntry {
     pub fn secrets(&self) -> impl Iterator<Item = (&String, &SecretValue)> {
         let request = self.request.iter();
         self.env.iter().chain(request.flat_map(|request| request.headers.iter().chain(&request.query)))
+    }
+
+    /// Returns a member that is for commands only, if it is set.
+    pub(crate) fn member_of_commands(&self) -> Option<&'static str> {
+        let members = [
+            ("command", self.command != CommandEntry::default()),
+            ("shell", self.shell),
+            ("flags", self.flags),
+            ("stdin", self.stdin.is_some()),
+            ("cwd", self.cwd.is_some()),
+            ("env", !self.env.is_empty()),
+            ("inherit", !self.inherit.is_empty()),
+            ("progress", self.progress),
+            ("log", self.log),
+            ("max_cpu", self.max_cpu.is_some()),
+        ];
+        members.into_iter().find_map(|(name, is_set)| is_set.then_some(name))
     }
 }
 

@@ -264,7 +264,7 @@ impl Served {
                 check(schema, &arguments).map_err(refused)?;
                 let plan = command.plan(&arguments).map_err(refused)?;
                 let _turn = running.acquire().await?;
-                Ok(ReadContents::Output(command.run(cx, plan).await?))
+                Ok(ReadContents::Output(command.run(cx, None, plan).await?))
             }
         }
     }

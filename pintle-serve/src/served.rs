@@ -150,7 +150,8 @@ impl ServedTool {
         if is_command && entry.output_schema.is_some() && entry.output != OutputKind::Json {
             return Err("`output_schema` is for `output = \"json\"`: add that".to_owned());
         }
-        if entry.max_running == Some(0) || entry.timeout == Some(Duration::ZERO) {
+        let times = [entry.timeout, entry.max_cpu];
+        if entry.max_running == Some(0) || times.contains(&Some(Duration::ZERO)) {
             return Err("a limit of 0 would let nothing run: remove it, or write another".to_owned());
         }
         if is_command && entry.function.is_some() {
@@ -228,7 +229,7 @@ impl ServedTool {
 
     async fn act(&self, cx: &Cx, arguments: &JsonObject) -> Result<CallToolResult, ToolError> {
         match &self.action {
-            Action::Command(command) => command.call(cx, arguments).await,
+            Action::Command(command) => command.call(cx, &self.tool.name, arguments).await,
             Action::Request(request) => request.call(arguments).await,
             Action::Worker(worker) => worker.call(cx, arguments, &self.running).await,
         }

@@ -3,14 +3,20 @@
 mod plan;
 mod template;
 
-use std::{collections::BTreeMap, path::Path, time::Duration};
+use std::{collections::BTreeMap, path::Path, process::ExitStatus, time::Duration};
 
 use pintle::{
     server::{Cx, ToolError},
     transport::Stderr,
-    types::{JsonObject, schema::CallToolResult},
+    types::{
+        JsonObject,
+        schema::{CallToolResult, LoggingLevel},
+    },
 };
-use tokio::{sync::mpsc, time::timeout};
+use tokio::{
+    sync::mpsc::{self, WeakSender},
+    time::timeout,
+};
 
 pub use plan::CommandPlan;
 pub(crate) use plan::quoted;
@@ -22,7 +28,7 @@ use crate::{
 
 /// The bytes of output of a command, if its entry says nothing.
 const MAX_OUTPUT: usize = 1 << 20;
-/// The lines of progress that wait to be sent. Others are left out.
+/// The lines that wait to be reported. Others are left out.
 const MAX_LINES: usize = 64;
 
 /// The command of a tool, checked.
@@ -33,6 +39,8 @@ pub(crate) struct Command {
     environment: Environment,
     output: OutputKind,
     progress: bool,
+    log: bool,
+    max_cpu: Option<u64>,
     timeout: Duration,
     max_output: usize,
 }
@@ -56,12 +64,15 @@ impl Command {
         };
         let stdin = entry.stdin.as_deref().map(|text| Text::read(text, arguments, false)).transpose()?;
         let environment = Environment::new(folder, entry.cwd.as_deref(), &entry.env, &entry.inherit)?;
+        let seconds = |time: Duration| time.as_secs() + u64::from(time.subsec_nanos() > 0);
         Ok(Self {
             template,
             stdin,
             environment,
             output: entry.output.clone(),
             progress: entry.progress,
+            log: entry.log,
+            max_cpu: entry.max_cpu.map(seconds),
             timeout,
             max_output: entry.max_output.unwrap_or(MAX_OUTPUT),
         })
@@ -79,35 +90,60 @@ impl Command {
             env: self.environment.names(),
             cwd: self.environment.cwd.clone(),
             stdin: self.stdin.as_ref().map(|text| text.print(arguments)),
+            max_cpu: self.max_cpu,
         })
     }
 
     /// Runs the command for a call, and returns its result.
-    pub(crate) async fn call(&self, cx: &Cx, arguments: &JsonObject) -> Result<CallToolResult, ToolError> {
+    pub(crate) async fn call(
+        &self,
+        cx: &Cx,
+        tool: &str,
+        arguments: &JsonObject,
+    ) -> Result<CallToolResult, ToolError> {
         let plan = self.plan(arguments)?;
         let program = plan.words.first().cloned().unwrap_or_default();
-        let output = self.run(cx, plan).await?;
+        let output = self.run(cx, self.log.then_some(tool), plan).await?;
         self.output.result(&output).map_err(|reason| ToolError::new(format!("`{program}`: {reason}")))
     }
 
-    /// Runs a command, and returns its output.
-    pub(crate) async fn run(&self, cx: &Cx, plan: CommandPlan) -> Result<Vec<u8>, ToolError> {
-        let Some((program, words)) = plan.words.split_first() else {
+    /// Runs a command, and returns its output. The lines of its error output are logged if there is a logger.
+    pub(crate) async fn run(
+        &self,
+        cx: &Cx,
+        logger: Option<&str>,
+        plan: CommandPlan,
+    ) -> Result<Vec<u8>, ToolError> {
+        let (words, Some(program)) = (plan.limited_words(), plan.words.first()) else {
             return Err(ToolError::new("the tool has no command"));
         };
-        // What it writes is kept for the error.
-        let command = self.environment.command(program, words)?.stderr(Stderr::lines(|_| {}));
         let (lines, mut reported) = mpsc::channel(MAX_LINES);
-        let lines = Some(lines).filter(|_| self.progress);
+        // A process that is left may hold the error output: lines end with the command.
+        let logged = Some(lines.downgrade()).filter(|_| logger.is_some());
+        let on_error = move |line: &str| {
+            let lines = logged.as_ref().and_then(WeakSender::upgrade);
+            drop(lines.map(|lines| lines.try_send(ReportedLine::Log(line.to_owned()))));
+        };
+        let progress = self.progress;
         // If nobody reads them, the latest are left out.
-        let on_line = move |line: &str| drop(lines.as_ref().map(|lines| lines.try_send(line.to_owned())));
+        let on_line = move |line: &str| {
+            if progress {
+                let _ = lines.try_send(ReportedLine::Progress(line.to_owned()));
+            }
+        };
+        let command = self.environment.command(&words[0], &words[1..])?.stderr(Stderr::lines(on_error));
         let run = command.run(plan.stdin.unwrap_or_default(), self.max_output, on_line);
         let run = timeout(self.timeout, run);
         let report = async {
             let mut number = 0_u32;
             while let Some(line) = reported.recv().await {
-                number += 1;
-                cx.progress_with(f64::from(number), None, &line).await;
+                match line {
+                    ReportedLine::Log(line) => cx.log(LoggingLevel::Info, logger, &line).await,
+                    ReportedLine::Progress(line) => {
+                        number += 1;
+                        cx.progress_with(f64::from(number), None, &line).await;
+                    }
+                }
             }
         };
         let (ran, ()) = tokio::join!(run, report);
@@ -121,6 +157,10 @@ impl Command {
                 format!("`{program}` wrote more than {} bytes, and was ended", self.max_output)
             }
             Some(status) if status.success() => return Ok(ran.stdout),
+            Some(status) if is_out_of_cpu(status) && self.max_cpu.is_some() => {
+                let seconds = self.max_cpu.unwrap_or_default();
+                format!("`{program}` used more than {seconds} s of CPU time, and was ended")
+            }
             _ => format!("`{program}` {}", ran.exit),
         };
         if let Some(words) = ran.last_words {
@@ -128,4 +168,21 @@ impl Command {
         }
         Err(ToolError::new(failure))
     }
+}
+
+/// A line of a command that runs.
+enum ReportedLine {
+    Progress(String),
+    Log(String),
+}
+
+/// Returns whether a process, or the command of a shell, was ended by `SIGXCPU`.
+fn is_out_of_cpu(status: ExitStatus) -> bool {
+    /// The number of `SIGXCPU`.
+    const SIGNAL: i32 = 24;
+    #[cfg(unix)]
+    let signal = std::os::unix::process::ExitStatusExt::signal(&status);
+    #[cfg(not(unix))]
+    let signal = None;
+    signal == Some(SIGNAL) || status.code() == Some(128 + SIGNAL)
 }

@@ -17,10 +17,28 @@ pub struct CommandPlan {
     pub cwd: PathBuf,
     /// The standard input.
     pub stdin: Option<String>,
+    /// The seconds of CPU time that each process has.
+    pub max_cpu: Option<u64>,
+}
+
+/// A script that limits the CPU time of the command in its parameters: one that goes on after `SIGXCPU` is killed a second later.
+const LIMITED: &str = r#"ulimit -S -t "$1" && ulimit -H -t "$2" && shift 2 && exec "$@""#;
+
+impl CommandPlan {
+    /// Returns the words to start.
+    pub(crate) fn limited_words(&self) -> Vec<String> {
+        let Some(seconds) = self.max_cpu else { return self.words.clone() };
+        let limits = [seconds, seconds.saturating_add(1)].map(|seconds| seconds.to_string());
+        let script = ["sh", "-c", LIMITED, "sh"].map(str::to_owned);
+        script.into_iter().chain(limits).chain(self.words.iter().cloned()).collect()
+    }
 }
 
 impl fmt::Display for CommandPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(seconds) = self.max_cpu {
+            write!(f, "ulimit -t {seconds}; ")?;
+        }
         if let Some(stdin) = &self.stdin {
             write!(f, "printf %s {} | ", quoted(stdin))?;
         }
@@ -52,7 +70,13 @@ mod tests {
         let words =
             ["printf", "%s\\n", "a b", "", "it's", "$(id)", "`x`", "\"", "a\nb", "-x", "*", "\\", "#", "ü"];
         let words = words.map(str::to_owned).to_vec();
-        let mut plan = CommandPlan { words: words.clone(), env: Vec::new(), cwd: ".".into(), stdin: None };
+        let mut plan = CommandPlan {
+            words: words.clone(),
+            env: Vec::new(),
+            cwd: ".".into(),
+            stdin: None,
+            max_cpu: None,
+        };
         for shell in ["sh", "bash", "dash"] {
             let Ok(output) = Command::new(shell).args(["-c", &plan.to_string()]).output() else { continue };
             let expected: String = words[2..].iter().map(|word| format!("{word}\n")).collect();

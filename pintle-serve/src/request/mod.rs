@@ -21,9 +21,7 @@ use tokio::time::timeout;
 use json::JsonTemplate;
 use url::{Pair, UrlTemplate, pairs};
 
-use crate::{
-    CallFault, CommandEntry, OutputKind, RequestEntry, SecretValue, ToolEntry, argument::Argument, text::Text,
-};
+use crate::{CallFault, OutputKind, RequestEntry, SecretValue, ToolEntry, argument::Argument, text::Text};
 
 /// The bytes of an answer, if its entry says nothing.
 const MAX_OUTPUT: usize = 1 << 20;
@@ -77,7 +75,7 @@ impl Request {
         arguments: &BTreeMap<String, Argument>,
         timeout: Duration,
     ) -> Result<Self, String> {
-        if let Some(setting) = of_commands(tool) {
+        if let Some(setting) = tool.member_of_commands() {
             return Err(format!("`{setting}` is for a tool with a `command`: remove it"));
         }
         let name = entry.method.as_deref().unwrap_or("GET").to_ascii_uppercase();
@@ -254,21 +252,6 @@ impl Body {
             Self::Text(text) => (Some("text/plain; charset=utf-8"), text.print(arguments).into()),
         }
     }
-}
-
-/// Returns a setting of an entry that is for commands.
-fn of_commands(tool: &ToolEntry) -> Option<&'static str> {
-    let settings = [
-        ("command", tool.command != CommandEntry::default()),
-        ("shell", tool.shell),
-        ("flags", tool.flags),
-        ("stdin", tool.stdin.is_some()),
-        ("cwd", tool.cwd.is_some()),
-        ("env", !tool.env.is_empty()),
-        ("inherit", !tool.inherit.is_empty()),
-        ("progress", tool.progress),
-    ];
-    settings.into_iter().find(|(_, is_set)| *is_set).map(|(name, _)| name)
 }
 
 fn uri(url: &str) -> Result<Uri, CallFault> {

@@ -25,7 +25,7 @@ pub use entry::WorkerEntry;
 pub use plan::WorkerPlan;
 pub use served::ServedWorkers;
 
-use crate::{CallFault, CommandEntry, OutputKind, ToolEntry};
+use crate::{CallFault, OutputKind, ToolEntry};
 use journal::{Journal, JournalEntry};
 use message::{WorkerMessage, WorkerQuestion, result_of};
 use pool::WorkerPool;
@@ -64,7 +64,7 @@ impl WorkerTool {
         workers: &ServedWorkers,
         timeout: Duration,
     ) -> Result<Self, String> {
-        if let Some(member) = member_of_command(entry) {
+        if let Some(member) = not_of_workers(entry) {
             return Err(format!("it has a `worker`, and `{member}` is for a `command`: remove one of them"));
         }
         let Some(pool) = workers.pool(worker) else {
@@ -134,21 +134,14 @@ impl WorkerTool {
     }
 }
 
-/// Returns a member of an entry that is for a command only.
-fn member_of_command(entry: &ToolEntry) -> Option<&'static str> {
+/// Returns a member of an entry that is not for workers.
+fn not_of_workers(entry: &ToolEntry) -> Option<&'static str> {
     let members = [
-        ("command", entry.command != CommandEntry::default()),
-        ("shell", entry.shell),
-        ("flags", entry.flags),
-        ("stdin", entry.stdin.is_some()),
-        ("cwd", entry.cwd.is_some()),
-        ("env", !entry.env.is_empty()),
-        ("inherit", !entry.inherit.is_empty()),
         ("output", entry.output != OutputKind::default()),
-        ("progress", entry.progress),
         ("max_output", entry.max_output.is_some()),
         // A worker writes its own.
         ("once", entry.once.is_some()),
     ];
-    members.into_iter().find_map(|(name, is_given)| is_given.then_some(name))
+    let member = members.into_iter().find_map(|(name, is_set)| is_set.then_some(name));
+    entry.member_of_commands().or(member)
 }

@@ -48,6 +48,7 @@ impl WorkerSettings {
             env: self.environment.names(),
             cwd: self.environment.cwd.clone(),
             stdin: None,
+            max_cpu: None,
         }
     }
 

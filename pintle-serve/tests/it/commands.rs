@@ -9,7 +9,11 @@ use std::{
     time::Duration,
 };
 
-use pintle::{Client, Connection, Server, client::Mode, types::schema::ContentBlock};
+use pintle::{
+    Client, Connection, Server,
+    client::Mode,
+    types::schema::{ContentBlock, LoggingLevel},
+};
 use pintle_serve::{CallPlan, EntryFault, ServedTools, ToolEntry};
 use serde_json::{Value, json};
 
@@ -328,6 +332,58 @@ async fn lines_are_progress_while_the_command_runs() {
     });
     assert_eq!(called.await.unwrap().text(), "one\ntwo\nno end");
     assert_eq!(*lines.lock().unwrap(), ["one", "two", "no end"]);
+}
+
+#[tokio::test]
+async fn lines_of_the_error_output_are_logged() {
+    let file = r#"
+        [fetch]
+        command = "echo begun >&2; (setsid sleep 20 &); echo done; echo ended >&2"
+        shell = true
+        log = true
+    "#;
+    let tools = read(file, Path::new(".")).unwrap();
+    let server = tools.routes().into_iter().fold(Server::new("served", "1").logging(), Server::tool);
+    let client = Client::new("test", "1").log_level(LoggingLevel::Info);
+    let client = client.connect(server.in_process().unwrap()).await.unwrap();
+    let lines = std::sync::Arc::new(Mutex::new(Vec::new()));
+    let seen = lines.clone();
+    let called = client.call("fetch").on_log(move |log| {
+        seen.lock().unwrap().push((log.logger.clone(), log.data.clone()));
+    });
+    assert_eq!(called.await.unwrap().text(), "done\n");
+    let fetch = Some("fetch".to_owned());
+    assert_eq!(*lines.lock().unwrap(), [(fetch.clone(), json!("begun")), (fetch, json!("ended"))]);
+}
+
+#[tokio::test]
+async fn a_command_that_uses_more_cpu_than_it_may_is_ended() {
+    let file = r#"
+        [spin]
+        command = ["sh", "-c", "trap '' XCPU; while :; do :; done", "{name}"]
+        arguments = { name = "string" }
+        max_cpu = "0.5s"
+
+        [spin_in_shell]
+        command = "(while :; do :; done)"
+        shell = true
+        max_cpu = "1s"
+
+        [print]
+        command = ["printf", "%s|", "{words}"]
+        arguments = { words = "string[]" }
+        max_cpu = "1s"
+    "#;
+    let client = serve(file).await;
+    let killed = failure(&client, "spin", json!({"name": "x"})).await;
+    assert!(killed.contains("`sh` was ended by signal 9"), "{killed}");
+    let ended = failure(&client, "spin_in_shell", json!({})).await;
+    assert!(ended.contains("`sh` used more than 1 s of CPU time, and was ended"), "{ended}");
+    let words = ["a b", "$(id)", "'", ""];
+    assert_eq!(text(&client, "print", json!({"words": words})).await, "a b|$(id)|'||");
+    let plan =
+        read(file, Path::new(".")).unwrap().plan("print", json!({"words": ["a"]}).as_object().unwrap());
+    assert_eq!(plan.unwrap().unwrap().to_string(), "ulimit -t 1; printf '%s|' a");
 }
 
 #[tokio::test]

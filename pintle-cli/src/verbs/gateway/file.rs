@@ -160,6 +160,11 @@ impl GatewayFile {
         self.tools.values().any(|tool| tool.task)
     }
 
+    /// Returns whether workers or commands log to clients.
+    pub(super) fn has_logs(&self) -> bool {
+        !self.workers.is_empty() || self.tools.values().any(|tool| tool.log)
+    }
+
     fn has_commands(&self) -> bool {
         let is_empty = self.tools.is_empty() && self.workers.is_empty();
         !is_empty || self.resources.values().any(|resource| !resource.command.is_empty())

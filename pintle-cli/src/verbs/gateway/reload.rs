@@ -250,7 +250,10 @@ fn changed_at_start(current: &GatewayFile, next: &GatewayFile) -> Vec<&'static s
         }),
         ("max_message", current.max_message != next.max_message),
         ("the first `task` of `tools`", !current.has_tasks() && next.has_tasks()),
-        ("the logs of the first of `workers`", current.workers.is_empty() && !next.workers.is_empty()),
+        (
+            "the first `log` of `tools`, and the logs of the first of `workers`",
+            !current.has_logs() && next.has_logs(),
+        ),
         ("the first folder of `resources`", !current.has_folders() && next.has_folders()),
     ];
     options.into_iter().filter(|(_, changed)| *changed).map(|(option, _)| option).collect()

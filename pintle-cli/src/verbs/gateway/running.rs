@@ -111,8 +111,7 @@ impl Gateway {
         let workers = file.served_workers(output).map_err(wrong_entry)?;
         let entries = file.own_entries(&workers).map_err(wrong_entry)?;
         let own = base(&name, None);
-        // What workers log reaches clients.
-        let own = if file.workers.is_empty() { own } else { own.logging() };
+        let own = if file.has_logs() { own.logging() } else { own };
         let own = entries.register(own, &folders);
         let gates = VirtualServerGates { own, rules, audit, required_log, fleet: None };
         let backend = |(name, entry): (&String, BackendEntry<'_>)| {
