@@ -6,8 +6,9 @@
 mod baseline;
 mod profile;
 
-use std::fs;
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::{fs, thread};
 
 use crate::cargo::{Cargo, Failure};
 use crate::page;
@@ -81,14 +82,16 @@ fn count_all(before: Option<&Baseline>, only: Option<&str>) -> Result<(), Failur
     {
         return Err(Failure::new(reason, BLESS));
     }
-    for case in run(&[])?.lines() {
-        if only.is_some_and(|only| !case.contains(only)) {
-            now.cases.extend(known.as_ref().and_then(|known| known.case(case)));
-            continue;
-        }
-        let profile = measured(case, before.unwrap_or(&none))?;
-        println!("{case:<50}{:>10}", profile.total());
-        now.cases.push((case.to_owned(), profile));
+    let listed = run(&[])?;
+    let cases: Vec<_> = listed.lines().collect();
+    let is_chosen = |case: &str| only.is_none_or(|only| case.contains(only));
+    let chosen: Vec<_> = cases.iter().copied().filter(|case| is_chosen(case)).collect();
+    let mut counted = count_each(&chosen, before.unwrap_or(&none))?.into_iter();
+    for case in cases {
+        now.cases.extend(match is_chosen(case) {
+            true => counted.next(),
+            false => known.as_ref().and_then(|known| known.case(case)),
+        });
     }
     let mut wrong = now.excess(NO_MORE);
     if let Some(before) = before {
@@ -102,6 +105,34 @@ fn count_all(before: Option<&Baseline>, only: Option<&str>) -> Result<(), Failur
         write(&now)?;
     }
     Ok(())
+}
+
+/// Counts several cases at the same time. The profiles are in the order of the cases.
+fn count_each(cases: &[&str], before: &Baseline) -> Result<Vec<(String, Profile)>, Failure> {
+    let next = AtomicUsize::new(0);
+    let worker = || {
+        let mut counted = Vec::new();
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(case) = cases.get(index) else { return Ok(counted) };
+            let profile = measured(case, before)?;
+            println!("{case:<50}{:>10}", profile.total());
+            counted.push((index, ((*case).to_owned(), profile)));
+        }
+    };
+    let mut counted = thread::scope(|scope| {
+        let workers = thread::available_parallelism().map_or(1, usize::from);
+        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(worker)).collect();
+        let done = workers.into_iter().map(|worker| {
+            worker.join().unwrap_or_else(|_| Err(Failure::new("a count was interrupted", REPEAT)))
+        });
+        done.collect::<Result<Vec<Vec<_>>, _>>()
+    })?
+    .into_iter()
+    .flatten()
+    .collect::<Vec<_>>();
+    counted.sort_by_key(|(index, _)| *index);
+    Ok(counted.into_iter().map(|(_, case)| case).collect())
 }
 
 /// Counts again what has grown, in case it was chance.
@@ -135,7 +166,8 @@ fn run(args: &[&str]) -> Result<String, Failure> {
 
 fn count(case: &str, times: u64) -> Result<Profile, Failure> {
     let failure = |error: std::io::Error| Failure::new(format!("callgrind, for `{case}`: {error}"), REPEAT);
-    let file = target().join("callgrind.out");
+    let name: String = case.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    let file = target().join(format!("callgrind.{name}.out"));
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--compress-pos=no"])
         .arg(format!("--callgrind-out-file={}", file.display()))
@@ -148,7 +180,9 @@ fn count(case: &str, times: u64) -> Result<Profile, Failure> {
         let message = String::from_utf8_lossy(&output.stderr);
         return Err(Failure::new(format!("callgrind, for `{case}`: {message}"), REPEAT));
     }
-    Ok(Profile::read(&String::from_utf8_lossy(&fs::read(&file).map_err(failure)?)))
+    let profile = Profile::read(&String::from_utf8_lossy(&fs::read(&file).map_err(failure)?));
+    fs::remove_file(&file).map_err(failure)?;
+    Ok(profile)
 }
 
 /// The compiler and libc of this machine: `rustc 1.95.0 (…), glibc 2.36`.
