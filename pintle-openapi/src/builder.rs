@@ -126,8 +126,11 @@ impl Builder<'_> {
         });
         let body = BodySource::of(operation)?;
         let Arguments { schema, parameters, body } = Arguments::new(&sources, body, version, warnings);
-        let output =
-            if self.settings.has_output_schemas { output::plan(operation, version, warnings) } else { None };
+        let fields = self.settings.rules.fields(operation)?;
+        let output = match self.settings.has_output_schemas {
+            true => output::plan(operation, version, fields.as_ref(), warnings),
+            false => None,
+        };
         let mut tool = Tool::new("", schema);
         tool.title = operation.own("title").or_else(|| operation.node.get("summary")).and_then(|title| {
             let title = title.value.as_str()?.trim();
@@ -146,7 +149,7 @@ impl Builder<'_> {
             secrets: secrets.into_iter().map(|secret| secret.applied.clone()).collect(),
             accept: output::accept(operation),
         };
-        Ok(ApiTool { tool, key: operation.key(), plan, output, hint, compiled: OnceLock::new() })
+        Ok(ApiTool { tool, key: operation.key(), plan, output, fields, hint, compiled: OnceLock::new() })
     }
 
     /// Returns the credentials of an operation: those of the first alternative that the program has all of. Also returns what to do if they do

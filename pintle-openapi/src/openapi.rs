@@ -160,6 +160,20 @@ impl OpenApi {
         self
     }
 
+    /// Returns only these fields of the answers of the operations that this matches, written as for [`include`](Self::include).
+    ///
+    /// A field is the name of a member, with those of members in it after dots: `owner.name`. It goes through lists. Fields of several
+    /// patterns are added, and are in place of `x-mcp-fields` of the document.
+    pub fn fields<F: Into<String>>(
+        mut self,
+        pattern: impl AsRef<str>,
+        fields: impl IntoIterator<Item = F>,
+    ) -> Self {
+        let pattern = OperationPattern::parse(pattern.as_ref());
+        self.settings.rules.fields.push((pattern, fields.into_iter().map(Into::into).collect()));
+        self
+    }
+
     /// Sets what the names of all tools begin with. They are at most 64 characters with it.
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.settings.prefix = prefix.into();

@@ -1,11 +1,11 @@
 //! The output schema of a tool, from the response that the document describes.
 
 use http::HeaderValue;
-use pintle::schema::Schema;
+use pintle::{schema::Schema, types::JsonObject};
 use serde_json::{Value, json};
 
 use crate::{
-    answer::OutputPlan,
+    answer::{Fields, OutputPlan},
     document::{Node, Version},
     operation::{Media, Operation},
     schema::{Direction, SchemaWriter, WrittenSchema},
@@ -42,10 +42,11 @@ pub(crate) fn accept(operation: &Operation<'_>) -> HeaderValue {
     HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static("application/json, */*;q=0.5"))
 }
 
-/// Returns the output schema of an operation, if it answers with JSON that the document describes.
+/// Returns the output schema of an operation, if it answers with JSON that the document describes, with these fields of it if not with all.
 pub(crate) fn plan(
     operation: &Operation<'_>,
     version: Version,
+    fields: Option<&Fields>,
     warnings: &mut Vec<String>,
 ) -> Option<OutputPlan> {
     let response = success(operation)?;
@@ -59,23 +60,19 @@ pub(crate) fn plan(
     target.value.as_object().filter(|members| !members.is_empty())?;
     let is_wrapped = !is_object(target, version, 0);
     let mut writer = SchemaWriter::new(version, Direction::Output);
-    let root = if is_wrapped {
-        let result = writer.schema(node);
-        json!({ "type": "object", "properties": { "result": result }, "required": ["result"] })
-    } else {
-        let mut root = writer.schema(target);
-        if let Value::Object(members) = &mut root {
-            members.insert("type".to_owned(), "object".into());
-        }
-        root
-    };
+    let root = writer.schema(if is_wrapped { node } else { target });
     let WrittenSchema { schema, is_cut, warnings: found } = writer.finish(root);
-    let shown = lenient(schema.clone());
+    let schema = match fields {
+        Some(fields) => projected(fields, schema, warnings),
+        None => Some(schema).filter(|_| !is_cut),
+    };
+    let schema = schema.map(|schema| object(schema, is_wrapped));
+    let shown = schema.clone().map(lenient).unwrap_or_default();
     let text = shown.to_string();
-    if is_cut || text.len() > MAX_BYTES {
+    let Some(schema) = schema.filter(|_| text.len() <= MAX_BYTES) else {
         warnings.push("its output schema is too large, and is left out".to_owned());
         return None;
-    }
+    };
     // Clients that cannot compile it refuse all results.
     if !is_simple(&text)
         && let Err(error) = Schema::compile(&shown)
@@ -85,6 +82,65 @@ pub(crate) fn plan(
     }
     warnings.extend(found);
     Some(OutputPlan::new(shown, schema, is_wrapped))
+}
+
+/// Returns the schema of what these fields leave of answers, unless it is too large.
+fn projected(fields: &Fields, mut schema: Value, warnings: &mut Vec<String>) -> Option<Value> {
+    let definitions = take_definitions(&mut schema);
+    let projected = fields.schema(&schema, &definitions, warnings)?;
+    let mut used: Vec<String> = Vec::new();
+    add_references(&projected, &mut used);
+    let mut next = 0;
+    while let Some(definition) = used.get(next).and_then(|name| definitions.get(name)) {
+        next += 1;
+        add_references(definition, &mut used);
+    }
+    let is_used = |(name, _): &(String, Value)| used.contains(name);
+    Some(with_definitions(projected, definitions.into_iter().filter(is_used).collect()))
+}
+
+/// Adds the names of the definitions that a schema refers to.
+fn add_references(schema: &Value, names: &mut Vec<String>) {
+    match schema {
+        Value::Array(parts) => parts.iter().for_each(|part| add_references(part, names)),
+        Value::Object(members) => {
+            let name = members.get("$ref").and_then(Value::as_str);
+            if let Some(name) = name.and_then(|to| to.strip_prefix("#/$defs/"))
+                && !names.iter().any(|known| known == name)
+            {
+                names.push(name.to_owned());
+            }
+            members.values().for_each(|part| add_references(part, names));
+        }
+        _ => {}
+    }
+}
+
+fn take_definitions(schema: &mut Value) -> JsonObject {
+    match schema.as_object_mut().and_then(|members| members.shift_remove("$defs")) {
+        Some(Value::Object(definitions)) => definitions,
+        _ => JsonObject::new(),
+    }
+}
+
+fn with_definitions(mut schema: Value, definitions: JsonObject) -> Value {
+    if let (Value::Object(members), false) = (&mut schema, definitions.is_empty()) {
+        members.insert("$defs".to_owned(), definitions.into());
+    }
+    schema
+}
+
+/// Returns a schema of objects: that of a member `result`, if it is one of other values.
+fn object(mut schema: Value, is_wrapped: bool) -> Value {
+    if is_wrapped {
+        let definitions = take_definitions(&mut schema);
+        let root = json!({ "type": "object", "properties": { "result": schema }, "required": ["result"] });
+        return with_definitions(root, definitions);
+    }
+    if let Value::Object(members) = &mut schema {
+        members.insert("type".to_owned(), "object".into());
+    }
+    schema
 }
 
 /// Returns whether a schema has so few compositions, patterns and levels that it is within the limits of any validator. Compiling all would
@@ -107,12 +163,8 @@ fn is_simple(text: &str) -> bool {
 /// Returns a schema that describes the same objects and accepts all: clients must refuse what an output schema does not accept, and what an
 /// API answers is seldom all that its document says.
 fn lenient(mut schema: Value) -> Value {
-    let definitions = schema.as_object_mut().and_then(|members| members.shift_remove("$defs"));
-    let mut lenient = json!({ "type": "object", "anyOf": [schema, {}] });
-    if let (Some(definitions), Value::Object(members)) = (definitions, &mut lenient) {
-        members.insert("$defs".to_owned(), definitions);
-    }
-    lenient
+    let definitions = take_definitions(&mut schema);
+    with_definitions(json!({ "type": "object", "anyOf": [schema, {}] }), definitions)
 }
 
 /// Returns whether all values of a schema are objects.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use pintle::server::NamePattern;
 
-use crate::{OpenApiError, operation::Operation};
+use crate::{OpenApiError, answer::Fields, operation::Operation};
 
 /// The program's rules about operations.
 #[derive(Clone, Debug, Default)]
@@ -14,6 +14,8 @@ pub(crate) struct OperationRules {
     /// By id, or by method and path.
     pub(crate) names: HashMap<String, String>,
     pub(crate) descriptions: HashMap<String, String>,
+    /// The fields of the answers of operations.
+    pub(crate) fields: Vec<(OperationPattern, Vec<String>)>,
 }
 
 /// A pattern of operations.
@@ -60,7 +62,8 @@ impl OperationPattern {
 impl OperationRules {
     /// Checks that each rule is about an operation: one that is misspelt must not have no effect.
     pub(crate) fn check(&self, operations: &[Operation<'_>]) -> Result<(), OpenApiError> {
-        for pattern in self.include.iter().chain(&self.exclude) {
+        let of_fields = self.fields.iter().map(|(pattern, _)| pattern);
+        for pattern in self.include.iter().chain(&self.exclude).chain(of_fields) {
             if !operations.iter().any(|operation| pattern.matches(operation)) {
                 let reason = format!(
                     "no operation is `{}`; write an id, `METHOD /path`, `/path` or `tag:NAME`, where `*` is any text",
@@ -68,6 +71,11 @@ impl OperationRules {
                 );
                 return Err(OpenApiError::setting(reason));
             }
+        }
+        for (pattern, fields) in &self.fields {
+            let wrong =
+                |reason| OpenApiError::setting(format!("the fields of `{}`: {reason}", pattern.text()));
+            Fields::new(fields.clone()).map_err(wrong)?;
         }
         for name in self.names.keys().chain(self.descriptions.keys()) {
             if !operations.iter().any(|operation| is_named(operation, name)) {
@@ -96,6 +104,19 @@ impl OperationRules {
 
     pub(crate) fn description<'a>(&'a self, operation: &Operation<'a>) -> Option<&'a str> {
         find(&self.descriptions, operation).or_else(|| operation.own("description")?.value.as_str())
+    }
+
+    /// Returns the fields that are left of the answers of an operation, as the program or the document says; `None` for all.
+    pub(crate) fn fields(&self, operation: &Operation<'_>) -> Result<Option<Fields>, String> {
+        let rules = self.fields.iter().filter(|(pattern, _)| pattern.matches(operation));
+        let given: Vec<_> = rules.flat_map(|(_, fields)| fields.iter().cloned()).collect();
+        let own = operation.own("fields").filter(|_| given.is_empty());
+        let fields = match own {
+            Some(own) => serde_json::from_value(own.value.clone())
+                .map_err(|_| "`x-mcp-fields` is no list of texts; write one such as `[id, owner.name]`")?,
+            None => given,
+        };
+        if own.is_none() && fields.is_empty() { Ok(None) } else { Fields::new(fields).map(Some) }
     }
 }
 

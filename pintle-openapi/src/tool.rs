@@ -6,7 +6,10 @@ use pintle::{
 };
 use serde_json::{Map, Value};
 
-use crate::{answer::OutputPlan, request::RequestPlan};
+use crate::{
+    answer::{Fields, OutputPlan},
+    request::RequestPlan,
+};
 
 /// An operation as a tool.
 #[derive(Debug)]
@@ -16,6 +19,8 @@ pub(crate) struct ApiTool {
     pub(crate) key: String,
     pub(crate) plan: RequestPlan,
     pub(crate) output: Option<OutputPlan>,
+    /// What is left of answers, if not all.
+    pub(crate) fields: Option<Fields>,
     /// The advice for a call that the API refuses for a lack of credentials.
     pub(crate) hint: Option<String>,
     /// Compiled for the first call; `None` if that fails, and the API judges its arguments alone.

@@ -125,7 +125,7 @@ impl ApiTools {
         if !answer.status().is_success() {
             return Err(CallError::Failed(redact(answer::failure(&answer, tool.hint.as_deref()))));
         }
-        Ok(answer::result(answer, tool.output.as_ref(), &uri))
+        Ok(answer::result(answer, tool, &uri))
     }
 }
 

@@ -11,6 +11,7 @@
 
 mod answers;
 mod documents;
+mod fields;
 mod hostile;
 mod requests;
 mod rules;

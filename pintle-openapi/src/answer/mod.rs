@@ -1,5 +1,7 @@
 //! Answers of an API as results of tools.
 
+mod fields;
+
 use std::sync::OnceLock;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -15,7 +17,9 @@ use pintle::{
 };
 use serde_json::{Value, json};
 
-use crate::operation::Media;
+pub(crate) use fields::Fields;
+
+use crate::{operation::Media, tool::ApiTool};
 
 /// How many characters of an error are shown.
 const SHOWN: usize = 1_000;
@@ -48,7 +52,7 @@ impl OutputPlan {
 }
 
 /// Returns the result of a call. `uri` names the answer if it is neither text nor picture nor sound.
-pub(crate) fn result(answer: Response<Bytes>, output: Option<&OutputPlan>, uri: &str) -> CallToolResult {
+pub(crate) fn result(answer: Response<Bytes>, tool: &ApiTool, uri: &str) -> CallToolResult {
     let (head, body) = answer.into_parts();
     let media_type = media_type(&head.headers);
     if body.is_empty() {
@@ -62,7 +66,7 @@ pub(crate) fn result(answer: Response<Bytes>, output: Option<&OutputPlan>, uri: 
     };
     match (kind, std::str::from_utf8(&body)) {
         (Media::Json, Ok(text)) => match serde_json::from_str(text) {
-            Ok(value) => structured(value, output),
+            Ok(value) => structured(value, tool),
             Err(_) => CallToolResult::new(vec![ContentBlock::text(text)]),
         },
         (Media::Text | Media::Form, Ok(text)) => CallToolResult::new(vec![ContentBlock::text(text)]),
@@ -78,15 +82,18 @@ pub(crate) fn result(answer: Response<Bytes>, output: Option<&OutputPlan>, uri: 
     }
 }
 
-fn structured(value: Value, output: Option<&OutputPlan>) -> CallToolResult {
-    let mut result = CallToolResult::new(vec![ContentBlock::text(value.to_string())]);
+fn structured(mut value: Value, tool: &ApiTool) -> CallToolResult {
+    let output = tool.output.as_ref();
+    let mut notes: Vec<String> = tool.fields.iter().filter_map(|fields| fields.project(&mut value)).collect();
+    let text = value.to_string();
     let is_wrapped = output.is_some_and(|output| output.is_wrapped);
     let value = if is_wrapped { json!({ "result": value }) } else { value };
     if let Some(faults) = output.and_then(|output| output.faults(&value)) {
-        let warning = format!("note: the answer is not what the API describes: {faults}");
         tracing::warn!(%faults, "an answer does not match the output schema of its tool");
-        result.content.push(ContentBlock::text(warning));
+        notes.push(format!("the answer is not what the API describes: {faults}"));
     }
+    let notes = notes.into_iter().map(|note| format!("note: {note}"));
+    let mut result = CallToolResult::new([text].into_iter().chain(notes).map(ContentBlock::text).collect());
     // Others than objects are not structured content in every revision.
     result.structured_content = Some(value).filter(Value::is_object);
     result
