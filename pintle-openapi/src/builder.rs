@@ -149,7 +149,16 @@ impl Builder<'_> {
             secrets: secrets.into_iter().map(|secret| secret.applied.clone()).collect(),
             accept: output::accept(operation),
         };
-        Ok(ApiTool { tool, key: operation.key(), plan, output, fields, hint, compiled: OnceLock::new() })
+        Ok(ApiTool {
+            tool,
+            key: operation.key(),
+            plan,
+            output,
+            fields,
+            max_result: self.settings.max_result,
+            hint,
+            compiled: OnceLock::new(),
+        })
     }
 
     /// Returns the credentials of an operation: those of the first alternative that the program has all of. Also returns what to do if they do

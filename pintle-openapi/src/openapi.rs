@@ -193,7 +193,15 @@ impl OpenApi {
         self
     }
 
-    /// Sets the limit of an answer in bytes. 1 MiB by default.
+    /// Sets the limit of the text of a result in bytes. 64 KiB by default.
+    ///
+    /// The largest list of an answer is cut between items, and a note says how many there are. A text is cut between letters.
+    pub fn max_result(mut self, bytes: usize) -> Self {
+        self.settings.max_result = bytes;
+        self
+    }
+
+    /// Sets the limit of an answer in bytes, beyond which nothing of it is read. 1 MiB by default.
     pub fn max_answer(mut self, bytes: usize) -> Self {
         self.settings.max_answer = bytes;
         self

@@ -66,8 +66,7 @@ pub(crate) fn plan(
         Some(fields) => projected(fields, schema, warnings),
         None => Some(schema).filter(|_| !is_cut),
     };
-    let schema = schema.map(|schema| object(schema, is_wrapped));
-    let shown = schema.clone().map(lenient).unwrap_or_default();
+    let shown = schema.clone().map(|schema| lenient(object(schema, is_wrapped))).unwrap_or_default();
     let text = shown.to_string();
     let Some(schema) = schema.filter(|_| text.len() <= MAX_BYTES) else {
         warnings.push("its output schema is too large, and is left out".to_owned());

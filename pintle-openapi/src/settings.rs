@@ -18,6 +18,7 @@ pub(crate) struct Settings {
     pub(crate) has_output_schemas: bool,
     pub(crate) timeout: Duration,
     pub(crate) max_answer: usize,
+    pub(crate) max_result: usize,
     pub(crate) proxy: Proxy,
     /// The error of an invalid setting.
     pub(crate) fault: Option<String>,
@@ -35,6 +36,8 @@ impl Settings {
             has_output_schemas: true,
             timeout: Duration::from_secs(30),
             max_answer: 1 << 20,
+            // As JSON some 20,000 tokens. Hosts refuse or cut results of more than 25,000.
+            max_result: 64 << 10,
             proxy: Proxy::system(),
             fault: None,
         }

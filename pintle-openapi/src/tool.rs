@@ -21,6 +21,8 @@ pub(crate) struct ApiTool {
     pub(crate) output: Option<OutputPlan>,
     /// What is left of answers, if not all.
     pub(crate) fields: Option<Fields>,
+    /// The limit of bytes of the text of a result.
+    pub(crate) max_result: usize,
     /// The advice for a call that the API refuses for a lack of credentials.
     pub(crate) hint: Option<String>,
     /// Compiled for the first call; `None` if that fails, and the API judges its arguments alone.

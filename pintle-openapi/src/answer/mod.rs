@@ -1,5 +1,6 @@
 //! Answers of an API as results of tools.
 
+mod cut;
 mod fields;
 
 use std::sync::OnceLock;
@@ -23,6 +24,8 @@ use crate::{operation::Media, tool::ApiTool};
 
 /// How many characters of an error are shown.
 const SHOWN: usize = 1_000;
+/// What to do about an answer that is too large for a result.
+const LESS: &str = "ask for less to get the rest";
 
 /// The output schema of a tool, and how answers become what it describes.
 #[derive(Debug)]
@@ -67,9 +70,9 @@ pub(crate) fn result(answer: Response<Bytes>, tool: &ApiTool, uri: &str) -> Call
     match (kind, std::str::from_utf8(&body)) {
         (Media::Json, Ok(text)) => match serde_json::from_str(text) {
             Ok(value) => structured(value, tool),
-            Err(_) => CallToolResult::new(vec![ContentBlock::text(text)]),
+            Err(_) => self::text(text, tool),
         },
-        (Media::Text | Media::Form, Ok(text)) => CallToolResult::new(vec![ContentBlock::text(text)]),
+        (Media::Text | Media::Form, Ok(text)) => self::text(text, tool),
         (kind, _) => {
             let media_type = media_type.unwrap_or_else(|| "application/octet-stream".to_owned());
             let block = match kind {
@@ -82,18 +85,28 @@ pub(crate) fn result(answer: Response<Bytes>, tool: &ApiTool, uri: &str) -> Call
     }
 }
 
+/// Returns a result of texts, of which all but the first are notes.
+fn noted(text: &str, notes: Vec<String>) -> CallToolResult {
+    let notes = notes.into_iter().map(|note| ContentBlock::text(format!("note: {note}")));
+    CallToolResult::new([ContentBlock::text(text)].into_iter().chain(notes).collect())
+}
+
+fn text(text: &str, tool: &ApiTool) -> CallToolResult {
+    let (text, note) = cut::text(text, tool.max_result);
+    noted(text, note.map(|note| format!("{note}; {LESS}")).into_iter().collect())
+}
+
 fn structured(mut value: Value, tool: &ApiTool) -> CallToolResult {
     let output = tool.output.as_ref();
     let mut notes: Vec<String> = tool.fields.iter().filter_map(|fields| fields.project(&mut value)).collect();
-    let text = value.to_string();
-    let is_wrapped = output.is_some_and(|output| output.is_wrapped);
-    let value = if is_wrapped { json!({ "result": value }) } else { value };
     if let Some(faults) = output.and_then(|output| output.faults(&value)) {
         tracing::warn!(%faults, "an answer does not match the output schema of its tool");
         notes.push(format!("the answer is not what the API describes: {faults}"));
     }
-    let notes = notes.into_iter().map(|note| format!("note: {note}"));
-    let mut result = CallToolResult::new([text].into_iter().chain(notes).map(ContentBlock::text).collect());
+    notes.extend(cut::value(&mut value, tool.max_result).map(|note| format!("{note}; {LESS}")));
+    let mut result = noted(&value.to_string(), notes);
+    let is_wrapped = output.is_some_and(|output| output.is_wrapped);
+    let value = if is_wrapped { json!({ "result": value }) } else { value };
     // Others than objects are not structured content in every revision.
     result.structured_content = Some(value).filter(Value::is_object);
     result

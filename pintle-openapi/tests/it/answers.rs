@@ -127,6 +127,32 @@ async fn an_answer_has_limits() {
 }
 
 #[tokio::test]
+async fn a_result_is_cut_between_items_and_says_so() {
+    let items: Vec<_> = (100..1_100).map(|id| json!({ "id": id })).collect();
+    let body: &'static [u8] =
+        Box::leak(json!({ "items": items }).to_string().into_bytes().into_boxed_slice());
+    let list = api("200 OK\r\ncontent-type: application/json", body).await;
+    let schema = json!({ "type": "object", "properties": { "items": { "type": "array", "minItems": 500 } } });
+    let tools = OpenApi::from_value(get(schema)).unwrap().base(&list.origin).max_result(1_000);
+    let result = connect(tools.build().unwrap()).await.call_tool("x", ()).await.unwrap();
+    let (text, note) = (
+        result.text(),
+        "`items` has only the first 89 of 1000 items, because a result has at most 1000 bytes",
+    );
+    let (json, found) = text.split_once('\n').unwrap();
+    assert_eq!(found, format!("note: {note}; ask for less to get the rest"), "the whole was as described");
+    let kept: Value = serde_json::from_str(json).unwrap();
+    assert_eq!(kept["items"].as_array().unwrap().len(), 89);
+    assert_eq!(result.structured_content, Some(kept));
+    let long: &'static [u8] = Box::leak("é".repeat(50_000).into_bytes().into_boxed_slice());
+    let long = api("200 OK\r\ncontent-type: text/plain", long).await;
+    let text = call(&long, operation("get", "/x", json!({})), json!({})).await.text();
+    let note =
+        "note: this is only the first 65536 of 100000 bytes of the answer; ask for less to get the rest";
+    assert_eq!(text, format!("{}\n{note}", "é".repeat(32_768)));
+}
+
+#[tokio::test]
 async fn an_api_that_is_not_there_is_an_error_without_the_query() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let origin = format!("http://{}", listener.local_addr().unwrap());
