@@ -21,8 +21,11 @@ pub use consent::{
 };
 pub use grant::{
     assertion::{Assertion, IdentityProvider},
+    bearer::BearerTokens,
+    credentials::ClientCredentials,
     device::DeviceCode,
-    exchange::{ExchangedToken, TokenExchange},
+    exchange::TokenExchange,
+    issued::IssuedToken,
 };
 pub use oauth::OAuth;
 pub use store::{

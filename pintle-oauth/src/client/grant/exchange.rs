@@ -1,19 +1,9 @@
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc};
 
-use http::Uri;
-use pintle::{Error, Result};
+use pintle::Result;
 
-use super::token::{TokenRequest, TokenResponse};
-use crate::shared::{
-    form::Form,
-    identity::Identity,
-    metadata::ServerMetadata,
-    reach::Reach,
-    registered::Registered,
-    scope::Scopes,
-    secret::Secret,
-    web::{AnyWeb, Guarded, Network, Web},
-};
+use super::issued::{IssuedToken, TokenEndpoint};
+use crate::shared::{form::Form, registered::Registered, scope::Scopes, secret::Secret, web::Web};
 
 const ACCESS_TOKEN: &str = "urn:ietf:params:oauth:token-type:access_token";
 
@@ -33,32 +23,16 @@ const ACCESS_TOKEN: &str = "urn:ietf:params:oauth:token-type:access_token";
 /// ```
 #[derive(Clone)]
 pub struct TokenExchange {
-    token_endpoint: String,
-    client: Registered,
+    endpoint: TokenEndpoint,
     resource: Option<String>,
     audience: Option<String>,
-    scopes: Scopes,
-    web: Arc<dyn AnyWeb>,
-}
-
-/// A token that another one was exchanged for.
-#[derive(Clone, Debug)]
-pub struct ExchangedToken {
-    secret: Secret,
-    lifetime: Option<Duration>,
 }
 
 impl TokenExchange {
     /// Exchanges tokens at this endpoint, as a client of its authorization server.
     pub fn new(token_endpoint: impl Into<String>, client: Registered) -> Self {
-        Self {
-            token_endpoint: token_endpoint.into(),
-            client,
-            resource: None,
-            audience: None,
-            scopes: Scopes::default(),
-            web: Arc::new(Network::new()),
-        }
+        let endpoint = TokenEndpoint::new(token_endpoint.into(), client);
+        Self { endpoint, resource: None, audience: None }
     }
 
     /// Sets the address of the server that the new token is for.
@@ -78,14 +52,14 @@ impl TokenExchange {
     /// Sets the scopes of the new token.
     #[must_use]
     pub fn scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
-        self.scopes = Scopes::of(scopes);
+        self.endpoint.scopes = Scopes::of(scopes);
         self
     }
 
     /// Sends requests with this. The default is [`Network`].
     #[must_use]
     pub fn web(mut self, web: impl Web) -> Self {
-        self.web = Arc::new(web);
+        self.endpoint.web = Arc::new(web);
         self
     }
 
@@ -94,7 +68,7 @@ impl TokenExchange {
     /// # Errors
     ///
     /// The authorization server cannot be reached, or refuses.
-    pub async fn exchange(&self, caller: &Secret) -> Result<ExchangedToken> {
+    pub async fn exchange(&self, caller: &Secret) -> Result<IssuedToken> {
         let mut form = Form::new()
             .with("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange")
             .with("requested_token_type", ACCESS_TOKEN)
@@ -106,54 +80,12 @@ impl TokenExchange {
         if let Some(audience) = &self.audience {
             form.push("audience", audience);
         }
-        let scopes = self.scopes.to_string();
-        if !scopes.is_empty() {
-            form.push("scope", &scopes);
-        }
-        // Its address is configured by the program, so it may be in a private network.
-        let endpoint: Uri = self.token_endpoint.parse().map_err(|_| {
-            Error::Misuse(format!("`{}` is not the address of a token endpoint", self.token_endpoint))
-        })?;
-        let addresses = self.web.addresses(endpoint.host().unwrap_or_default()).await;
-        let web = Guarded { web: &*self.web, reach: Reach::of(&endpoint, &addresses) };
-        let client = Identity::registered(&self.client, &ServerMetadata::default());
-        let request = TokenRequest {
-            web,
-            endpoint: &self.token_endpoint,
-            issuer: &self.client.issuer,
-            client: Some(&client),
-            dpop: None,
-            form,
-        };
-        let answer = request.send::<TokenResponse>("access_token").await;
-        let answer = answer.map_err(|error| error.into_error(&self.token_endpoint))?;
-        if !answer.token_type.eq_ignore_ascii_case("bearer") {
-            return Err(Error::Decode(format!(
-                "`{}` issued a token of the type `{}`, instead of a bearer token",
-                self.token_endpoint, answer.token_type
-            )));
-        }
-        Ok(ExchangedToken {
-            secret: answer.access_token,
-            lifetime: answer.expires_in.map(Duration::from_secs),
-        })
-    }
-}
-
-impl ExchangedToken {
-    /// Returns the token.
-    pub fn secret(&self) -> &Secret {
-        &self.secret
-    }
-
-    /// Returns how long it is valid from now on, if the authorization server says it.
-    pub fn lifetime(&self) -> Option<Duration> {
-        self.lifetime
+        self.endpoint.issue(form, Some(caller)).await
     }
 }
 
 impl fmt::Debug for TokenExchange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TokenExchange").field("token_endpoint", &self.token_endpoint).finish_non_exhaustive()
+        f.debug_struct("TokenExchange").field("token_endpoint", &self.endpoint.url).finish_non_exhaustive()
     }
 }
