@@ -4,6 +4,7 @@ use std::{collections::HashMap, sync::OnceLock};
 
 use http::Method;
 use pintle::types::schema::{Tool, ToolAnnotations};
+use pintle_oauth::client::BearerTokens;
 
 use crate::{
     LeftOut, OpenApiError,
@@ -11,7 +12,7 @@ use crate::{
     client::ApiClient,
     document::Document,
     names::{self, UnnamedTool},
-    operation::{self, BodySource, Carrier, Operation, Operations, PathTemplate, Place, Scheme},
+    operation::{self, BodySource, Carrier, Operation, Operations, PathTemplate, Place},
     output,
     request::{AppliedSecret, RequestPlan},
     settings::Settings,
@@ -71,25 +72,36 @@ pub(crate) fn build(document: &Document, settings: &Settings) -> Result<ApiTools
 /// A credential that the program has, as its scheme sends it.
 struct KnownSecret {
     carrier: Carrier,
-    applied: AppliedSecret,
+    secret: Option<AppliedSecret>,
+    tokens: Option<BearerTokens>,
 }
 
 fn secrets(document: &Document, settings: &Settings) -> Result<HashMap<String, KnownSecret>, OpenApiError> {
     let schemes = operation::schemes(document);
-    let mut secrets = HashMap::new();
-    for (name, secret) in &settings.secrets {
-        let fault = |reason: &str| OpenApiError::setting(format!("the secret of `{name}`: {reason}"));
-        let Some(Scheme { carrier }) = schemes.get(name.as_str()) else {
+    let fault = |name: &str, reason: &str| OpenApiError::setting(format!("the secret of `{name}`: {reason}"));
+    let find = |name: &str| {
+        let scheme = schemes.get(name).ok_or_else(|| {
             let mut known: Vec<_> = schemes.keys().take(32).map(|name| format!("`{name}`")).collect();
             known.sort();
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            return Err(fault(&format!("there is no such security scheme; there are: {known}")));
-        };
-        let carrier = carrier.clone().ok_or_else(|| {
-            fault("its security scheme is not supported; send it with `header` if the API takes it there")
+            fault(name, &format!("there is no such security scheme; there are: {known}"))
         })?;
-        let applied = AppliedSecret::new(&carrier, secret).map_err(fault)?;
-        secrets.insert(name.clone(), KnownSecret { carrier, applied });
+        let unsupported =
+            "its security scheme is not supported; send it with `header` if the API takes it there";
+        let carrier = scheme.carrier.clone().ok_or_else(|| fault(name, unsupported))?;
+        Ok::<_, OpenApiError>((scheme, carrier))
+    };
+    let mut secrets = HashMap::new();
+    for (name, secret) in &settings.secrets {
+        let (_, carrier) = find(name)?;
+        let secret = AppliedSecret::new(&carrier, secret).map_err(|reason| fault(name, reason))?;
+        secrets.insert(name.clone(), KnownSecret { carrier, secret: Some(secret), tokens: None });
+    }
+    for (name, client) in &settings.oauth_clients {
+        let (scheme, carrier) = find(name)?;
+        let tokens = client.tokens(scheme, &settings.servers, settings.proxy.clone());
+        let tokens = tokens.map_err(|reason| fault(name, &reason))?;
+        secrets.insert(name.clone(), KnownSecret { carrier, secret: None, tokens: Some(tokens) });
     }
     Ok(secrets)
 }
@@ -140,13 +152,17 @@ impl Builder<'_> {
         tool.annotations = Some(hints(operation));
         tool.output_schema =
             output.as_ref().and_then(|output| output.shown.as_object().cloned()).map(Into::into);
+        let servers = &self.settings.servers;
+        let base = servers.base(operation, self.document)?;
         let plan = RequestPlan {
             method,
-            base: self.settings.servers.base(operation, self.document)?,
+            is_at_base: servers.origin().is_some_and(|origin| origin == base.origin),
+            base,
             path,
             parameters,
             body,
-            secrets: secrets.into_iter().map(|secret| secret.applied.clone()).collect(),
+            secrets: secrets.iter().filter_map(|secret| secret.secret.clone()).collect(),
+            tokens: secrets.iter().find_map(|secret| secret.tokens.clone()),
             accept: output::accept(operation),
         };
         Ok(ApiTool {

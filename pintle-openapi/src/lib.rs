@@ -38,12 +38,14 @@
 mod answer;
 mod arguments;
 mod builder;
+mod call;
 mod client;
 mod document;
 mod error;
 #[cfg(doctest)]
 mod guide;
 mod names;
+mod oauth_client;
 mod openapi;
 mod operation;
 mod origin;
@@ -58,6 +60,7 @@ pub mod url;
 
 pub use document::DocumentFiles;
 pub use error::OpenApiError;
+pub use oauth_client::OAuthClient;
 pub use openapi::OpenApi;
 pub use origin::OriginClient;
 pub use request::PlannedRequest;

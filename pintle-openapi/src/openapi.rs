@@ -5,7 +5,7 @@ use pintle::client::http::Proxy;
 use serde_json::Value;
 
 use crate::{
-    ApiTools, DocumentFiles, OpenApiError, builder, document::Document, request::Secret,
+    ApiTools, DocumentFiles, OAuthClient, OpenApiError, builder, document::Document, request::Secret,
     rules::OperationPattern, settings::Settings,
 };
 
@@ -106,6 +106,14 @@ impl OpenApi {
     /// It is sent with the operations that want the scheme, and is in no error, log or `Debug`.
     pub fn secret(mut self, scheme: impl Into<String>, secret: impl Into<String>) -> Self {
         self.settings.secrets.push((scheme.into(), Secret::new(secret)));
+        self
+    }
+
+    /// Gets tokens for a security scheme `oauth2` of the document with the credentials of a client.
+    ///
+    /// They are sent as [`secret`](Self::secret) is. Those of the client are sent to the token endpoint alone, with `https` beyond this machine.
+    pub fn oauth_client(mut self, scheme: impl Into<String>, client: OAuthClient) -> Self {
+        self.settings.oauth_clients.push((scheme.into(), client));
         self
     }
 

@@ -3,7 +3,7 @@ use std::time::Duration;
 use http::HeaderMap;
 use pintle::client::http::Proxy;
 
-use crate::{operation::Servers, request::Secret, rules::OperationRules};
+use crate::{OAuthClient, operation::Servers, request::Secret, rules::OperationRules};
 
 /// The program's settings of an API.
 #[derive(Clone, Debug)]
@@ -14,6 +14,8 @@ pub(crate) struct Settings {
     pub(crate) servers: Servers,
     /// By the name of the security scheme.
     pub(crate) secrets: Vec<(String, Secret)>,
+    /// By the name of the security scheme.
+    pub(crate) oauth_clients: Vec<(String, OAuthClient)>,
     pub(crate) headers: HeaderMap,
     pub(crate) has_output_schemas: bool,
     pub(crate) timeout: Duration,
@@ -32,6 +34,7 @@ impl Settings {
             rules: OperationRules::default(),
             servers: Servers::default(),
             secrets: Vec::new(),
+            oauth_clients: Vec::new(),
             headers: HeaderMap::new(),
             has_output_schemas: true,
             timeout: Duration::from_secs(30),

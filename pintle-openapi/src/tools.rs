@@ -4,7 +4,6 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use http::HeaderMap;
 use pintle::{
     server::{
         Cx, ListKind, Lookup, Outcome, PageRequest, ProvidedEntry, Provider, ProviderInfo, ProviderPage,
@@ -16,10 +15,12 @@ use pintle::{
     },
 };
 
+use pintle_oauth::client::BearerTokens;
+
 use crate::{
-    PlannedRequest, answer,
+    PlannedRequest,
+    call::{ApiCall, CallError},
     client::ApiClient,
-    request::{AppliedSecret, redact_secrets},
     tool::ApiTool,
 };
 
@@ -29,6 +30,8 @@ use crate::{
 #[derive(Clone)]
 pub struct ApiTools {
     inner: Arc<Inner>,
+    /// The tokens of the caller that the tools are for.
+    caller: Option<BearerTokens>,
 }
 
 struct Inner {
@@ -75,7 +78,15 @@ impl ApiTools {
                 client,
                 printed: OnceLock::new(),
             }),
+            caller: None,
         }
+    }
+
+    /// Returns the same tools for a caller, whose tokens are sent in `Authorization`, in place of what the document wants there.
+    ///
+    /// They are sent to the origin of [`base`](crate::OpenApi::base) only. Operations at other servers cannot be called.
+    pub fn for_caller(&self, tokens: BearerTokens) -> Self {
+        Self { inner: self.inner.clone(), caller: Some(tokens) }
     }
 
     /// Returns the tools, in the order of the document.
@@ -112,34 +123,6 @@ impl ApiTools {
     fn find_tool(&self, name: &str) -> Option<&ApiTool> {
         self.inner.entries.get(name).and_then(|(number, _)| self.inner.tools.get(*number))
     }
-
-    /// Calls the API. The error is for the model.
-    async fn call(&self, tool: &ApiTool, arguments: &JsonObject) -> Result<CallToolResult, CallError> {
-        tool.check(arguments).map_err(CallError::Arguments)?;
-        let client = &self.inner.client;
-        let request = tool.plan.request(arguments, &client.headers).map_err(CallError::Arguments)?;
-        let uri = format!("{}{}", tool.plan.base.origin, request.uri().path());
-        let redact = |text: String| redact(&tool.plan.secrets, &client.headers, &text);
-        let answer = client.send(&tool.plan.base, request).await;
-        let answer = answer.map_err(|reason| CallError::Failed(redact(reason)))?;
-        if !answer.status().is_success() {
-            return Err(CallError::Failed(redact(answer::failure(&answer, tool.hint.as_deref()))));
-        }
-        Ok(answer::result(answer, tool, &uri))
-    }
-}
-
-fn redact(secrets: &[AppliedSecret], headers: &HeaderMap, text: &str) -> String {
-    // What the program sends with all requests may be secret, too.
-    let values = headers.values().filter_map(|value| value.to_str().ok());
-    let values = values.map(|value| value.strip_prefix("Bearer ").unwrap_or(value));
-    secrets.iter().fold(redact_secrets(values, text), |text, secret| secret.redact(&text))
-}
-
-/// Why a call has no result.
-enum CallError {
-    Arguments(String),
-    Failed(String),
 }
 
 impl Provider for ApiTools {
@@ -184,7 +167,8 @@ impl Provider for ApiTools {
             Ok(arguments) => arguments.unwrap_or_default(),
             Err(error) => return Outcome::BadArguments(format!("the arguments are not an object: {error}")),
         };
-        let result = match self.call(tool, &arguments).await {
+        let call = ApiCall { tool, client: &self.inner.client, caller: self.caller.as_ref() };
+        let result = match call.result(&arguments).await {
             Ok(result) => result,
             Err(CallError::Arguments(reason)) => return Outcome::BadArguments(reason),
             Err(CallError::Failed(reason)) => {

@@ -17,16 +17,30 @@ pub(crate) enum Carrier {
 
 /// A security scheme of a document.
 #[derive(Clone, Debug)]
-pub(crate) struct Scheme {
+pub(crate) struct Scheme<'a> {
     /// `None` if it is not supported.
     pub(crate) carrier: Option<Carrier>,
+    /// Whether its tokens are of OAuth.
+    pub(crate) is_oauth: bool,
+    /// Where a program gets a token for itself.
+    pub(crate) token_url: Option<&'a str>,
 }
 
 /// Returns the security schemes of a document by their names.
-pub(crate) fn schemes(document: &Document) -> HashMap<&str, Scheme> {
+pub(crate) fn schemes(document: &Document) -> HashMap<&str, Scheme<'_>> {
     let components = document.root().get("components");
     let schemes = components.into_iter().flat_map(|components| components.members_of("securitySchemes"));
-    schemes.map(|(name, node)| (name, Scheme { carrier: node.resolve().ok().and_then(carrier) })).collect()
+    schemes.map(|(name, node)| (name, scheme(node.resolve().ok()))).collect()
+}
+
+fn scheme(node: Option<Node<'_>>) -> Scheme<'_> {
+    let kind = node.and_then(|node| node.text("type"));
+    let flow = node.and_then(|node| node.get("flows")?.get("clientCredentials"));
+    Scheme {
+        carrier: node.and_then(carrier),
+        is_oauth: matches!(kind, Some("oauth2" | "openIdConnect")),
+        token_url: flow.and_then(|flow| flow.text("tokenUrl")).filter(|url| !url.is_empty()),
+    }
 }
 
 fn carrier(node: Node<'_>) -> Option<Carrier> {

@@ -95,6 +95,11 @@ impl Servers {
         Ok(base)
     }
 
+    /// Returns the origin of the URL that the program gives.
+    pub(crate) fn origin(&self) -> Option<String> {
+        Base::parse(self.base.as_deref()?, true).ok().map(|base| base.origin)
+    }
+
     /// Returns the URL of a server, with its variables.
     fn url(&self, server: Node<'_>) -> Result<String, String> {
         let text = server.text("url").ok_or("a server has no `url`; give it with `base`")?;
@@ -129,7 +134,7 @@ impl Servers {
     }
 
     /// Returns an absolute URL, and whether its host is what the program wrote.
-    fn absolute(&self, url: String) -> Result<(String, bool), String> {
+    pub(crate) fn absolute(&self, url: String) -> Result<(String, bool), String> {
         if url.contains("://") {
             return Ok((url, false));
         }

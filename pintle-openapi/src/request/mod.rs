@@ -8,8 +8,9 @@ mod style;
 use bytes::Bytes;
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Request, Uri,
-    header::{ACCEPT, CONTENT_TYPE, COOKIE},
+    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, COOKIE},
 };
+use pintle_oauth::client::BearerTokens;
 use serde_json::{Map, Value};
 
 use crate::{
@@ -30,10 +31,14 @@ const MAX_HEADER: usize = 16 << 10;
 pub(crate) struct RequestPlan {
     pub(crate) method: Method,
     pub(crate) base: Base,
+    /// Whether it is at the origin of the URL that the program gives.
+    pub(crate) is_at_base: bool,
     pub(crate) path: PathTemplate,
     pub(crate) parameters: Vec<Parameter>,
     pub(crate) body: Option<Body>,
     pub(crate) secrets: Vec<AppliedSecret>,
+    /// The source of the token that is sent, too.
+    pub(crate) tokens: Option<BearerTokens>,
     pub(crate) accept: HeaderValue,
 }
 
@@ -63,6 +68,9 @@ impl RequestPlan {
     ) -> Result<PlannedRequest, String> {
         let mut planned = PlannedRequest::new(&self.with_secrets(arguments, headers, &[])?);
         self.secrets.iter().for_each(|secret| secret.show(&mut planned));
+        if self.tokens.is_some() {
+            planned.secret_header(AUTHORIZATION.as_str());
+        }
         Ok(planned)
     }
 

@@ -13,6 +13,7 @@ mod answers;
 mod documents;
 mod fields;
 mod hostile;
+mod oauth;
 mod requests;
 mod rules;
 mod schemas;
