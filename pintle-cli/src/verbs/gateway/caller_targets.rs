@@ -8,7 +8,10 @@ use std::{
 
 use http::Extensions;
 use pintle::server::{Cx, Principal, Provider as _, ProviderChanges, Scope};
-use pintle_oauth::{client::Secret, server::CallerToken};
+use pintle_oauth::{
+    client::{BearerTokens, Secret, TokenExchange},
+    server::CallerToken,
+};
 use ring::digest::{SHA256, digest};
 use tokio::{sync::OnceCell, time::Instant};
 
@@ -78,6 +81,26 @@ impl CallerTargets {
             callers: Mutex::default(),
             attached: Mutex::default(),
         }
+    }
+
+    /// Creates a target that `open` connects to with the tokens that the one of a caller is exchanged for, and the name of its principal.
+    pub(super) fn with_exchange<F>(
+        prefix: &str,
+        exchange: TokenExchange,
+        open: impl Fn(BearerTokens, String) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<ConnectedTarget, Failure>> + Send + 'static,
+    {
+        Self::new(prefix, None, move |caller| {
+            let opened = match caller {
+                Caller::Token { token, principal } => {
+                    Ok(open(BearerTokens::of_caller(exchange.clone(), token), principal))
+                }
+                Caller::Principal(_) => Err(Failure::internal(&"a token is exchanged")),
+            };
+            async move { opened?.await }
+        })
     }
 
     /// Returns the target for the caller of a request, and connects to it if that was not done before.

@@ -82,7 +82,7 @@ pub(super) struct GatewayFile {
     pub(super) prompts: BTreeMap<String, PromptEntry>,
     /// The resources of the file itself, by their names.
     pub(super) resources: BTreeMap<String, ResourceEntry>,
-    /// More files: those in TOML or YAML have tools, workers, prompts and resources, and those in Markdown are prompts. `*` is any part of a name.
+    /// More files: those in TOML or YAML have tools, workers, prompts, resources and APIs, and those in Markdown are prompts. `*` is any part of a name.
     pub(super) include: Vec<String>,
     /// The targets, by their names, which are the prefixes of their tools.
     pub(super) targets: BTreeMap<String, TargetEntry>,
@@ -226,6 +226,8 @@ impl GatewayFile {
         file.order = text.order("targets", file.targets.keys());
         file.order.extend(text.order("apis", file.apis.keys()));
         let included = include::read(&file.folder, &file.include)?;
+        file.order.extend(included.apis.keys().cloned());
+        add("API", &mut file.apis, included.apis)?;
         add("tool", &mut file.tools, included.tools)?;
         add("worker", &mut file.workers, included.workers)?;
         add("prompt", &mut file.prompts, included.prompts)?;

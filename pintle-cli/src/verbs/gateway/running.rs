@@ -17,6 +17,7 @@ use tokio::sync::{Notify, oneshot};
 use super::{
     api::{ApiEntry, BackendProvider, LoadedApi},
     backend::Backend,
+    caller_targets::CallerTargets,
     file::{AdminEntry, BackendEntry, GatewayFile, OwnEntries, WatchedFiles},
     fleet::GatewayFleet,
     login::{LoginPages, ask_to_log_in},
@@ -341,8 +342,22 @@ impl Gateway {
         for left_out in loaded.left_out() {
             self.output.note(format!("`{name}`: {left_out}"));
         }
-        let tools = Transform::new(BackendProvider::Api(loaded.tools.clone()));
-        backend.connect(number, host_names(Mount::new(api.prefix(name), tools), &self.output));
+        let (prefix, output) = (api.prefix(name), self.output.clone());
+        let offered = move |tools| {
+            let tools = Transform::new(BackendProvider::Api(tools));
+            host_names(Mount::new(prefix.clone(), tools), &output)
+        };
+        if let Some((entry, url)) = api.exchange() {
+            let exchange = match entry.exchange(self.issuer.as_deref(), url) {
+                Ok(exchange) => exchange,
+                Err(failure) => return backend.fail(number, failure.message),
+            };
+            let tools = loaded.tools.clone();
+            let open = move |tokens, _| std::future::ready(Ok(offered(tools.for_caller(tokens))));
+            let callers = CallerTargets::with_exchange(api.prefix_text(name), exchange, open);
+            return backend.connect_callers(number, callers);
+        }
+        backend.connect(number, offered(loaded.tools.clone()));
         let (backend, connected) = (backend.clone(), self.connected.clone());
         tokio::spawn(async move {
             read_lists(backend).await;

@@ -12,7 +12,6 @@ use super::{
     api::BackendProvider,
     backend::{Backend, ConnectedTarget},
     caller_targets::{Caller, CallerTargets},
-    exchange::ExchangedAuth,
     login::{LoginClientEntry, LoginPages, LoginTarget, PrincipalLogin, PrincipalLogins},
     names::HostNames,
     running::GatewayUsers,
@@ -110,27 +109,17 @@ impl TargetOpening {
     /// Has the target connected for each token of a client, when it is used.
     fn connect_tokens(self) {
         let Some((entry, url)) = self.target.exchange() else { return };
-        let exchange = match self.issuer.as_deref().map(|issuer| entry.exchange(issuer, url)) {
-            Some(Ok(exchange)) => exchange,
-            Some(Err(failure)) => return self.backend.fail(self.number, failure.message),
-            None => return self.backend.fail(self.number, "there is no authorization server".to_owned()),
+        let exchange = match entry.exchange(self.issuer.as_deref(), url) {
+            Ok(exchange) => exchange,
+            Err(failure) => return self.backend.fail(self.number, failure.message),
         };
         let (backend, number, opening) = (self.backend.clone(), self.number, Arc::new(self));
         let prefix = opening.target.prefix_text(backend.name()).to_owned();
-        backend.connect_callers(
-            number,
-            CallerTargets::new(&prefix, None, move |caller| {
-                let (opening, exchange) = (opening.clone(), exchange.clone());
-                async move {
-                    match caller {
-                        Caller::Token { token, principal } => {
-                            opening.open_for_caller(ExchangedAuth::new(exchange, token), principal).await
-                        }
-                        Caller::Principal(_) => Err(Failure::internal(&"a token is exchanged")),
-                    }
-                }
-            }),
-        );
+        let open = move |tokens, principal| {
+            let opening = opening.clone();
+            async move { opening.open_for_caller(tokens, principal).await }
+        };
+        backend.connect_callers(number, CallerTargets::with_exchange(&prefix, exchange, open));
     }
 
     /// Has the target connected for each principal, when it has logged in.

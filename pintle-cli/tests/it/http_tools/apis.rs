@@ -163,6 +163,42 @@ async fn an_api_on_this_machine_is_called_only_if_the_file_names_it() {
     }
 }
 
+#[tokio::test]
+async fn an_included_file_has_apis_and_chooses_what_they_return() {
+    let api = scripted_http::serve_with(|_: &HttpRequest| {
+        let pets: Vec<_> =
+            (100..200).map(|id| json!({ "id": id, "owner": { "name": "Ann", "mail": "a@b" } })).collect();
+        ("200 OK", "application/json", json!(pets).to_string())
+    });
+    let machine = machine("apis-include", "include = [\"more/*.toml\"]\n[tools.here]\ncommand = [\"pwd\"]\n");
+    machine.write("more/docs/pets.yaml", PETS);
+    let included = format!(
+        "[apis.pets]\ndocument = \"docs/pets.yaml\"\nbase = \"http://{api}\"\nmax_result = 200\n\
+         fields = {{ getPet = [\"id\", \"owner.name\"] }}\n"
+    );
+    machine.write("more/pets.toml", &included);
+    let (_serving, client) = connect(&machine, &["serve", "team.toml"]).await;
+    assert_eq!(names(&client).await, ["here", "pets_getPet", "pets_addPet"]);
+    let result = client.call_tool("pets_getPet", json!({"id": "1"})).await.unwrap().text();
+    let (json, note) = result.split_once('\n').unwrap();
+    let pets: Vec<_> = (100..105).map(|id| json!({ "id": id, "owner": { "name": "Ann" } })).collect();
+    assert_eq!(json, json!(pets).to_string());
+    assert!(note.contains("only the first 5 of 100 items"), "{note}");
+    let mut changes = client.changes().await.unwrap();
+    machine.write("more/pets.toml", &format!("{included}exclude = [\"addPet\"]\n"));
+    while names(&client).await.len() > 2 {
+        changes.next().await.unwrap();
+    }
+    for (path, text, expected) in [
+        ("more/pets.toml", included.replace("getPet", "gtPet"), "api `pets`: no operation is `gtPet`"),
+        ("more/other.toml", included.clone(), "the API `pets` is in another file, too: rename one"),
+    ] {
+        machine.write(path, &text);
+        let checked = run(&mut command(&machine, &["serve", "team.toml", "--check"]));
+        assert!(checked.code == Some(1) && checked.stderr.contains(expected), "{checked:?}");
+    }
+}
+
 #[test]
 fn a_dry_run_prints_the_request_without_secrets() {
     let machine = machine("apis-dry-run", &file("127.0.0.1:1"));

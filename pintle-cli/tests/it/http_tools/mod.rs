@@ -1,4 +1,5 @@
 //! Tools that send HTTP requests.
 
+mod api_tokens;
 mod apis;
 mod requests;

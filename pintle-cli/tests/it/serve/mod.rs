@@ -159,7 +159,7 @@ fn a_file_in_yaml_is_checked_with_its_lines() {
         ("notes\n", "none\n", "line 13: resource `notes`: the folder"),
         ("{name}", "{nam}", "line 9: prompt `hello`: `{nam}` is no argument"),
         ("[more/", "[mor/", "`mor/*.toml` of `include`: "),
-        ("count:", "where:", "there is a tool `where` in another file: rename one"),
+        ("count:", "where:", "the tool `where` is in another file, too: rename one"),
         ("tools:", "tools: [", "line "),
     ] {
         machine.write("tools.yaml", &YAML.replacen(from, to, 1));

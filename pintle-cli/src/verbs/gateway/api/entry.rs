@@ -10,10 +10,12 @@ use pintle_openapi::OpenApi;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::credential::CredentialEntry;
 use crate::{
     failure::Failure,
     targets::secrets,
     verbs::gateway::{
+        exchange::ExchangeEntry,
         secret::{NOT_HERE, SecretValue, written},
         target::duration_text,
     },
@@ -30,8 +32,11 @@ pub(in crate::verbs::gateway) struct ApiEntry {
     base: Option<String>,
     /// The prefix of the names of tools, in place of the name of the API; an empty text for none.
     prefix: Option<String>,
-    /// The credentials, by the names of security schemes of the document: an API key, a token, or `user:password`.
-    secrets: BTreeMap<String, SecretValue>,
+    /// The credentials, by the names of security schemes of the document: an API key, a token, `user:password`, or a client that gets
+    /// tokens.
+    secrets: BTreeMap<String, CredentialEntry>,
+    /// How tokens of clients are exchanged for tokens of the API at `base`.
+    exchange: Option<ExchangeEntry>,
     /// Headers of every request.
     headers: BTreeMap<String, SecretValue>,
     /// Values of variables in the URLs of servers of the document.
@@ -44,6 +49,8 @@ pub(in crate::verbs::gateway) struct ApiEntry {
     rename: BTreeMap<String, String>,
     /// Descriptions of tools, by the ids of operations or `METHOD /path`.
     describe: BTreeMap<String, String>,
+    /// The fields of answers that are returned, by operations that are written as those of `include`: `owner.name` is that of a member.
+    fields: BTreeMap<String, Vec<String>>,
     /// Whether tools have output schemas: `true` by default.
     output_schemas: Option<bool>,
     /// Whether requests may go to private addresses although `base` is not written as one.
@@ -54,12 +61,19 @@ pub(in crate::verbs::gateway) struct ApiEntry {
     timeout: Option<Duration>,
     /// The limit of bytes of an answer: 1 MiB by default.
     max_answer: Option<usize>,
+    /// The limit of bytes of the text of a result, beyond which lists and texts are cut: 64 KiB by default.
+    max_result: Option<usize>,
 }
 
 impl ApiEntry {
     /// Creates the entry of an API without a prefix.
     pub(in crate::verbs::gateway) fn unprefixed(document: PathBuf, base: Option<String>) -> Self {
         Self { document, base, prefix: Some(String::new()), ..Self::default() }
+    }
+
+    /// Takes the entry from a file in another folder, which its document is in.
+    pub(in crate::verbs::gateway) fn move_into(&mut self, folder: &Path) {
+        self.document = folder.join(&self.document);
     }
 
     /// Returns what is wrong with the entry.
@@ -72,13 +86,26 @@ impl ApiEntry {
                 "`document` is a URL, and nothing is fetched: download it, and write its path".to_owned(),
             );
         }
-        if self.timeout == Some(Duration::ZERO) || self.max_answer == Some(0) {
+        if self.timeout == Some(Duration::ZERO) || self.max_answer == Some(0) || self.max_result == Some(0) {
             return Some("a limit of 0 would let nothing answer: remove it, or write another".to_owned());
         }
         if let Some(part) = self.base.as_deref().and_then(secrets::in_url) {
             return Some(format!("{part} of `base` {NOT_HERE}: send it in `secrets` or `headers`"));
         }
-        written(self.secrets.iter().chain(&self.headers))
+        if let Some(exchange) = &self.exchange {
+            let fault = exchange.fault();
+            let wrong = || "`exchange` needs the URL that tokens are for: add `base`".to_owned();
+            if fault.is_some() || self.base.is_none() {
+                return Some(fault.unwrap_or_else(wrong));
+            }
+        }
+        let fault = self.secrets.iter().find_map(|(scheme, secret)| secret.fault(scheme));
+        fault.or_else(|| written(&self.headers))
+    }
+
+    /// Returns the exchange of tokens, and the URL that the new ones are for.
+    pub(in crate::verbs::gateway) fn exchange(&self) -> Option<(&ExchangeEntry, &str)> {
+        self.exchange.as_ref().zip(self.base.as_deref())
     }
 
     /// Refuses to serve the API of this name to everybody who can connect, if that would give them the rights of its owner there.
@@ -109,8 +136,8 @@ impl ApiEntry {
     /// Reads the document, and applies the settings, with the secrets that they need. It blocks.
     pub(super) fn open(&self, name: &str, folder: &Path) -> Result<OpenApi, OpenFailure> {
         let mut api = OpenApi::from_file(folder.join(&self.document))?.name(name);
-        for (scheme, value) in &self.secrets {
-            api = api.secret(scheme, value.read()?);
+        for (scheme, secret) in &self.secrets {
+            api = secret.add_to(api, scheme)?;
         }
         for (header, value) in &self.headers {
             api = api.header(&**header, value.read()?);
@@ -121,6 +148,8 @@ impl ApiEntry {
         api = self.exclude.iter().fold(api, OpenApi::exclude);
         api = self.rename.iter().fold(api, |api, (operation, name)| api.rename(operation, name));
         api = self.describe.iter().fold(api, |api, (operation, text)| api.describe(operation, text));
+        api = self.fields.iter().fold(api, |api, (operation, fields)| api.fields(operation, fields));
+        api = self.max_result.into_iter().fold(api, OpenApi::max_result);
         api = self.timeout.into_iter().fold(api, OpenApi::timeout);
         api = self.max_answer.into_iter().fold(api, OpenApi::max_answer);
         if self.output_schemas == Some(false) {

@@ -15,6 +15,8 @@ const SHOWN: usize = 5;
 pub(in crate::verbs::gateway) struct LoadedApi {
     pub(in crate::verbs::gateway) tools: ApiTools,
     files: DocumentFiles,
+    /// Whether requests have a token of the caller.
+    has_exchange: bool,
 }
 
 /// Those of one entry are the same if the files of the document are.
@@ -32,7 +34,11 @@ impl LoadedApi {
         folder: &Path,
     ) -> Result<Self, OpenFailure> {
         let document = entry.open(name, folder)?;
-        Ok(Self { tools: document.build()?, files: document.files().clone() })
+        Ok(Self {
+            tools: document.build()?,
+            files: document.files().clone(),
+            has_exchange: entry.exchange().is_some(),
+        })
     }
 
     /// Returns whether a file of the document has changed since it was read. It blocks.
@@ -56,7 +62,11 @@ impl LoadedApi {
         tool: &Tool,
         arguments: &JsonObject,
     ) -> Option<Result<PlannedRequest, String>> {
-        self.tools.plan(&tool.name, arguments)
+        let mut planned = self.tools.plan(&tool.name, arguments)?;
+        if let (Ok(planned), true) = (&mut planned, self.has_exchange) {
+            planned.secret_header("authorization");
+        }
+        Some(planned)
     }
 
     /// Returns how many tools there are, and the operations that are none.

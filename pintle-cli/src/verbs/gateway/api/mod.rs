@@ -1,5 +1,6 @@
 //! HTTP APIs of a file, whose operations are tools.
 
+mod credential;
 mod entry;
 mod loaded;
 mod provider;

@@ -39,6 +39,14 @@ impl<'a> BackendEntry<'a> {
         }
     }
 
+    /// Returns whether tokens of clients are exchanged.
+    pub(in crate::verbs::gateway) fn has_exchange(self) -> bool {
+        match self {
+            Self::Target(target) => target.exchange().is_some(),
+            Self::Api(api, _) => api.exchange().is_some(),
+        }
+    }
+
     /// Returns what is wrong with the entry of this name.
     pub(in crate::verbs::gateway) fn fault(self, name: &str) -> Option<String> {
         match self {

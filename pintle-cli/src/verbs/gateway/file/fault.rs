@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use pintle::server::Rules;
 use pintle_serve::ServedWorkers;
 
-use super::{BackendEntry, GatewayFile, secrets::written_secret};
+use super::{GatewayFile, secrets::written_secret};
 use crate::verbs::gateway::{
     names,
     protection::{self, AuthEntry},
@@ -95,12 +95,9 @@ impl GatewayFile {
             if let Some(other) = prefixes.insert(prefix, name).filter(|_| !prefix.is_empty()) {
                 return wrong(format!("`{other}` and `{name}` have the same prefix `{prefix}`; change one"));
             }
-            if let BackendEntry::Target(target) = entry
-                && target.exchange().is_some()
-                && self.auth.is_none()
-            {
+            if entry.has_exchange() && self.auth.is_none() {
                 return wrong(format!(
-                    "target `{name}`: `exchange` needs the tokens of an authorization server: add `[auth]`"
+                    "{kind} `{name}`: `exchange` needs the tokens of an authorization server: add `[auth]`"
                 ));
             }
             if let Some(message) = entry.fault(name) {

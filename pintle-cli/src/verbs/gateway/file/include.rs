@@ -11,6 +11,7 @@ use super::{
     disk::{is_writable_by_others, read_limited},
     text::FileText,
 };
+use crate::verbs::gateway::api::ApiEntry;
 
 /// The most files that a file includes.
 const MAX_FILES: usize = 512;
@@ -26,6 +27,7 @@ pub(super) struct IncludedFile {
     pub(super) workers: BTreeMap<String, WorkerEntry>,
     pub(super) prompts: BTreeMap<String, PromptEntry>,
     pub(super) resources: BTreeMap<String, ResourceEntry>,
+    pub(super) apis: BTreeMap<String, ApiEntry>,
 }
 
 /// Reads the files of these patterns. Their paths are relative to the folder afterwards.
@@ -84,6 +86,10 @@ impl IncludedFile {
         for prompt in file.prompts.values_mut() {
             prompt.file = prompt.file.as_deref().and_then(below);
         }
+        for api in file.apis.values_mut() {
+            api.move_into(base);
+        }
+        add("API", &mut self.apis, file.apis)?;
         add("tool", &mut self.tools, file.tools)?;
         add("worker", &mut self.workers, file.workers)?;
         add("prompt", &mut self.prompts, file.prompts)?;
@@ -98,7 +104,7 @@ pub(super) fn add<T>(
     more: BTreeMap<String, T>,
 ) -> Result<(), String> {
     match more.keys().find(|name| all.contains_key(*name)) {
-        Some(name) => Err(format!("there is a {kind} `{name}` in another file: rename one")),
+        Some(name) => Err(format!("the {kind} `{name}` is in another file, too: rename one")),
         None => {
             all.extend(more);
             Ok(())
