@@ -8,12 +8,13 @@ use pintle_oauth::client::BearerTokens;
 
 use crate::{
     LeftOut, OpenApiError,
+    answer::AnswerPlan,
     arguments::Arguments,
     client::ApiClient,
     document::Document,
     names::{self, UnnamedTool},
     operation::{self, BodySource, Carrier, Operation, Operations, PathTemplate, Place},
-    output,
+    output, pages,
     request::{AppliedSecret, RequestPlan},
     settings::Settings,
     tool::ApiTool,
@@ -65,7 +66,8 @@ pub(crate) fn build(document: &Document, settings: &Settings) -> Result<ApiTools
     let title = info.and_then(|info| info.text("title")).filter(|title| !title.trim().is_empty());
     let name = settings.name.clone().unwrap_or_else(|| title.unwrap_or("api").trim().to_owned());
     let Settings { timeout, max_answer, .. } = *settings;
-    let client = ApiClient::new(settings.headers.clone(), timeout, max_answer, settings.proxy.clone());
+    let mut client = ApiClient::new(settings.headers.clone(), timeout, max_answer, settings.proxy.clone());
+    client.pages = settings.pages;
     Ok(ApiTools::new(name, named, left_out, warnings, client))
 }
 
@@ -165,16 +167,9 @@ impl Builder<'_> {
             tokens: secrets.iter().find_map(|secret| secret.tokens.clone()),
             accept: output::accept(operation),
         };
-        Ok(ApiTool {
-            tool,
-            key: operation.key(),
-            plan,
-            output,
-            fields,
-            max_result: self.settings.max_result,
-            hint,
-            compiled: OnceLock::new(),
-        })
+        let (max_result, page_size) = (self.settings.max_result, pages::size_argument(&plan.parameters));
+        let answer = AnswerPlan { output, fields, max_result, page_size };
+        Ok(ApiTool { tool, key: operation.key(), plan, answer, hint, compiled: OnceLock::new() })
     }
 
     /// Returns the credentials of an operation: those of the first alternative that the program has all of. Also returns what to do if they do

@@ -1,11 +1,20 @@
 //! Calls of a tool: requests with what authorizes them, and results.
 
 use bytes::Bytes;
-use http::{HeaderValue, Request, Response, StatusCode, header::AUTHORIZATION};
+use http::{HeaderValue, Method, Request, Response, StatusCode, header::AUTHORIZATION};
 use pintle::types::{JsonObject, schema::CallToolResult};
 use pintle_oauth::client::BearerTokens;
 
-use crate::{answer, client::ApiClient, request::redact_secrets, tool::ApiTool};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::{
+    answer::{self, Answer},
+    client::ApiClient,
+    pages::{self, NextPage, Page},
+    request::redact_secrets,
+    tool::ApiTool,
+};
 
 /// The advice for a call on behalf of a caller that the API refuses for a lack of rights.
 const REFUSED: &str =
@@ -17,6 +26,17 @@ pub(crate) struct ApiCall<'a> {
     pub(crate) client: &'a ApiClient,
     /// The tokens of the caller, if requests are on its behalf.
     pub(crate) caller: Option<&'a BearerTokens>,
+}
+
+/// The pages of an answer that were read: as one, with the list of all.
+struct PagesRead {
+    value: Value,
+    next: Option<NextPage>,
+    bytes: usize,
+    /// Those of the last page.
+    arguments: JsonObject,
+    /// Why there are no more of them.
+    fault: Option<String>,
 }
 
 /// Why a call has no result.
@@ -38,8 +58,70 @@ impl ApiCall<'_> {
             )));
         }
         let uri = format!("{}{}", tool.plan.base.origin, request.uri().path());
+        let (sent, until) = (request.uri().clone(), Instant::now() + client.timeout);
         let answer = self.send(request).await.map_err(CallError::Failed)?;
-        Ok(answer::result(answer, tool, &uri))
+        let value = match answer::read(&answer, &tool.answer, &uri) {
+            Answer::Other(result) => return Ok(result),
+            Answer::Json(value) => value,
+        };
+        if tool.plan.method != Method::GET {
+            return Ok(answer::structured(value, &tool.answer, Vec::new()));
+        }
+        let next = Page { tool, arguments, uri: &sent, headers: answer.headers(), value: &value }.next();
+        let mut pages =
+            PagesRead { value, next, bytes: answer.body().len(), arguments: arguments.clone(), fault: None };
+        for _ in 1..client.pages {
+            let read = tokio::time::timeout_at(until, self.add_page(&mut pages)).await;
+            match read.unwrap_or_else(|_| Err("there was no time for it".to_owned())) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(reason) => {
+                    pages.fault = Some(format!("the next page is not here: {reason}"));
+                    break;
+                }
+            }
+        }
+        let next = pages.next.as_ref().map(NextPage::describe);
+        Ok(answer::structured(pages.value, &tool.answer, pages.fault.into_iter().chain(next).collect()))
+    }
+
+    /// Reads the next page, if there is one and it fits. Returns whether it did.
+    async fn add_page(&self, pages: &mut PagesRead) -> Result<bool, String> {
+        let Self { tool, client, .. } = self;
+        let (Some(next), Some(list)) = (&pages.next, pages::list(&pages.value)) else { return Ok(false) };
+        let mut arguments = pages.arguments.clone();
+        if let NextPage::Arguments(changed) | NextPage::Perhaps(changed) = next {
+            arguments.extend(changed.iter().cloned());
+            tool.check(&arguments)?;
+        }
+        let mut request = tool.plan.request(&arguments, &client.headers)?;
+        if let NextPage::Link(link) = next {
+            link.clone_into(request.uri_mut());
+        }
+        let uri = request.uri().clone();
+        let answer = self.send(request).await?;
+        let bytes = pages.bytes.saturating_add(answer.body().len());
+        if bytes > client.max_answer {
+            return Err(format!("all would have more than {} bytes", client.max_answer));
+        }
+        let Answer::Json(mut value) = answer::read(&answer, &tool.answer, "") else { return Ok(false) };
+        let page = Page { tool, arguments: &arguments, uri: &uri, headers: answer.headers(), value: &value };
+        // Who has said where the next page is says it again.
+        let is_guessed = |next: &NextPage| matches!(next, NextPage::Perhaps(_));
+        let before = pages.next.as_ref();
+        let is_next =
+            |next: &NextPage| before != Some(next) && (before.is_some_and(is_guessed) || !is_guessed(next));
+        let next = page.next().filter(is_next);
+        let (Some(Value::Array(items)), Some(Value::Array(added))) =
+            (pages.value.pointer_mut(&list), value.pointer_mut(&list))
+        else {
+            return Ok(false);
+        };
+        // All but the list is that of the last page.
+        items.append(added);
+        *added = std::mem::take(items);
+        *pages = PagesRead { value, next, bytes, arguments, fault: None };
+        Ok(true)
     }
 
     /// Sends a request, and returns the answer if its status is 2xx.

@@ -24,6 +24,8 @@ pub(crate) struct ApiClient {
     pub(crate) timeout: Duration,
     /// The limit of bytes of an answer.
     pub(crate) max_answer: usize,
+    /// The limit of pages of an answer that are read.
+    pub(crate) pages: usize,
     pub(crate) proxy: Proxy,
     /// One for each reach, of which there are five.
     clients: Mutex<HashMap<Option<Reach>, Arc<Requests>>>,
@@ -31,7 +33,7 @@ pub(crate) struct ApiClient {
 
 impl ApiClient {
     pub(crate) fn new(headers: HeaderMap, timeout: Duration, max_answer: usize, proxy: Proxy) -> Self {
-        Self { headers, timeout, max_answer, proxy, clients: Mutex::default() }
+        Self { headers, timeout, max_answer, pages: 1, proxy, clients: Mutex::default() }
     }
 
     fn client(&self, reach: Option<Reach>) -> Arc<Requests> {
@@ -67,7 +69,9 @@ impl ApiClient {
         for _ in 0..REDIRECTS {
             let is_followed =
                 matches!(method, Method::GET | Method::HEAD) && answer.status().is_redirection();
-            let Some(to) = is_followed.then(|| target(base, answer.headers())).flatten() else { break };
+            let to = answer.headers().get(LOCATION).filter(|_| is_followed);
+            let to = to.and_then(|to| same_origin(base, to.to_str().ok()?));
+            let Some(to) = to else { break };
             let mut request = Request::new(Bytes::new());
             (*request.method_mut(), *request.uri_mut(), *request.headers_mut()) =
                 (method.clone(), to, headers.clone());
@@ -88,9 +92,8 @@ impl ApiClient {
     }
 }
 
-/// Returns where a redirect leads, if that is the same origin.
-fn target(base: &Base, headers: &HeaderMap) -> Option<Uri> {
-    let to = headers.get(LOCATION)?.to_str().ok()?;
+/// Returns where a URL leads that an API has written, if that is the same origin.
+pub(crate) fn same_origin(base: &Base, to: &str) -> Option<Uri> {
     let to = to.split('#').next()?;
     let path = match to.strip_prefix(&base.origin) {
         Some(path) => path,

@@ -50,6 +50,7 @@ mod openapi;
 mod operation;
 mod origin;
 mod output;
+mod pages;
 mod request;
 mod rules;
 mod schema;

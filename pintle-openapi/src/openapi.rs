@@ -201,6 +201,15 @@ impl OpenApi {
         self
     }
 
+    /// Reads up to this number of pages of an answer, and returns their lists as one. 1 by default: a note tells the arguments of the next page.
+    ///
+    /// They share the [timeout](Self::timeout) and [`max_answer`](Self::max_answer). The ways in which APIs name the next page that are
+    /// known are in the guide.
+    pub fn pages(mut self, pages: usize) -> Self {
+        self.settings.pages = pages;
+        self
+    }
+
     /// Sets the limit of the text of a result in bytes. 64 KiB by default.
     ///
     /// The largest list of an answer is cut between items, and a note says how many there are. A text is cut between letters.

@@ -21,6 +21,7 @@ pub(crate) struct Settings {
     pub(crate) timeout: Duration,
     pub(crate) max_answer: usize,
     pub(crate) max_result: usize,
+    pub(crate) pages: usize,
     pub(crate) proxy: Proxy,
     /// The error of an invalid setting.
     pub(crate) fault: Option<String>,
@@ -41,6 +42,7 @@ impl Settings {
             max_answer: 1 << 20,
             // As JSON some 20,000 tokens. Hosts refuse or cut results of more than 25,000.
             max_result: 64 << 10,
+            pages: 1,
             proxy: Proxy::system(),
             fault: None,
         }

@@ -6,10 +6,7 @@ use pintle::{
 };
 use serde_json::{Map, Value};
 
-use crate::{
-    answer::{Fields, OutputPlan},
-    request::RequestPlan,
-};
+use crate::{answer::AnswerPlan, request::RequestPlan};
 
 /// An operation as a tool.
 #[derive(Debug)]
@@ -18,11 +15,7 @@ pub(crate) struct ApiTool {
     /// The method and the path.
     pub(crate) key: String,
     pub(crate) plan: RequestPlan,
-    pub(crate) output: Option<OutputPlan>,
-    /// What is left of answers, if not all.
-    pub(crate) fields: Option<Fields>,
-    /// The limit of bytes of the text of a result.
-    pub(crate) max_result: usize,
+    pub(crate) answer: AnswerPlan,
     /// The advice for a call that the API refuses for a lack of credentials.
     pub(crate) hint: Option<String>,
     /// Compiled for the first call; `None` if that fails, and the API judges its arguments alone.

@@ -43,7 +43,7 @@ const DROPPED: &[&str] = &[
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fields(Vec<String>);
 
-/// What is left of a path below a member, with the number of its field. An empty text is all of it.
+/// The rest of a path below a member, with the number of its field. An empty text is all of the member.
 type Rest<'a> = (usize, &'a str);
 
 impl Fields {

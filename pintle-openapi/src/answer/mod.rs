@@ -20,11 +20,11 @@ use serde_json::{Value, json};
 
 pub(crate) use fields::Fields;
 
-use crate::{operation::Media, tool::ApiTool};
+use crate::operation::Media;
 
 /// How many characters of an error are shown.
 const SHOWN: usize = 1_000;
-/// What to do about an answer that is too large for a result.
+/// The advice about an answer that is too large for a result.
 const LESS: &str = "ask for less to get the rest";
 
 /// The output schema of a tool, and how answers become what it describes.
@@ -54,35 +54,54 @@ impl OutputPlan {
     }
 }
 
-/// Returns the result of a call. `uri` names the answer if it is neither text nor picture nor sound.
-pub(crate) fn result(answer: Response<Bytes>, tool: &ApiTool, uri: &str) -> CallToolResult {
-    let (head, body) = answer.into_parts();
-    let media_type = media_type(&head.headers);
+/// The plan of what becomes of the answers of an operation.
+#[derive(Debug)]
+pub(crate) struct AnswerPlan {
+    pub(crate) output: Option<OutputPlan>,
+    /// The fields that are left, if not all.
+    pub(crate) fields: Option<Fields>,
+    /// The limit of bytes of the text of a result.
+    pub(crate) max_result: usize,
+    /// The argument that sets how many items a page has.
+    pub(crate) page_size: Option<String>,
+}
+
+/// An answer that was read.
+pub(crate) enum Answer {
+    Json(Value),
+    /// The result that it is.
+    Other(CallToolResult),
+}
+
+/// Reads an answer. `uri` names it if it is neither text nor picture nor sound.
+pub(crate) fn read(answer: &Response<Bytes>, plan: &AnswerPlan, uri: &str) -> Answer {
+    let (body, media_type) = (answer.body(), media_type(answer.headers()));
     if body.is_empty() {
-        return CallToolResult::new(vec![ContentBlock::text(line(head.status))]);
+        return Answer::Other(CallToolResult::new(vec![ContentBlock::text(line(answer.status()))]));
     }
     let kind = match media_type.as_deref() {
         Some(media_type) => Media::of(media_type),
         // Some say nothing.
-        None if std::str::from_utf8(&body).is_ok() => Media::Json,
+        None if std::str::from_utf8(body).is_ok() => Media::Json,
         None => Media::Binary,
     };
-    match (kind, std::str::from_utf8(&body)) {
+    let result = match (kind, std::str::from_utf8(body)) {
         (Media::Json, Ok(text)) => match serde_json::from_str(text) {
-            Ok(value) => structured(value, tool),
-            Err(_) => self::text(text, tool),
+            Ok(value) => return Answer::Json(value),
+            Err(_) => self::text(text, plan),
         },
-        (Media::Text | Media::Form, Ok(text)) => self::text(text, tool),
+        (Media::Text | Media::Form, Ok(text)) => self::text(text, plan),
         (kind, _) => {
             let media_type = media_type.unwrap_or_else(|| "application/octet-stream".to_owned());
             let block = match kind {
-                Media::Image => ContentBlock::Image(ImageContent::new(STANDARD.encode(&body), media_type)),
-                Media::Audio => ContentBlock::Audio(AudioContent::new(STANDARD.encode(&body), media_type)),
-                _ => Embedded::bytes(uri, &body).mime_type(media_type).into(),
+                Media::Image => ContentBlock::Image(ImageContent::new(STANDARD.encode(body), media_type)),
+                Media::Audio => ContentBlock::Audio(AudioContent::new(STANDARD.encode(body), media_type)),
+                _ => Embedded::bytes(uri, body).mime_type(media_type).into(),
             };
             CallToolResult::new(vec![block])
         }
-    }
+    };
+    Answer::Other(result)
 }
 
 /// Returns a result of texts, of which all but the first are notes.
@@ -91,19 +110,26 @@ fn noted(text: &str, notes: Vec<String>) -> CallToolResult {
     CallToolResult::new([ContentBlock::text(text)].into_iter().chain(notes).collect())
 }
 
-fn text(text: &str, tool: &ApiTool) -> CallToolResult {
-    let (text, note) = cut::text(text, tool.max_result);
+fn text(text: &str, plan: &AnswerPlan) -> CallToolResult {
+    let (text, note) = cut::text(text, plan.max_result);
     noted(text, note.map(|note| format!("{note}; {LESS}")).into_iter().collect())
 }
 
-fn structured(mut value: Value, tool: &ApiTool) -> CallToolResult {
-    let output = tool.output.as_ref();
-    let mut notes: Vec<String> = tool.fields.iter().filter_map(|fields| fields.project(&mut value)).collect();
+/// Returns the result of an answer in JSON. `pages` tells where the next ones are.
+pub(crate) fn structured(mut value: Value, plan: &AnswerPlan, pages: Vec<String>) -> CallToolResult {
+    let output = plan.output.as_ref();
+    let mut notes: Vec<String> = plan.fields.iter().filter_map(|fields| fields.project(&mut value)).collect();
     if let Some(faults) = output.and_then(|output| output.faults(&value)) {
         tracing::warn!(%faults, "an answer does not match the output schema of its tool");
         notes.push(format!("the answer is not what the API describes: {faults}"));
     }
-    notes.extend(cut::value(&mut value, tool.max_result).map(|note| format!("{note}; {LESS}")));
+    if let Some(note) = cut::value(&mut value, plan.max_result) {
+        notes.push(match &plan.page_size {
+            Some(size) => format!("{note}; ask for fewer at a time with `{size}` to get the rest"),
+            None => format!("{note}; {LESS}"),
+        });
+    }
+    notes.extend(pages);
     let mut result = noted(&value.to_string(), notes);
     let is_wrapped = output.is_some_and(|output| output.is_wrapped);
     let value = if is_wrapped { json!({ "result": value }) } else { value };

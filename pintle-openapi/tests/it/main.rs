@@ -14,6 +14,7 @@ mod documents;
 mod fields;
 mod hostile;
 mod oauth;
+mod pages;
 mod requests;
 mod rules;
 mod schemas;
