@@ -63,6 +63,8 @@ pub(in crate::verbs::gateway) struct ApiEntry {
     max_answer: Option<usize>,
     /// The limit of bytes of the text of a result, beyond which lists and texts are cut: 64 KiB by default.
     max_result: Option<usize>,
+    /// The limit of pages of an answer that are read as one: 1 by default.
+    pages: Option<usize>,
 }
 
 impl ApiEntry {
@@ -86,7 +88,9 @@ impl ApiEntry {
                 "`document` is a URL, and nothing is fetched: download it, and write its path".to_owned(),
             );
         }
-        if self.timeout == Some(Duration::ZERO) || self.max_answer == Some(0) || self.max_result == Some(0) {
+        if self.timeout == Some(Duration::ZERO)
+            || [self.max_answer, self.max_result, self.pages].contains(&Some(0))
+        {
             return Some("a limit of 0 would let nothing answer: remove it, or write another".to_owned());
         }
         if let Some(part) = self.base.as_deref().and_then(secrets::in_url) {
@@ -150,6 +154,7 @@ impl ApiEntry {
         api = self.describe.iter().fold(api, |api, (operation, text)| api.describe(operation, text));
         api = self.fields.iter().fold(api, |api, (operation, fields)| api.fields(operation, fields));
         api = self.max_result.into_iter().fold(api, OpenApi::max_result);
+        api = self.pages.into_iter().fold(api, OpenApi::pages);
         api = self.timeout.into_iter().fold(api, OpenApi::timeout);
         api = self.max_answer.into_iter().fold(api, OpenApi::max_answer);
         if self.output_schemas == Some(false) {
