@@ -16,9 +16,10 @@ use crate::{
     operation::{self, BodySource, Carrier, Operation, Operations, PathTemplate, Place},
     output, pages,
     request::{AppliedSecret, RequestPlan},
+    resources::{self, ApiResources},
     settings::Settings,
     tool::ApiTool,
-    tools::ApiTools,
+    tools::{ApiTools, Reported},
 };
 
 /// The limit of a description, in characters.
@@ -47,28 +48,37 @@ pub(crate) fn build(document: &Document, settings: &Settings) -> Result<ApiTools
         }
         warnings.extend(found.into_iter().map(|warning| format!("`{}`: {warning}", operation.key())));
     }
-    if tools.len() > MANY {
-        let count = tools.len();
-        warnings.push(format!(
-            "there are {count} tools, of which models choose badly; choose with `include`, or mount it in a `ToolSearch`"
-        ));
-    }
     let wanted: Vec<String> = tools.iter().map(|(operation, _)| builder.wanted(operation)).collect();
     let unnamed = wanted.iter().zip(&tools);
     let unnamed: Vec<_> = unnamed.map(|(wanted, (one, _))| UnnamedTool { wanted, key: one.key() }).collect();
     let names = names::tools(&settings.prefix, &unnamed);
-    let mut named = Vec::with_capacity(tools.len());
-    for ((_, mut tool), name) in tools.into_iter().zip(names) {
+    let (mut named, mut read) = (Vec::with_capacity(tools.len()), Vec::new());
+    for ((operation, mut tool), name) in tools.into_iter().zip(names) {
         tool.tool.name = name;
-        named.push(tool);
+        let list = if settings.rules.reads(operation) { &mut read } else { &mut named };
+        list.push(tool);
     }
     let info = document.root().get("info");
     let title = info.and_then(|info| info.text("title")).filter(|title| !title.trim().is_empty());
     let name = settings.name.clone().unwrap_or_else(|| title.unwrap_or("api").trim().to_owned());
+    let (resources, others) = ApiResources::new(&resources::scheme(&name), read);
+    for (tool, reason) in others {
+        // What only others of a pattern are is nothing to tell.
+        if tool.plan.method == Method::GET {
+            warnings.push(format!("`{}` is a tool and no resource: {reason}", tool.key));
+        }
+        named.push(tool);
+    }
+    if named.len() > MANY {
+        let count = named.len();
+        warnings.push(format!(
+            "there are {count} tools, of which models choose badly; choose with `include`, or mount it in a `ToolSearch`"
+        ));
+    }
     let Settings { timeout, max_answer, .. } = *settings;
     let mut client = ApiClient::new(settings.headers.clone(), timeout, max_answer, settings.proxy.clone());
     client.pages = settings.pages;
-    Ok(ApiTools::new(name, named, left_out, warnings, client))
+    Ok(ApiTools::new(name, named, resources, Reported { left_out, warnings }, client))
 }
 
 /// A credential that the program has, as its scheme sends it.

@@ -2,7 +2,10 @@
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header::AUTHORIZATION};
-use pintle::types::{JsonObject, schema::CallToolResult};
+use pintle::types::{
+    JsonObject,
+    schema::{CallToolResult, ResourceContents},
+};
 use pintle_oauth::client::BearerTokens;
 
 use serde_json::Value;
@@ -46,8 +49,18 @@ pub(crate) enum CallError {
 }
 
 impl ApiCall<'_> {
-    /// Calls the API. The error is for the model.
-    pub(crate) async fn result(&self, arguments: &JsonObject) -> Result<CallToolResult, CallError> {
+    /// Reads what a URI stands for. The error is for the reader.
+    pub(crate) async fn contents(
+        &self,
+        arguments: &JsonObject,
+        uri: &str,
+    ) -> Result<ResourceContents, CallError> {
+        let answer = self.send(self.request(arguments)?).await.map_err(CallError::Failed)?;
+        Ok(answer::contents(&answer, &self.tool.answer, uri))
+    }
+
+    /// Makes the request of a call.
+    fn request(&self, arguments: &JsonObject) -> Result<Request<Bytes>, CallError> {
         let Self { tool, client, caller } = self;
         tool.check(arguments).map_err(CallError::Arguments)?;
         let request = tool.plan.request(arguments, &client.headers).map_err(CallError::Arguments)?;
@@ -57,6 +70,13 @@ impl ApiCall<'_> {
                 "the operation is at `{origin}`, which the token of the caller is not for; use another tool"
             )));
         }
+        Ok(request)
+    }
+
+    /// Calls the API. The error is for the model.
+    pub(crate) async fn result(&self, arguments: &JsonObject) -> Result<CallToolResult, CallError> {
+        let Self { tool, client, .. } = self;
+        let request = self.request(arguments)?;
         let uri = format!("{}{}", tool.plan.base.origin, request.uri().path());
         let (sent, until) = (request.uri().clone(), Instant::now() + client.timeout);
         let answer = self.send(request).await.map_err(CallError::Failed)?;

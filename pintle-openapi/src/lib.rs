@@ -52,6 +52,7 @@ mod origin;
 mod output;
 mod pages;
 mod request;
+mod resources;
 mod rules;
 mod schema;
 mod settings;

@@ -168,6 +168,13 @@ impl OpenApi {
         self
     }
 
+    /// Offers the operations that this matches, written as for [`include`](Self::include), as resources in place of tools, if they are read
+    /// with `GET`: `name:///path`, and a template of URIs if they have arguments.
+    pub fn resources(mut self, pattern: impl AsRef<str>) -> Self {
+        self.settings.rules.resources.push(OperationPattern::parse(pattern.as_ref()));
+        self
+    }
+
     /// Returns only these fields of the answers of the operations that this matches, written as for [`include`](Self::include).
     ///
     /// A field is the name of a member, with those of members in it after dots: `owner.name`. It goes through lists. Fields of several

@@ -212,23 +212,15 @@ impl Page<'_> {
         let (name, value) = pair.split_once('=')?;
         let (name, text) = (decoded(name)?, decoded(value)?);
         let parameter = parameter(&self.tool.plan.parameters, &[&name])?;
-        let value = match self.property(parameter)?.get("type").and_then(Value::as_str) {
-            Some("integer" | "number") => serde_json::from_str(&text).ok().filter(Value::is_number)?,
-            Some("boolean") => text.parse::<bool>().ok()?.into(),
-            Some("array" | "object") => return None,
-            _ => text.into(),
-        };
+        let value = self.tool.value(&parameter.argument, &text)?;
         Some((parameter.argument.clone(), value))
     }
 
     /// Returns the number that a parameter is sent with.
     fn number(&self, parameter: &Parameter) -> Option<u64> {
-        let default = || self.property(parameter)?.get("default");
+        let properties = self.tool.tool.input_schema.get("properties");
+        let default = || properties?.get(&parameter.argument)?.get("default");
         self.arguments.get(&parameter.argument).or_else(default)?.as_u64()
-    }
-
-    fn property(&self, parameter: &Parameter) -> Option<&Value> {
-        self.tool.tool.input_schema.get("properties")?.get(&parameter.argument)
     }
 
     /// Returns a member of the answer, or of what such members are in.

@@ -14,6 +14,8 @@ pub(crate) struct OperationRules {
     /// By id, or by method and path.
     pub(crate) names: HashMap<String, String>,
     pub(crate) descriptions: HashMap<String, String>,
+    /// Those that are read as resources.
+    pub(crate) resources: Vec<OperationPattern>,
     /// The fields of the answers of operations.
     pub(crate) fields: Vec<(OperationPattern, Vec<String>)>,
 }
@@ -63,7 +65,7 @@ impl OperationRules {
     /// Checks that each rule is about an operation: one that is misspelt must not have no effect.
     pub(crate) fn check(&self, operations: &[Operation<'_>]) -> Result<(), OpenApiError> {
         let of_fields = self.fields.iter().map(|(pattern, _)| pattern);
-        for pattern in self.include.iter().chain(&self.exclude).chain(of_fields) {
+        for pattern in self.include.iter().chain(&self.exclude).chain(&self.resources).chain(of_fields) {
             if !operations.iter().any(|operation| pattern.matches(operation)) {
                 let reason = format!(
                     "no operation is `{}`; write an id, `METHOD /path`, `/path` or `tag:NAME`, where `*` is any text",
@@ -94,6 +96,11 @@ impl OperationRules {
             || operation.own("enabled").is_some_and(|value| value.value == false);
         let is_included = is_any(&self.include) || self.include.is_empty() && !is_excluded;
         is_included && !is_any(&self.exclude)
+    }
+
+    /// Returns whether an operation is read as a resource.
+    pub(crate) fn reads(&self, operation: &Operation<'_>) -> bool {
+        self.resources.iter().any(|pattern| pattern.matches(operation))
     }
 
     /// Returns the name that an operation should have, as the program or the document says.

@@ -35,6 +35,35 @@ impl ApiTool {
     }
 }
 
+impl ApiTool {
+    /// Returns the types that an argument may have; none if that is not said.
+    fn types(&self, argument: &str) -> Vec<&str> {
+        let property = self.tool.input_schema.get("properties").and_then(|all| all.get(argument));
+        match property.and_then(|property| property.get("type")) {
+            Some(Value::Array(types)) => types.iter().filter_map(Value::as_str).collect(),
+            kind => kind.and_then(Value::as_str).into_iter().collect(),
+        }
+    }
+
+    /// Returns whether an argument is one text of a URL.
+    pub(crate) fn is_scalar(&self, argument: &str) -> bool {
+        let types = self.types(argument);
+        !types.is_empty() && !types.iter().any(|kind| matches!(*kind, "array" | "object"))
+    }
+
+    /// Returns the value of an argument that a text of a URL stands for.
+    pub(crate) fn value(&self, argument: &str, text: &str) -> Option<Value> {
+        let types = self.types(argument);
+        let has = |kind: &str| types.contains(&kind);
+        if types.is_empty() || has("string") {
+            return Some(text.into());
+        }
+        let value: Value = serde_json::from_str(text).ok()?;
+        let is_number = value.is_number() && (has("integer") || has("number"));
+        (is_number || value.is_boolean() && has("boolean")).then_some(value)
+    }
+}
+
 fn compile(tool: &Tool) -> Option<Schema> {
     let schema = Value::Object((*tool.input_schema).clone());
     let compiled = Schema::for_arguments(&schema).or_else(|_| {

@@ -11,7 +11,10 @@ use pintle::{
     },
     types::{
         JsonObject, RawObject, RpcError,
-        schema::{CallToolResult, ContentBlock, ServerCapabilities, Tool, ToolsCapability},
+        schema::{
+            CallToolResult, ContentBlock, ReadResourceResult, Resource, ResourceTemplate,
+            ResourcesCapability, ServerCapabilities, Tool, ToolsCapability,
+        },
     },
 };
 
@@ -21,6 +24,7 @@ use crate::{
     PlannedRequest,
     call::{ApiCall, CallError},
     client::ApiClient,
+    resources::ApiResources,
     tool::ApiTool,
 };
 
@@ -39,11 +43,17 @@ struct Inner {
     tools: Vec<ApiTool>,
     /// The number of each tool by its name, and its entry, whose copies share the definition.
     entries: HashMap<String, (usize, ProvidedEntry)>,
-    left_out: Vec<LeftOut>,
-    warnings: Vec<String>,
+    resources: ApiResources,
+    reported: Reported,
     client: ApiClient,
     /// The tools as lists have them, printed for the first of these.
     printed: OnceLock<Vec<RawObject>>,
+}
+
+/// What is told about a document.
+pub(crate) struct Reported {
+    pub(crate) left_out: Vec<LeftOut>,
+    pub(crate) warnings: Vec<String>,
 }
 
 /// An operation that is no tool.
@@ -60,8 +70,8 @@ impl ApiTools {
     pub(crate) fn new(
         name: String,
         tools: Vec<ApiTool>,
-        left_out: Vec<LeftOut>,
-        warnings: Vec<String>,
+        resources: ApiResources,
+        reported: Reported,
         client: ApiClient,
     ) -> Self {
         let entry = |(number, tool): (usize, &ApiTool)| {
@@ -73,8 +83,8 @@ impl ApiTools {
                 name,
                 tools,
                 entries,
-                left_out,
-                warnings,
+                resources,
+                reported,
                 client,
                 printed: OnceLock::new(),
             }),
@@ -94,6 +104,16 @@ impl ApiTools {
         self.inner.tools.iter().map(|tool| &tool.tool)
     }
 
+    /// Returns the resources that are read without arguments.
+    pub fn resources(&self) -> &[Resource] {
+        self.inner.resources.resources()
+    }
+
+    /// Returns the templates of the resources that are read with arguments.
+    pub fn templates(&self) -> &[ResourceTemplate] {
+        self.inner.resources.templates()
+    }
+
     /// Returns the method and the path that a tool calls.
     pub fn operation(&self, tool: &str) -> Option<&str> {
         self.find_tool(tool).map(|tool| tool.key.as_str())
@@ -101,12 +121,12 @@ impl ApiTools {
 
     /// Returns the operations that are no tools, with the reasons. Those that the program excluded are not among them.
     pub fn left_out(&self) -> &[LeftOut] {
-        &self.inner.left_out
+        &self.inner.reported.left_out
     }
 
     /// Returns what was ignored in the document, and what is better changed.
     pub fn warnings(&self) -> &[String] {
-        &self.inner.warnings
+        &self.inner.reported.warnings
     }
 
     /// Returns the request that a call of a tool would send, without its secrets; `None` if there is no tool of this name.
@@ -120,6 +140,25 @@ impl ApiTools {
         Some(tool.check(arguments).and_then(|()| tool.plan.planned(arguments, headers)))
     }
 
+    fn call<'a>(&'a self, tool: &'a ApiTool) -> ApiCall<'a> {
+        ApiCall { tool, client: &self.inner.client, caller: self.caller.as_ref() }
+    }
+
+    async fn read(&self, uri: &str) -> Outcome {
+        let Some((tool, arguments)) = self.inner.resources.operation(uri) else {
+            return Outcome::NotFound { uri: uri.to_owned() };
+        };
+        let contents = match self.call(tool).contents(&arguments, uri).await {
+            Ok(contents) => contents,
+            Err(CallError::Arguments(reason)) => return Outcome::Failed(RpcError::invalid_params(reason)),
+            Err(CallError::Failed(reason)) => return Outcome::Failed(RpcError::internal(reason)),
+        };
+        match ReadResourceResult::new(vec![contents]).to_raw() {
+            Ok(result) => Outcome::Complete(result.into()),
+            Err(error) => Outcome::Failed(RpcError::internal(error.to_string())),
+        }
+    }
+
     fn find_tool(&self, name: &str) -> Option<&ApiTool> {
         self.inner.entries.get(name).and_then(|(number, _)| self.inner.tools.get(*number))
     }
@@ -129,16 +168,19 @@ impl Provider for ApiTools {
     fn info(&self, _: Option<&Scope<'_>>) -> ProviderInfo {
         let mut capabilities = ServerCapabilities::default();
         capabilities.tools = Some(ToolsCapability::default());
+        capabilities.resources = (!self.inner.resources.is_empty()).then(ResourcesCapability::default);
         let mut info = ProviderInfo::new(&self.inner.name, capabilities);
         info.may_require = false;
         info
     }
 
     async fn list(&self, _: Cx, list: ListKind, page: PageRequest) -> Result<ProviderPage, RequestError> {
-        if list != ListKind::Tools || page.is_refresh() {
+        if page.is_refresh() {
             return Ok(ProviderPage::default());
         }
+        let resources = self.inner.resources.list(list)?;
         let printed = match self.inner.printed.get() {
+            _ if list != ListKind::Tools => &resources,
             Some(printed) => printed,
             None => {
                 let printed = ProviderPage::of(self.tools())?.entries;
@@ -154,12 +196,15 @@ impl Provider for ApiTools {
     fn find(&self, _: &Scope<'_>, target: &Target<'_>) -> Lookup {
         match target {
             Target::Tool(name) => self.inner.entries.get(&**name).map(|(_, entry)| entry.clone()).into(),
-            _ => Lookup::None,
+            target => self.inner.resources.find(target).into(),
         }
     }
 
     async fn handle(&self, cx: Cx) -> Outcome {
         let target = cx.target();
+        if let Some(Target::Resource(uri)) = &target {
+            return self.read(uri).await;
+        }
         let Some(tool) = target.as_ref().and_then(|target| self.find_tool(target.name())) else {
             return Outcome::Failed(RpcError::invalid_params("there is no such tool; list them"));
         };
@@ -167,8 +212,7 @@ impl Provider for ApiTools {
             Ok(arguments) => arguments.unwrap_or_default(),
             Err(error) => return Outcome::BadArguments(format!("the arguments are not an object: {error}")),
         };
-        let call = ApiCall { tool, client: &self.inner.client, caller: self.caller.as_ref() };
-        let result = match call.result(&arguments).await {
+        let result = match self.call(tool).result(&arguments).await {
             Ok(result) => result,
             Err(CallError::Arguments(reason)) => return Outcome::BadArguments(reason),
             Err(CallError::Failed(reason)) => {
@@ -187,9 +231,9 @@ impl Provider for ApiTools {
         match part {
             ReportPart::Names(ListKind::Tools) => self.inner.entries.keys().cloned().collect(),
             ReportPart::Warnings => {
-                let left_out = self.inner.left_out.iter();
+                let left_out = self.inner.reported.left_out.iter();
                 let left_out = left_out.map(|one| format!("`{}` is left out: {}", one.operation, one.reason));
-                left_out.chain(self.inner.warnings.iter().cloned()).collect()
+                left_out.chain(self.inner.reported.warnings.iter().cloned()).collect()
             }
             _ => Vec::new(),
         }

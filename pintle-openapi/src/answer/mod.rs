@@ -14,7 +14,7 @@ use http::{
 use pintle::{
     content::Embedded,
     schema::Schema,
-    types::schema::{AudioContent, CallToolResult, ContentBlock, ImageContent},
+    types::schema::{AudioContent, CallToolResult, ContentBlock, ImageContent, ResourceContents},
 };
 use serde_json::{Value, json};
 
@@ -102,6 +102,27 @@ pub(crate) fn read(answer: &Response<Bytes>, plan: &AnswerPlan, uri: &str) -> An
         }
     };
     Answer::Other(result)
+}
+
+/// Returns an answer as the contents of a resource.
+pub(crate) fn contents(answer: &Response<Bytes>, plan: &AnswerPlan, uri: &str) -> ResourceContents {
+    let (body, media_type) = (answer.body(), media_type(answer.headers()));
+    let is_text = media_type
+        .as_deref()
+        .map(Media::of)
+        .is_none_or(|kind| matches!(kind, Media::Json | Media::Form | Media::Text));
+    let mut contents = match std::str::from_utf8(body) {
+        Ok(text) if is_text => match (&plan.fields, serde_json::from_str::<Value>(text)) {
+            (Some(fields), Ok(mut value)) => {
+                fields.project(&mut value);
+                ResourceContents::text(uri, value.to_string())
+            }
+            _ => ResourceContents::text(uri, text),
+        },
+        _ => ResourceContents::blob(uri, STANDARD.encode(body)),
+    };
+    contents.mime_type = media_type;
+    contents
 }
 
 /// Returns a result of texts, of which all but the first are notes.

@@ -16,6 +16,7 @@ mod hostile;
 mod oauth;
 mod pages;
 mod requests;
+mod resources;
 mod rules;
 mod schemas;
 mod styles;
