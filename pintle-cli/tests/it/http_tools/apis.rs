@@ -199,6 +199,51 @@ async fn an_included_file_has_apis_and_chooses_what_they_return() {
     }
 }
 
+#[tokio::test]
+async fn pages_are_read_as_one_and_the_next_one_is_told() {
+    let api = scripted_http::serve_with(|request: &HttpRequest| {
+        let cursor =
+            request.path().rsplit('=').next().and_then(|cursor| cursor.parse::<u8>().ok()).unwrap_or(0);
+        let page = json!({ "items": [cursor], "next_cursor": (cursor + 1).to_string() });
+        ("200 OK", "application/json", page.to_string())
+    });
+    let machine = machine("apis-pages", "");
+    let cursor = "parameters: [{ name: cursor, in: query, schema: { type: string } }]";
+    let document =
+        format!("openapi: 3.1.0\npaths: {{ /items: {{ get: {{ operationId: list, {cursor} }} }} }}\n");
+    machine.write("docs/pets.yaml", &document);
+    let file = format!("[apis.pets]\ndocument = \"docs/pets.yaml\"\nbase = \"http://{api}\"\npages = 3\n");
+    machine.write("team.toml", &file);
+    let (_serving, client) = connect(&machine, &["serve", "team.toml"]).await;
+    let text = client.call_tool("pets_list", json!({})).await.unwrap().text();
+    let (json, note) = text.split_once('\n').unwrap();
+    assert_eq!(json, r#"{"items":[0,1,2],"next_cursor":"3"}"#);
+    assert_eq!(note, "note: the next page is that of `cursor` = \"3\"");
+}
+
+#[tokio::test]
+async fn an_operation_is_a_resource_that_rules_judge() {
+    let (api, requests) = api();
+    let rules = "[[rules]]\nresources = [\"pets:///pets/2*\"]\ndecision = \"deny\"\n\
+                 [[rules]]\ntools = [\"*\"]\nresources = [\"pets:///*\"]\ndecision = \"allow\"\n";
+    let machine = machine("apis-resources", &format!("{}resources = [\"getPet\"]\n{rules}", file(&api)));
+    let (serving, client) = connect(&machine, &["serve", "team.toml"]).await;
+    assert_eq!(names(&client).await, ["pets_add"]);
+    let templates = client.resource_templates().await.unwrap();
+    assert_eq!(templates[0].uri_template, "pets:///pets/{id}{?full}");
+    let read = client.read_resource("pets:///pets/1").await.unwrap();
+    assert_eq!(read.contents[0].mime_type.as_deref(), Some("application/json"));
+    let sent = requests.lock().unwrap().remove(0);
+    assert!(sent.starts_with("GET /v1/pets/1?code=") && sent.contains("Bearer t0ps3cret"), "{sent}");
+    for uri in ["pets:///pets/2", "pets:///pets/%32?full=true", "pets:///pets/..%2F1"] {
+        assert!(client.read_resource(uri).await.is_err(), "{uri}");
+    }
+    assert!(requests.lock().unwrap().is_empty(), "a rule denies them");
+    drop(serving);
+    let checked = run(&mut command(&machine, &["serve", "team.toml", "--check"]));
+    assert!(checked.stdout.contains("pets: 1 tool, 1 template\n"), "{checked:?}");
+}
+
 #[test]
 fn a_dry_run_prints_the_request_without_secrets() {
     let machine = machine("apis-dry-run", &file("127.0.0.1:1"));

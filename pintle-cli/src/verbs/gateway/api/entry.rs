@@ -45,6 +45,8 @@ pub(in crate::verbs::gateway) struct ApiEntry {
     include: Vec<String>,
     /// The operations that are no tools, written as those of `include`.
     exclude: Vec<String>,
+    /// The operations with `GET` that are resources in place of tools, written as those of `include`.
+    resources: Vec<String>,
     /// Names of tools without the prefix, by the ids of operations or `METHOD /path`.
     rename: BTreeMap<String, String>,
     /// Descriptions of tools, by the ids of operations or `METHOD /path`.
@@ -150,6 +152,7 @@ impl ApiEntry {
         api = self.variables.iter().fold(api, |api, (name, value)| api.variable(name, value));
         api = self.include.iter().fold(api, OpenApi::include);
         api = self.exclude.iter().fold(api, OpenApi::exclude);
+        api = self.resources.iter().fold(api, OpenApi::resources);
         api = self.rename.iter().fold(api, |api, (operation, name)| api.rename(operation, name));
         api = self.describe.iter().fold(api, |api, (operation, text)| api.describe(operation, text));
         api = self.fields.iter().fold(api, |api, (operation, fields)| api.fields(operation, fields));

@@ -69,17 +69,28 @@ impl LoadedApi {
         Some(planned)
     }
 
-    /// Returns how many tools there are, and the operations that are none.
+    /// Returns how many tools and resources there are, and the operations that are none.
     pub(in crate::verbs::gateway) fn json(&self) -> Value {
         let left_out = self.tools.left_out().iter();
         let left_out: Vec<_> =
             left_out.map(|one| json!({ "operation": one.operation, "reason": one.reason })).collect();
-        json!({ "tools": self.tools.tools().count(), "leftOut": left_out, "warnings": self.tools.warnings() })
+        json!({
+            "tools": self.tools.tools().count(),
+            "resources": self.tools.resources().len(),
+            "templates": self.tools.templates().len(),
+            "leftOut": left_out,
+            "warnings": self.tools.warnings(),
+        })
     }
 
-    /// Returns how many tools there are.
+    /// Returns how many tools and resources there are.
     pub(in crate::verbs::gateway) fn summary(&self) -> String {
-        counted(self.tools.tools().count(), "tool", "tools")
+        let tools = counted(self.tools.tools().count(), "tool", "tools");
+        let kinds = [(self.tools.resources().len(), "resource"), (self.tools.templates().len(), "template")];
+        let kinds = kinds.into_iter().filter(|(count, _)| *count > 0);
+        kinds.fold(tools, |tools, (count, kind)| {
+            format!("{tools}, {}", counted(count, kind, &format!("{kind}s")))
+        })
     }
 
     /// Returns the operations that are no tools, with their reasons, as far as they are shown.
