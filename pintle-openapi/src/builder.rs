@@ -11,7 +11,7 @@ use crate::{
     answer::AnswerPlan,
     arguments::Arguments,
     client::ApiClient,
-    document::Document,
+    document::{Document, Version},
     names::{self, UnnamedTool},
     operation::{self, BodySource, Carrier, Operation, Operations, PathTemplate, Place},
     output, pages,
@@ -128,6 +128,10 @@ impl Builder<'_> {
     /// Makes the tool of an operation, without its name.
     fn tool(&self, operation: &Operation<'_>, warnings: &mut Vec<String>) -> Result<ApiTool, String> {
         let version = self.document.version;
+        if version == Version::V32 {
+            let words = operation.new_words();
+            warnings.extend(words.iter().map(|word| format!("`{word}` of a media type is ignored")));
+        }
         let method = Method::from_bytes(operation.method.to_ascii_uppercase().as_bytes());
         let method = method.map_err(|_| "its method is none")?;
         let path = PathTemplate::parse(operation.path)?;

@@ -14,7 +14,7 @@ pub(crate) struct OperationRules {
     /// By id, or by method and path.
     pub(crate) names: HashMap<String, String>,
     pub(crate) descriptions: HashMap<String, String>,
-    /// Those that are read as resources.
+    /// The operations that are read as resources.
     pub(crate) resources: Vec<OperationPattern>,
     /// The fields of the answers of operations.
     pub(crate) fields: Vec<(OperationPattern, Vec<String>)>,

@@ -44,6 +44,18 @@ impl<'a> Operation<'a> {
         self.node.items_of("tags").filter_map(|tag| tag.value.as_str())
     }
 
+    /// Returns the words of OpenAPI 3.2 that are ignored in what is sent and answered.
+    pub(crate) fn new_words(&self) -> Vec<&'static str> {
+        let responses = self.node.members_of("responses").map(|(_, response)| response);
+        let holders = self.node.get("requestBody").into_iter().chain(responses);
+        let media = holders
+            .filter_map(|holder| holder.resolve().ok())
+            .flat_map(|holder| holder.members_of("content"));
+        let media: Vec<_> = media.map(|(_, media)| media).collect();
+        let is_there = |word: &&str| media.iter().any(|media| media.get(word).is_some());
+        ["$ref", "itemEncoding", "itemSchema", "prefixEncoding"].into_iter().filter(is_there).collect()
+    }
+
     /// Returns a member of `x-mcp-…`.
     pub(crate) fn own(&self, name: &str) -> Option<Node<'a>> {
         self.node.get(&format!("x-mcp-{name}"))
@@ -67,6 +79,10 @@ impl<'a> Operations<'a> {
         if document.version == Version::V32 {
             let warning = "OpenAPI 3.2 is read as 3.1: what is new in it is left out";
             found.warnings.push(warning.to_owned());
+            if root.get("$self").is_some() {
+                let warning = "`$self` is ignored: references are relative to the file";
+                found.warnings.push(warning.to_owned());
+            }
         }
         if !root.get("paths").is_some_and(|paths| paths.value.is_object()) {
             found.warnings.push("the document has no `paths`, and so no operations".to_owned());

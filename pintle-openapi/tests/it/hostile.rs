@@ -3,7 +3,7 @@
 use pintle_openapi::OpenApi;
 use serde_json::{Map, Value, json};
 
-use crate::support::{Api, call, connect, document, operation, tools};
+use crate::support::{Answer, Api, Sent, call, connect, document, operation, tools};
 
 fn path_parameter() -> Value {
     operation("get", "/a/{id}/b", json!({ "parameters": [{ "name": "id", "in": "path", "required": true }] }))
@@ -208,7 +208,7 @@ fn wrong_types_anywhere_are_no_panic() {
             "content": { "application/json": { "schema": schema } } }, { "$ref": "#/components/parameters/p" }],
         "requestBody": { "required": true, "content": content },
         "responses": { "200": { "content": { "application/json": { "schema": { "allOf": [schema], "discriminator": { "propertyName": "a" } } } } } },
-        "security": [{ "k": [] }], "x-mcp-name": "n", "x-mcp-read-only": true,
+        "security": [{ "k": [] }], "x-mcp-name": "n", "x-mcp-read-only": true, "x-mcp-fields": ["a", "b.c"],
     });
     let mut document = document(json!({ "/a/{id}": { "post": operation, "parameters": [], "servers": [] } }));
     document["components"] = json!({ "parameters": { "p": { "name": "p", "in": "query" } }, "securitySchemes": { "k": { "type": "apiKey", "in": "query", "name": "k" } } });
@@ -254,4 +254,44 @@ async fn a_call_of_what_is_no_tool_is_refused() {
     assert!(connection.call_tool("y", ()).await.is_err());
     let refused = connection.call_tool("x", json!({ "unknown": 1 })).await.unwrap();
     assert!(refused.text().contains("`/unknown`") && refused.is_error == Some(true), "{}", refused.text());
+}
+
+/// What an answer has where others have pages, lists and fields.
+#[tokio::test]
+async fn any_answer_is_a_result_of_limited_length() {
+    let long = "é\"".repeat(2_000);
+    let deep = (0..120).fold(json!(long), |inner, _| json!([inner]));
+    let members =
+        ["next", "links", "_links", "meta", "next_cursor", "has_more", "total", "total_pages", "items"];
+    let values = [
+        json!(null),
+        json!(-1),
+        json!(1e300),
+        json!(u64::MAX),
+        json!(long),
+        json!([[], {}]),
+        json!({ "next": [] }),
+        deep,
+    ];
+    let answers =
+        members.iter().flat_map(|name| values.iter().map(move |value| json!({ *name: value, "rows": [1] })));
+    let answers: Vec<_> = answers.chain(values.iter().cloned()).collect();
+    let query =
+        |name: &str| json!({ "name": name, "in": "query", "schema": { "type": ["integer", "string"] } });
+    let parameters = ["page", "offset", "cursor", "limit"].map(query);
+    let get = json!({ "operationId": "x", "parameters": parameters });
+    let document = document(json!({ "/x": { "get": get } }));
+    for answer in answers {
+        let body = answer.to_string().into_bytes();
+        let link = "200 OK\r\ncontent-type: application/json\r\nlink: <;rel=next, <a>, <?\"%é>; rel=\"next";
+        let api = Api::new(move |_: &Sent| -> Answer { (link, body.clone()) }).await;
+        let openapi =
+            OpenApi::from_value(document.clone()).unwrap().base(&api.origin).pages(3).max_result(300);
+        for openapi in [openapi.build(), openapi.fields("x", ["rows", "items.next"]).build()] {
+            let arguments = json!({ "page": u64::MAX, "offset": u64::MAX, "limit": 1 });
+            let result = connect(openapi.unwrap()).await.call_tool("x", arguments).await.unwrap();
+            assert!(result.content[0].as_text().is_some_and(|text| text.len() <= 300), "{result:?}");
+            assert!(result.is_error.is_none(), "{result:?}");
+        }
+    }
 }

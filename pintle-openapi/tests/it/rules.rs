@@ -111,13 +111,26 @@ fn new_words_of_3_2_are_left_out_with_a_warning() {
     let mut document = document(json!({ "/a": {
         "query": { "operationId": "q" }, "additionalOperations": { "COPY": {} },
         "get": { "parameters": [{ "name": "all", "in": "querystring", "content": {} }] },
+        "post": {
+            "requestBody": { "content": { "multipart/form-data": { "prefixEncoding": [] } } },
+            "responses": { "200": { "content": { "application/jsonl": { "itemSchema": {} } } } },
+        },
     } }));
     document["openapi"] = "3.2.0".into();
+    document["$self"] = "https://example.com/api".into();
     let tools = tools(document);
-    assert_eq!(tools.tools().count(), 1);
+    assert_eq!(tools.tools().count(), 2);
     assert_eq!(tools.left_out().len(), 2);
-    assert!(tools.warnings()[0].contains("3.2 is read as 3.1"), "{:?}", tools.warnings());
-    assert!(tools.warnings()[1].contains("`all` is a whole query string"), "{:?}", tools.warnings());
+    for (warning, expected) in tools.warnings().iter().zip([
+        "3.2 is read as 3.1",
+        "`$self` is ignored",
+        "`all` is a whole query string",
+        "`POST /a`: `itemSchema` of a media type is ignored",
+        "`POST /a`: `prefixEncoding` of a media type is ignored",
+    ]) {
+        assert!(warning.contains(expected), "{:?}", tools.warnings());
+    }
+    assert_eq!(tools.warnings().len(), 5);
 }
 
 #[test]
