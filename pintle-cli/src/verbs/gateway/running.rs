@@ -329,16 +329,17 @@ impl Gateway {
     /// Offers the tools of an API, whose document was read with the file.
     fn connect_api(&self, backend: &Arc<Backend>, number: u64, api: &ApiEntry, loaded: Option<&LoadedApi>) {
         let name = backend.name();
-        let refused = match self.users {
-            GatewayUsers::Everybody => api.not_for_everybody(name).err(),
-            _ => None,
-        };
-        let Some(loaded) = loaded.filter(|_| refused.is_none()) else {
-            let reason = refused.map_or_else(|| "its document is not read".to_owned(), |one| one.message);
+        let refuse = |reason: String| {
             self.output.note(format!("`{name}` cannot be used: {reason}"));
             backend.wait(number, api.prefix_text(name));
-            return backend.fail(number, reason);
+            backend.fail(number, reason);
         };
+        if self.users == GatewayUsers::Everybody
+            && let Err(failure) = api.not_for_everybody(name)
+        {
+            return refuse(failure.message);
+        }
+        let Some(loaded) = loaded else { return refuse("its document is not read".to_owned()) };
         for left_out in loaded.left_out() {
             self.output.note(format!("`{name}`: {left_out}"));
         }
@@ -350,7 +351,7 @@ impl Gateway {
         if let Some((entry, url)) = api.exchange() {
             let exchange = match entry.exchange(self.issuer.as_deref(), url) {
                 Ok(exchange) => exchange,
-                Err(failure) => return backend.fail(number, failure.message),
+                Err(failure) => return refuse(failure.message),
             };
             let tools = loaded.tools.clone();
             let open = move |tokens, _| std::future::ready(Ok(offered(tools.for_caller(tokens))));
