@@ -201,8 +201,8 @@ pub(super) async fn run(args: GatewayArgs, output: &Output) -> Result<(), Failur
             text.line(format!("{shown}: {own}{targets}{servers} and {rules}"));
             for (name, api) in &file.loaded {
                 text.line(format!("{name}: {}", api.summary()));
-                for left_out in api.left_out() {
-                    text.line(format!("  {left_out}"));
+                for note in api.notes() {
+                    text.line(format!("  {note}"));
                 }
             }
         });

@@ -340,8 +340,8 @@ impl Gateway {
             return refuse(failure.message);
         }
         let Some(loaded) = loaded else { return refuse("its document is not read".to_owned()) };
-        for left_out in loaded.left_out() {
-            self.output.note(format!("`{name}`: {left_out}"));
+        for note in loaded.notes() {
+            self.output.note(format!("`{name}`: {note}"));
         }
         let (prefix, output) = (api.prefix(name), self.output.clone());
         let offered = move |tools| {

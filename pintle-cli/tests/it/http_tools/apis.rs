@@ -242,6 +242,19 @@ async fn an_operation_is_a_resource_that_rules_judge() {
     drop(serving);
     let checked = run(&mut command(&machine, &["serve", "team.toml", "--check"]));
     assert!(checked.stdout.contains("pets: 1 tool, 1 template\n"), "{checked:?}");
+    machine.write(
+        "team.toml",
+        &format!("{}resources = [\"add*\", \"get*\"]\nfields = {{ \"*Pet\" = [\"id\"] }}\n", file(&api)),
+    );
+    let described = "      responses: { '200': { content: { application/json: { schema: { properties: { name: {} } } } } } }\n";
+    machine.write(
+        "docs/pets.yaml",
+        &PETS.replacen("      summary: Returns", &format!("{described}      summary: Returns"), 1),
+    );
+    let checked = run(&mut command(&machine, &["serve", "team.toml", "--check"]));
+    let warning =
+        "  `GET /pets/{id}`: the document describes no field `id` of its answers; correct `fields`\n";
+    assert!(checked.stdout.ends_with(warning), "{checked:?}");
 }
 
 #[test]

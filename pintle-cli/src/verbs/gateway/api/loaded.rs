@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{ApiEntry, entry::OpenFailure};
 use crate::{output::counted, verbs::gateway::names::accepted};
 
-/// The operations that are named of those that are no tools.
+/// The limit of notes of a kind.
 const SHOWN: usize = 5;
 
 /// The tools of an API, as its document was when it was read.
@@ -93,17 +93,20 @@ impl LoadedApi {
         })
     }
 
-    /// Returns the operations that are no tools, with their reasons, as far as they are shown.
-    pub(in crate::verbs::gateway) fn left_out(&self) -> Vec<String> {
-        let left_out = self.tools.left_out();
+    /// Returns the operations that are no tools, with their reasons, and the warnings, as far as they are shown.
+    pub(in crate::verbs::gateway) fn notes(&self) -> Vec<String> {
         let reason = |one: &LeftOut| format!("`{}` is left out: {}", one.operation, one.reason);
-        let mut lines: Vec<String> = left_out.iter().take(SHOWN).map(reason).collect();
-        let more = left_out.len().saturating_sub(SHOWN);
-        if more > 0 {
-            lines.push(format!("{more} more are left out: `--check --json` has all of them"));
-        }
-        lines
+        let left_out = self.tools.left_out().iter().map(reason);
+        let left_out = shown(left_out, "more are left out");
+        left_out.into_iter().chain(shown(self.tools.warnings().iter().cloned(), "more warnings")).collect()
     }
+}
+
+/// Returns the first lines, and how many there are more.
+fn shown(lines: impl ExactSizeIterator<Item = String>, rest: &str) -> Vec<String> {
+    let more = lines.len().saturating_sub(SHOWN);
+    let more = (more > 0).then(|| format!("{more} {rest}: `--check --json` has all of them"));
+    lines.take(SHOWN).chain(more).collect()
 }
 
 fn offered_name(prefix: &str, tool: &Tool) -> String {
