@@ -186,8 +186,10 @@ impl<'a> BodySource<'a> {
             let part = parts.entry(name.to_owned()).or_default();
             part.content_type = encoding.text("contentType").map(first_type);
             part.allow_reserved = encoding.flag("allowReserved") == Some(true);
+            // 3.0 has styles of URL encoding only.
+            let has_styles = !version.is_30() || self.media() == Media::Form;
             let style = encoding.text("style").and_then(Style::parse);
-            if style.is_some() || encoding.get("explode").is_some() {
+            if has_styles && (style.is_some() || encoding.get("explode").is_some()) {
                 let style = style.unwrap_or(Style::Form);
                 part.style = Some((style, encoding.flag("explode").unwrap_or(style == Style::Form)));
             }

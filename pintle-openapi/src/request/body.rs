@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use http::HeaderValue;
+use percent_encoding::percent_decode_str;
 use ring::digest::{SHA256, digest};
 use serde_json::{Map, Value};
 
@@ -104,6 +105,10 @@ fn multipart_parts(
     let mut parts = Vec::new();
     for (name, value) in members.iter().filter(|(_, value)| !value.is_null()) {
         let style = styles.get(name).unwrap_or(&none);
+        if let Some((form, explode)) = style.style.filter(|_| !style.is_binary) {
+            parts.extend(styled(name, value, form, explode).map_err(|reason| format!("`{name}`: {reason}"))?);
+            continue;
+        }
         let values = match value {
             // Each item is a part.
             Value::Array(items) if style.content_type.is_none() || style.is_binary => items.iter().collect(),
@@ -114,6 +119,19 @@ fn multipart_parts(
         }
     }
     Ok(parts)
+}
+
+/// Returns the parts that a value is by a style: those of a query, and nothing is encoded.
+fn styled(name: &str, value: &Value, style: Style, explode: bool) -> Result<Vec<Part>, String> {
+    let mut pairs = Vec::new();
+    PairStyle { style, explode, allow_reserved: false }.append(&mut pairs, name, value)?;
+    let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
+    let parts = pairs.iter().map(|pair| {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let head = format!("Content-Disposition: form-data; name=\"{}\"\r\n", quoted(&decoded(name)));
+        (head, decoded(value).into_bytes())
+    });
+    Ok(parts.collect())
 }
 
 fn part(name: &str, value: &Value, style: &PartStyle) -> Result<Part, String> {

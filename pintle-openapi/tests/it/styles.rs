@@ -152,6 +152,28 @@ async fn parameters_with_content_are_json() {
 }
 
 #[tokio::test]
+async fn parts_of_a_form_have_the_styles_of_a_query_since_3_1() {
+    let api = Api::plain().await;
+    let properties = json!({ "l": { "type": "array" }, "o": { "type": "object" } });
+    let encoding =
+        json!({ "l": { "style": "pipeDelimited" }, "o": { "style": "deepObject", "explode": true } });
+    let content = json!({ "schema": { "type": "object", "properties": properties }, "encoding": encoding });
+    let body = json!({ "requestBody": { "content": { "multipart/form-data": content } } });
+    let mut document = operation("post", "/a", body);
+    let arguments = json!({ "l": ["a b", "c&d"], "o": { "x\"y": "=" } });
+    let head = "Content-Disposition: form-data; name=";
+    assert_eq!(call(&api, document.clone(), arguments.clone()).await.is_error, None);
+    let text = api.only().text().to_owned();
+    assert!(text.contains(&format!("{head}\"l\"\r\n\r\na b|c&d\r\n")), "{text}");
+    assert!(text.contains(&format!("{head}\"o[x%22y]\"\r\n\r\n=\r\n")), "{text}");
+    document["openapi"] = "3.0.3".into();
+    assert_eq!(call(&api, document, arguments).await.is_error, None);
+    let text = api.only().text().to_owned();
+    assert_eq!(text.matches(&format!("{head}\"l\"\r\n")).count(), 2, "{text}");
+    assert!(text.contains("Content-Type: application/json\r\n\r\n{\"x\\\"y\":\"=\"}"), "{text}");
+}
+
+#[tokio::test]
 async fn null_and_what_is_empty_is_not_sent_in_a_query() {
     let api = Api::plain().await;
     for (value, wanted) in [
