@@ -252,6 +252,13 @@ impl<'a> SchemaWriter<'a> {
             let text = format!("{text}{}`{word}` says which.", if text.is_empty() { "" } else { " " });
             written.insert("description".to_owned(), text.into());
         }
+        // Where a member says which one it is, it is no fault that others fit, too.
+        if node.get("discriminator").is_some()
+            && !written.contains_key("anyOf")
+            && let Some(choices) = written.shift_remove("oneOf")
+        {
+            written.insert("anyOf".to_owned(), choices);
+        }
         if node.flag("nullable") == Some(true) && self.version.is_30() {
             nullable(written);
         }

@@ -33,9 +33,10 @@ fn schemas_of_3_0_become_those_of_2020_12() {
             json!({ "type": "string", "examples": ["a"] }),
         ),
         (json!({ "type": "array" }), json!({ "type": "array", "items": {} })),
+        (json!({ "oneOf": [{ "type": "object" }] }), json!({ "oneOf": [{ "type": "object" }] })),
         (
             json!({ "oneOf": [{ "type": "object" }], "discriminator": { "propertyName": "kind" } }),
-            json!({ "oneOf": [{ "type": "object" }], "description": "`kind` says which." }),
+            json!({ "anyOf": [{ "type": "object" }], "description": "`kind` says which." }),
         ),
     ] {
         assert_eq!(lowered("3.0.3", schema.clone()), wanted, "{schema}");
