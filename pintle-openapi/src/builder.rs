@@ -166,8 +166,7 @@ impl Builder<'_> {
         });
         tool.description = Some(self.description(operation));
         tool.annotations = Some(hints(operation));
-        tool.output_schema =
-            output.as_ref().and_then(|output| output.shown.as_object().cloned()).map(Into::into);
+        tool.output_schema = output.as_ref().map(|output| output.shown.clone());
         let servers = &self.settings.servers;
         let base = servers.base(operation, self.document)?;
         let plan = RequestPlan {

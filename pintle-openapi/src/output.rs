@@ -66,21 +66,21 @@ pub(crate) fn plan(
         Some(fields) => projected(fields, schema, warnings),
         None => Some(schema).filter(|_| !is_cut),
     };
-    let shown = schema.clone().map(|schema| lenient(object(schema, is_wrapped))).unwrap_or_default();
-    let text = shown.to_string();
-    let Some(schema) = schema.filter(|_| text.len() <= MAX_BYTES) else {
+    let shown = schema.map(|schema| lenient(object(schema, is_wrapped)));
+    let text = shown.as_ref().and_then(|shown| serde_json::to_string(shown).ok());
+    let (Some(shown), Some(text)) = (shown, text.filter(|text| text.len() <= MAX_BYTES)) else {
         warnings.push("its output schema is too large, and is left out".to_owned());
         return None;
     };
     // Clients that cannot compile it refuse all results.
     if !is_simple(&text)
-        && let Err(error) = Schema::compile(&shown)
+        && let Err(error) = Schema::compile(&Value::Object(shown.clone()))
     {
         warnings.push(format!("its output schema is left out: {error}"));
         return None;
     }
     warnings.extend(found);
-    Some(OutputPlan::new(shown, schema, is_wrapped))
+    Some(OutputPlan::new(shown, is_wrapped))
 }
 
 /// Returns the schema of what these fields leave of answers, unless it is too large.
@@ -161,9 +161,14 @@ fn is_simple(text: &str) -> bool {
 
 /// Returns a schema that describes the same objects and accepts all: clients must refuse what an output schema does not accept, and what an
 /// API answers is seldom all that its document says.
-fn lenient(mut schema: Value) -> Value {
+fn lenient(mut schema: Value) -> JsonObject {
     let definitions = take_definitions(&mut schema);
-    with_definitions(json!({ "type": "object", "anyOf": [schema, {}] }), definitions)
+    let kind = ("type".to_owned(), "object".into());
+    let mut lenient = JsonObject::from_iter([kind, ("anyOf".to_owned(), json!([schema, {}]))]);
+    if !definitions.is_empty() {
+        lenient.insert("$defs".to_owned(), definitions.into());
+    }
+    lenient
 }
 
 /// Returns whether all values of a schema are objects.

@@ -3,7 +3,7 @@
 mod cut;
 mod fields;
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
@@ -14,7 +14,10 @@ use http::{
 use pintle::{
     content::Embedded,
     schema::Schema,
-    types::schema::{AudioContent, CallToolResult, ContentBlock, ImageContent, ResourceContents},
+    types::{
+        JsonObject,
+        schema::{AudioContent, CallToolResult, ContentBlock, ImageContent, ResourceContents},
+    },
 };
 use serde_json::{Value, json};
 
@@ -30,10 +33,8 @@ const LESS: &str = "ask for less to get the rest";
 /// The output schema of a tool, and how answers become what it describes.
 #[derive(Debug)]
 pub(crate) struct OutputPlan {
-    /// The output schema, which accepts every object.
-    pub(crate) shown: Value,
-    /// The schema of answers, as the document describes them.
-    described: Value,
+    /// The output schema, which accepts every object, and which the tool shares: schemas are most of what tools take.
+    pub(crate) shown: Arc<JsonObject>,
     /// Whether the answer is the member `result` of the structured content, because it is no object.
     pub(crate) is_wrapped: bool,
     /// Compiled for the first answer; `None` if that fails.
@@ -41,13 +42,28 @@ pub(crate) struct OutputPlan {
 }
 
 impl OutputPlan {
-    pub(crate) fn new(shown: Value, described: Value, is_wrapped: bool) -> Self {
-        Self { shown, described, is_wrapped, compiled: OnceLock::new() }
+    /// Plans for a schema that accepts every object beside those that the document describes.
+    pub(crate) fn new(shown: JsonObject, is_wrapped: bool) -> Self {
+        Self { shown: Arc::new(shown), is_wrapped, compiled: OnceLock::new() }
+    }
+
+    /// Returns the schema of answers, as the document describes them.
+    fn described(&self) -> Value {
+        let schema = self.shown.get("anyOf").and_then(|choices| choices.get(0));
+        let schema = match self.is_wrapped {
+            true => schema.and_then(|schema| schema.pointer("/properties/result")),
+            false => schema,
+        };
+        let mut schema = schema.cloned().unwrap_or_default();
+        if let (Some(definitions), Value::Object(members)) = (self.shown.get("$defs"), &mut schema) {
+            members.insert("$defs".to_owned(), definitions.clone());
+        }
+        schema
     }
 
     /// Returns what is wrong with an answer.
     fn faults(&self, answer: &Value) -> Option<String> {
-        let compiled = self.compiled.get_or_init(|| Schema::compile(&self.described).ok());
+        let compiled = self.compiled.get_or_init(|| Schema::compile(&self.described()).ok());
         let faults = compiled.as_ref()?.check(answer).err()?;
         let faults: Vec<_> = faults.iter().take(3).map(ToString::to_string).collect();
         Some(faults.join("; "))
