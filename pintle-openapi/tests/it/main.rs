@@ -11,13 +11,16 @@
 
 mod answers;
 mod documents;
+mod examples;
 mod fields;
 mod hostile;
 mod oauth;
+mod packages;
 mod pages;
 mod requests;
 mod resources;
 mod rules;
 mod schemas;
+mod style_matrix;
 mod styles;
 mod support;

@@ -95,7 +95,7 @@ mod tests {
         for scope in [Scope::Installed, Scope::All] {
             let plan = Plan::new(STEPS, scope, &|_| true).unwrap();
             assert_eq!((plan.steps.len(), plan.skipped.len()), (STEPS.len(), 0));
-            assert_eq!(plan.used, [Tool::Zsh, Tool::Fish, Tool::Redis, Tool::Haproxy]);
+            assert_eq!(plan.used, [Tool::Zsh, Tool::Fish, Tool::Redis, Tool::Haproxy, Tool::Node]);
         }
     }
 
@@ -117,6 +117,7 @@ mod tests {
                 "unit and integration tests, those with it: fish is not installed",
                 "unit and integration tests, those with it: redis-server is not installed",
                 "unit and integration tests, those with it: haproxy is not installed",
+                "unit and integration tests, those with it: Node 20 or newer with npm is not installed",
             ]
         );
     }

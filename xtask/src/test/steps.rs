@@ -3,8 +3,8 @@
 use super::tally::Tally;
 use super::tools::Tool;
 use crate::cargo::{Cargo, Failure};
-use crate::workspace::{WITH_DEV_DEPENDENCIES, root};
-use crate::{api, budget, conformance, features, instructions, interop, login, tidy};
+use crate::workspace::{WITH_DEV_DEPENDENCIES, root, target};
+use crate::{api, budget, conformance, features, instructions, interop, login, npm, tidy};
 
 /// One part of the run.
 #[derive(Debug)]
@@ -58,7 +58,7 @@ pub(super) const STEPS: &[Step] = &[
         name: "unit and integration tests",
         quick: true,
         needs: &[],
-        uses: &[Tool::Zsh, Tool::Fish, Tool::Redis, Tool::Haproxy],
+        uses: &[Tool::Zsh, Tool::Fish, Tool::Redis, Tool::Haproxy, Tool::Node],
         run: tests,
     },
     Step {
@@ -180,6 +180,13 @@ fn tests(report: &mut RunReport) -> Result<(), Failure> {
     // Here and not in a run of their own: alone, their package would be built with other features, and all that is below it.
     if [Tool::Redis, Tool::Haproxy].iter().all(|tool| report.used.contains(tool)) {
         tests = tests.env("PINTLE_REQUIRE_REDIS", "1");
+    }
+    if report.used.contains(&Tool::Node) {
+        let documents = target().join("openapi");
+        npm::install("fixtures/openapi", &documents)
+            .map_err(|error| Failure::new(error.to_string(), "cargo xtask test"))?;
+        let packages = documents.join("node_modules").display().to_string();
+        tests = tests.env("PINTLE_OPENAPI_PACKAGES", packages);
     }
     tests.run_watched(|line| report.tally.read(line))
 }
