@@ -1,11 +1,15 @@
 //! The recipes of the guide, with the programs that they are for. One that is not installed is said.
 
-use std::process::Command;
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+    sync::{Arc, Mutex},
+};
 
 use pintle::{Client, Connection, client::Answer, transport::Child};
 use serde_json::{Value, json};
 
-use crate::support::machine::Machine;
+use crate::support::{http_request::HttpRequest, machine::Machine, scripted_http};
 
 const GUIDE: &str = include_str!("../../../../docs/serve.md");
 
@@ -17,11 +21,8 @@ struct Recipe {
 impl Recipe {
     /// Returns the file that has this tool.
     fn of(tool: &str) -> Self {
-        let mut files = GUIDE.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next());
-        let heading = format!("[tools.{tool}]\n");
-        let file = files.find(|file| file.contains(&heading)).unwrap_or_else(|| panic!("{heading}"));
         let machine = Machine::new(&format!("recipe-{tool}"));
-        machine.write("tools.toml", file);
+        machine.write("tools.toml", text(&format!("[tools.{tool}]\n")));
         Self { machine }
     }
 
@@ -41,6 +42,7 @@ impl Recipe {
     async fn client(&self) -> Connection {
         let file = self.machine.path("tools.toml");
         let child = Child::command(env!("CARGO_BIN_EXE_pintle")).args(["serve", file.to_str().unwrap()]);
+        let child = child.env("GITHUB_TOKEN", "t0ken");
         let client = Client::new("test", "1").on_elicit(|question| {
             // What is asked for is the branch; everything else is a confirmation.
             let asked = question.requested_schema.properties.iter().next().is_some();
@@ -49,6 +51,27 @@ impl Recipe {
         });
         client.connect(child.spawn().unwrap()).await.unwrap()
     }
+}
+
+/// Returns the file of the guide that has this heading.
+fn text(heading: &str) -> &'static str {
+    let mut files = GUIDE.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next());
+    files.find(|file| file.contains(heading)).unwrap_or_else(|| panic!("{heading}"))
+}
+
+/// Returns GitHub's document. Returns `None`, and says so, if its package is not installed; with `PINTLE_OPENAPI_PACKAGES`, which names
+/// the folder of the packages, that is a failure.
+#[expect(clippy::print_stderr, reason = "what is not tested is said")]
+fn document_of_github() -> Option<PathBuf> {
+    let given = std::env::var_os("PINTLE_OPENAPI_PACKAGES").map(PathBuf::from);
+    let is_required = given.is_some();
+    let usual = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/openapi/node_modules");
+    let document = given.unwrap_or_else(usual).join("@octokit/openapi/generated/api.github.com.json");
+    assert!(document.is_file() || !is_required, "{} is missing", document.display());
+    if !document.is_file() {
+        eprintln!("skipped: `@octokit/openapi` is not installed");
+    }
+    document.is_file().then_some(document)
 }
 
 /// Returns whether a program is installed.
@@ -142,4 +165,41 @@ async fn a_payment_that_is_repeated() {
         assert_eq!(call(&client, "pay", json!({"order": "7", "amount": 9.5})).await.trim(), "1");
     }
     assert_eq!(pay.machine.read("paid"), "--order=7 --amount=9.5\n");
+}
+
+#[tokio::test]
+async fn ten_operations_of_github() {
+    let Some(document) = document_of_github() else { return };
+    let requests: Arc<Mutex<Vec<(String, String)>>> = Arc::default();
+    let kept = requests.clone();
+    let address = scripted_http::serve_with(move |request: &HttpRequest| {
+        kept.lock()
+            .unwrap()
+            .push((request.head.clone(), String::from_utf8_lossy(&request.body).into_owned()));
+        ("200 OK", "application/json", r#"{"number":7}"#.to_owned())
+    });
+    let recipe = Recipe { machine: Machine::new("recipe-github") };
+    std::fs::copy(document, recipe.machine.path("api.github.com.json")).unwrap();
+    let file = text("[apis.github]\n");
+    let named = "document = \"api.github.com.json\"\n";
+    assert!(file.contains(named), "{file}");
+    recipe
+        .machine
+        .write("tools.toml", &file.replace(named, &format!("{named}base = \"http://{address}\"\n")));
+    let client = recipe.client().await;
+    assert_eq!(client.tools().await.unwrap().len(), 10);
+    call(&client, "github_repos_get-content", json!({"owner": "ann", "repo": "x", "path": "a/b c.rs"})).await;
+    let issue =
+        json!({"owner": "ann", "repo": "x", "title": "It fails", "body": "Always.", "labels": ["bug"]});
+    // A rule has the user confirm it.
+    call(&client, "github_issues_create", issue).await;
+    let requests = requests.lock().unwrap();
+    let [(read, _), (write, body)] = &requests[..] else { panic!("{requests:?}") };
+    assert!(read.starts_with("GET /repos/ann/x/contents/a%2Fb%20c.rs HTTP/1.1\r\n"), "{read}");
+    assert!(write.starts_with("POST /repos/ann/x/issues HTTP/1.1\r\n"), "{write}");
+    for head in [read, write] {
+        assert!(head.to_ascii_lowercase().contains("\r\nauthorization: bearer t0ken\r\n"), "{head}");
+    }
+    let wanted = json!({"title": "It fails", "body": "Always.", "labels": ["bug"]});
+    assert_eq!(serde_json::from_str::<Value>(body).unwrap(), wanted);
 }
