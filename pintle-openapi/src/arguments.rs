@@ -10,6 +10,7 @@ use crate::{
     names,
     operation::{Body, BodyShape, BodySource, Media, Member, Parameter, ParameterSource},
     schema::{Direction, SchemaWriter},
+    visible::visible,
 };
 
 /// The arguments of an operation, and what they become.
@@ -194,7 +195,7 @@ impl<'a> InputSchema<'a> {
 
 fn describe(schema: &mut Value, text: Option<&str>) {
     if let Some(text) = text.filter(|text| !text.trim().is_empty()) {
-        note(schema, "description", text.trim().into());
+        note(schema, "description", visible(text.trim()).into());
     }
 }
 

@@ -20,6 +20,7 @@ use crate::{
     settings::Settings,
     tool::ApiTool,
     tools::{ApiTools, Reported},
+    visible::visible,
 };
 
 /// The limit of a description, in characters.
@@ -162,7 +163,7 @@ impl Builder<'_> {
         let mut tool = Tool::new("", schema);
         tool.title = operation.own("title").or_else(|| operation.node.get("summary")).and_then(|title| {
             let title = title.value.as_str()?.trim();
-            (!title.is_empty()).then(|| title.chars().take(MAX_TITLE).collect())
+            (!title.is_empty()).then(|| visible(title).chars().take(MAX_TITLE).collect())
         });
         tool.description = Some(self.description(operation));
         tool.annotations = Some(hints(operation));
@@ -231,6 +232,7 @@ impl Builder<'_> {
         };
         let is_deprecated = operation.node.flag("deprecated") == Some(true);
         let text = if is_deprecated { format!("Deprecated. {text}") } else { text };
+        let text = visible(&text);
         match text.char_indices().nth(MAX_DESCRIPTION) {
             Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
             None => text,

@@ -59,6 +59,7 @@ mod settings;
 mod tool;
 mod tools;
 pub mod url;
+mod visible;
 
 pub use document::DocumentFiles;
 pub use error::OpenApiError;

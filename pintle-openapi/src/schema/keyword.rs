@@ -5,6 +5,8 @@ use std::collections::HashSet;
 use pintle::schema::Schema;
 use serde_json::{Value, json};
 
+use crate::visible::visible;
+
 /// The bytes that an example or a default may have.
 const MAX_DATA: usize = 1 << 10;
 /// The values of an enumeration.
@@ -84,6 +86,7 @@ pub(super) fn plain(keyword: &str, value: &Value) -> Option<Value> {
     let is_valid = match keyword {
         "type" => return types(value),
         "required" => return Some(required(value)),
+        "description" | "title" => return value.as_str().map(|text| visible(text).into()),
         "enum" => value.as_array().is_some_and(|values| (1..=MAX_ENUM).contains(&values.len())),
         "const" => true,
         "default" => is_short(value),
@@ -91,7 +94,7 @@ pub(super) fn plain(keyword: &str, value: &Value) -> Option<Value> {
         "exclusiveMaximum" | "exclusiveMinimum" | "maximum" | "minimum" => value.is_number(),
         "multipleOf" => value.as_f64().is_some_and(|number| number > 0.0),
         "pattern" => is_linear(value),
-        "contentEncoding" | "contentMediaType" | "description" | "format" | "title" => value.is_string(),
+        "contentEncoding" | "contentMediaType" | "format" => value.is_string(),
         // A count, which some documents write as 1.0.
         _ => return count(value),
     };

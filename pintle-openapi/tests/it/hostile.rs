@@ -295,3 +295,22 @@ async fn any_answer_is_a_result_of_limited_length() {
         }
     }
 }
+
+#[test]
+fn what_people_do_not_see_is_not_for_models() {
+    let hidden = "A\r\nb\u{200b}\u{202e}c\u{e0041}\u{7}.\tD";
+    let parameters = json!([
+        { "name": "p", "in": "query", "description": hidden },
+        { "name": "q", "in": "query", "schema": { "title": hidden, "description": hidden } },
+    ]);
+    let document = operation("get", "/a", json!({ "summary": hidden, "parameters": parameters }));
+    let tools = tools(document);
+    let tool = serde_json::to_value(tools.tools().next().unwrap()).unwrap();
+    let arguments = &tool["inputSchema"]["properties"];
+    for shown in
+        [&tool["title"], &tool["description"], &arguments["p"]["description"], &arguments["q"]["title"]]
+    {
+        assert_eq!(*shown, "A\nbc.\tD", "{tool}");
+    }
+    assert_eq!(arguments["q"]["description"], "A\nbc.\tD");
+}
