@@ -7,7 +7,6 @@ use pintle::types::{
     schema::{CallToolResult, ResourceContents},
 };
 use pintle_oauth::client::BearerTokens;
-
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -36,7 +35,7 @@ struct PagesRead {
     value: Value,
     next: Option<NextPage>,
     bytes: usize,
-    /// Those of the last page.
+    /// The arguments of the last page.
     arguments: JsonObject,
     /// Why there are no more of them.
     fault: Option<String>,
@@ -78,7 +77,7 @@ impl ApiCall<'_> {
         let Self { tool, client, .. } = self;
         let request = self.request(arguments)?;
         let uri = format!("{}{}", tool.plan.base.origin, request.uri().path());
-        let (sent, until) = (request.uri().clone(), Instant::now() + client.timeout);
+        let (sent, begun) = (request.uri().clone(), Instant::now());
         let answer = self.send(request).await.map_err(CallError::Failed)?;
         let value = match answer::read(&answer, &tool.answer, &uri) {
             Answer::Other(result) => return Ok(result),
@@ -91,7 +90,8 @@ impl ApiCall<'_> {
         let mut pages =
             PagesRead { value, next, bytes: answer.body().len(), arguments: arguments.clone(), fault: None };
         for _ in 1..client.pages {
-            let read = tokio::time::timeout_at(until, self.add_page(&mut pages)).await;
+            let left = client.timeout.saturating_sub(begun.elapsed());
+            let read = tokio::time::timeout(left, self.add_page(&mut pages)).await;
             match read.unwrap_or_else(|_| Err("there was no time for it".to_owned())) {
                 Ok(true) => {}
                 Ok(false) => break,

@@ -90,9 +90,11 @@ fn projected(fields: &Fields, mut schema: Value, warnings: &mut Vec<String>) -> 
     let mut used: Vec<String> = Vec::new();
     add_references(&projected, &mut used);
     let mut next = 0;
-    while let Some(definition) = used.get(next).and_then(|name| definitions.get(name)) {
+    while let Some(name) = used.get(next) {
         next += 1;
-        add_references(definition, &mut used);
+        if let Some(definition) = definitions.get(name) {
+            add_references(definition, &mut used);
+        }
     }
     let is_used = |(name, _): &(String, Value)| used.contains(name);
     Some(with_definitions(projected, definitions.into_iter().filter(is_used).collect()))

@@ -38,8 +38,8 @@ pub(crate) struct ApiResources {
     operations: Vec<ReadOperation>,
     resources: Vec<Resource>,
     templates: Vec<ResourceTemplate>,
-    /// The numbers of the operations, by the keys of their URIs.
-    by_uri: HashMap<String, usize>,
+    /// The numbers of the operations and their URIs, by the keys of these.
+    by_uri: HashMap<String, (usize, String)>,
     by_template: TemplateIndex<usize>,
     /// The entries of what is listed, by URIs and templates.
     entries: HashMap<String, ProvidedEntry>,
@@ -76,7 +76,7 @@ impl ApiResources {
                 Ok((uri, template, arguments)) => {
                     let number = found.operations.len();
                     if let Some(uri) = uri {
-                        found.by_uri.insert(Uri::of(&uri).key().into_owned(), number);
+                        found.by_uri.insert(Uri::of(&uri).key().into_owned(), (number, uri.clone()));
                         found.add_resource(uri, &tool);
                     }
                     if let Some(template) = template {
@@ -138,18 +138,16 @@ impl ApiResources {
     }
 
     fn entry_of(&self, uri: &Uri) -> Option<&str> {
-        let key = uri.key();
-        let listed = || self.resources.iter().find(|resource| Uri::of(&resource.uri).key() == key);
-        match self.by_uri.contains_key(&*key) {
-            true => Some(&listed()?.uri),
-            false => Some(self.by_template.get(uri)?.template.as_str()),
+        match self.by_uri.get(&*uri.key()) {
+            Some((_, listed)) => Some(listed),
+            None => Some(self.by_template.get(uri)?.template.as_str()),
         }
     }
 
     /// Returns the operation that a URI reads, and its arguments.
     pub(crate) fn operation(&self, uri: &str) -> Option<(&ApiTool, JsonObject)> {
         let uri = Uri::of(uri);
-        if let Some(number) = self.by_uri.get(&*uri.key()) {
+        if let Some((number, _)) = self.by_uri.get(&*uri.key()) {
             return Some((&self.operations.get(*number)?.tool, JsonObject::new()));
         }
         let found = self.by_template.get(&uri)?;

@@ -50,7 +50,7 @@ struct Inner {
     printed: OnceLock<Vec<RawObject>>,
 }
 
-/// What is told about a document.
+/// The notes about a document.
 pub(crate) struct Reported {
     pub(crate) left_out: Vec<LeftOut>,
     pub(crate) warnings: Vec<String>,
