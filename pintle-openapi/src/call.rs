@@ -116,7 +116,7 @@ impl ApiCall<'_> {
         }
         let mut request = tool.plan.request(&arguments, &client.headers)?;
         if let NextPage::Link(link) = next {
-            link.clone_into(request.uri_mut());
+            *request.uri_mut() = tool.plan.with_query_secrets(link).ok_or("its URL is none")?;
         }
         let uri = request.uri().clone();
         let answer = self.send(request).await?;

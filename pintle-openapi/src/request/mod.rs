@@ -56,6 +56,21 @@ impl RequestPlan {
         self.with_secrets(arguments, headers, &self.secrets)
     }
 
+    /// Returns a URL of the API with the secrets of a query, which links leave out.
+    pub(crate) fn with_query_secrets(&self, link: &Uri) -> Option<Uri> {
+        let mut secrets = Vec::new();
+        for secret in &self.secrets {
+            secret.apply(&mut HeaderMap::new(), &mut secrets, &mut Vec::new());
+        }
+        let given: Vec<&str> = link.query().into_iter().flat_map(|query| query.split('&')).collect();
+        let added = secrets.iter().map(String::as_str).filter(|secret| !given.contains(secret));
+        let query: Vec<&str> = given.iter().copied().chain(added).collect();
+        if query.is_empty() {
+            return Some(link.clone());
+        }
+        format!("{}{}?{}", self.base.origin, link.path(), query.join("&")).parse().ok()
+    }
+
     /// Describes the request without its secrets.
     ///
     /// # Errors
