@@ -1,6 +1,8 @@
 //! A command that runs for each call.
 
+mod line;
 mod plan;
+mod script;
 mod template;
 
 use std::{collections::BTreeMap, path::Path, process::ExitStatus, time::Duration};

@@ -1,11 +1,16 @@
 use std::collections::BTreeMap;
 
+use pintle::types::JsonObject;
+
+use super::{
+    line::{LinePart, read_line},
+    script::{Word, pastes_into_script},
+};
 use crate::{
     CallFault,
     argument::Argument,
-    text::{Part, Place, Text},
+    text::{Part, Text},
 };
-use pintle::types::JsonObject;
 
 /// The most bytes of all words of a command.
 const MAX_WORDS: usize = 1 << 20;
@@ -24,18 +29,6 @@ enum Kind {
     Line(Vec<LinePart>),
 }
 
-/// A part of a line for a shell.
-#[derive(Clone, Debug)]
-enum LinePart {
-    Literal(String),
-    Place {
-        place: Place,
-        is_quoted: bool,
-        /// Whether a value is the beginning of a word that can be an option.
-        begins_word: bool,
-    },
-}
-
 impl CommandTemplate {
     /// Reads the words of a command.
     pub(crate) fn words(
@@ -51,6 +44,7 @@ impl CommandTemplate {
         if words.first().is_some_and(|program| program.place().is_some()) {
             return Err(format!("`{program}` would let a call choose the program: write its name"));
         }
+        pastes_into_script(&words.iter().map(Word::of).collect::<Vec<_>>())?;
         Ok(Self { kind: Kind::Words(words), flags })
     }
 
@@ -94,19 +88,24 @@ impl CommandTemplate {
     }
 
     fn fill_words(&self, words: &[Text], arguments: &JsonObject) -> Result<Vec<String>, CallFault> {
-        let (mut filled, mut allows_dash) = (Vec::new(), self.flags);
+        let (mut filled, mut ends_options) = (Vec::new(), false);
         for word in words {
             let begins = match word.0.first() {
                 Some(Part::Place(place)) if place.text.is_none() => Some(&*place.name),
                 _ => None,
             };
             for text in word.fill(arguments)? {
-                if let Some(name) = begins.filter(|_| !allows_dash && text.starts_with('-')) {
+                if let Some(name) = begins.filter(|_| !ends_options && !self.flags && text.starts_with('-')) {
                     return Err(option_fault(name));
                 }
                 filled.push(text);
             }
-            allows_dash |= matches!(&word.0[..], [Part::Literal(text)] if text == "--");
+            ends_options = match &word.0[..] {
+                [Part::Literal(text)] => text == "--",
+                // Behind `--`, values are followed by values.
+                [Part::Place(place)] if place.text.is_none() => ends_options,
+                _ => false,
+            };
         }
         Ok(filled)
     }
@@ -143,88 +142,6 @@ fn option_fault(name: &str) -> CallFault {
     CallFault(format!(
         "`{name}` begins with `-`, which the program could take for an option: send a value that does not; `flags = true` of the tool would allow it"
     ))
-}
-
-/// Reads a line for a shell: a place in double quotes is a parameter there, and one outside of quotes is a word or a part of one.
-fn read_line(line: &str, arguments: &BTreeMap<String, Argument>) -> Result<Vec<LinePart>, String> {
-    let (mut parts, mut literal, mut quote) = (Vec::new(), String::new(), None);
-    let (mut rest, mut options_end) = (line, false);
-    while let Some(letter) = rest.chars().next() {
-        let after = &rest[letter.len_utf8()..];
-        let place = after.split_once('}').map(|(inner, _)| inner).filter(|inner| is_place(inner));
-        let is_variable = literal.ends_with('$');
-        if let ('{', Some(inner), false) = (letter, place, is_variable) {
-            let place = Place::read(inner, arguments)?;
-            let name = &place.name;
-            if quote == Some('\'') {
-                return Err(format!(
-                    "`{{{name}}}` is in single quotes, where a shell knows no parameters: use double quotes, or none"
-                ));
-            }
-            if place.is_list && quote.is_some() {
-                return Err(format!(
-                    "`{name}` is a list, which needs a word of its own: write it without quotes"
-                ));
-            }
-            let before = literal.trim_end_matches(['"', '\'']);
-            let start = before.trim_end_matches([' ', '\t']);
-            let follows_place = start.is_empty() && matches!(parts.last(), Some(LinePart::Place { .. }));
-            if !follows_place && (start.is_empty() || start.ends_with(['|', ';', '&', '(', '`', '\n', '{'])) {
-                return Err(format!("`{{{name}}}` would let a call choose the program: write its name"));
-            }
-            let is_first = quote.is_none() || literal.is_empty() || literal.ends_with('"');
-            let begins_word = match (before.chars().next_back(), parts.last()) {
-                // The value before it may be empty.
-                (None, Some(LinePart::Place { begins_word, .. })) => *begins_word,
-                (None, _) => true,
-                (Some(letter), _) => letter.is_whitespace() || "(|;&`".contains(letter),
-            };
-            let begins_word = is_first && begins_word && !options_end;
-            rest = &after[inner.len() + 1..];
-            parts.push(LinePart::Literal(std::mem::take(&mut literal)));
-            parts.push(LinePart::Place { place, is_quoted: quote.is_some(), begins_word });
-            continue;
-        }
-        match (letter, quote) {
-            ('\\', None | Some('"')) => {
-                literal.push(letter);
-                let escaped = after.chars().next();
-                literal.extend(escaped);
-                rest = &after[escaped.map_or(0, char::len_utf8)..];
-                continue;
-            }
-            ('\'' | '"', None) => quote = Some(letter),
-            ('\'' | '"', Some(open)) if open == letter => quote = None,
-            _ => {}
-        }
-        literal.push(letter);
-        if quote.is_none() {
-            match letter {
-                ';' | '|' | '&' | '\n' => options_end = false,
-                _ if literal.ends_with(" -- ") => options_end = true,
-                _ => {}
-            }
-        }
-        rest = after;
-    }
-    if let Some(quote) = quote {
-        return Err(format!("the line has a `{quote}` without an end: close it"));
-    }
-    parts.push(LinePart::Literal(literal));
-    let has_places = parts.iter().any(|part| matches!(part, LinePart::Place { .. }));
-    if has_places && line.contains("((") {
-        return Err(
-            "a shell may run what a value holds within `((`: compute in the program, or without places"
-                .to_owned(),
-        );
-    }
-    Ok(parts)
-}
-
-/// Returns whether the inner part of braces is a place, and not a word of a shell.
-fn is_place(inner: &str) -> bool {
-    let name = inner.split_once('?').map_or(inner, |(name, _)| name);
-    !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
 }
 
 #[cfg(test)]
@@ -277,7 +194,11 @@ mod tests {
         assert!(error.contains("begins with `-`"), "{error}");
         assert!(words(&["git", "{name}"], true, value.clone()).is_ok());
         assert!(words(&["git", "--", "{name}"], false, value.clone()).is_ok());
-        assert!(words(&["git", "--x={name}"], false, value).is_ok());
+        assert!(words(&["git", "--x={name}"], false, value.clone()).is_ok());
+        assert!(words(&["git", "--", "{count}", "{name}"], false, value.clone()).is_ok());
+        assert!(words(&["env", "--", "find", "{name}"], false, value).is_err());
+        // A script that is a value is what the tool is for.
+        assert!(words(&["sh", "-c", "{name}"], false, json!({"name": "id"})).is_ok());
         assert!(words(&["git", "{paths}"], false, json!({"paths": ["a", "-b"]})).is_err());
         assert!(words(&["git", "{count}"], false, json!({"count": -1})).is_err());
         assert!(words(&["git", "{name}-x"], false, json!({"name": ""})).is_err());
@@ -305,6 +226,9 @@ mod tests {
             (&["echo", "name}"], "write `}}`"),
             (&["echo", "x{paths}"], "a word of its own"),
             (&["echo", "a\0"], "NUL"),
+            (&["sh", "-c", "echo {name}"], "pasted into the script `echo ` of `sh -c`"),
+            (&["sudo", "/bin/bash", "-lc", "echo {name}"], "with `shell = true`"),
+            (&["python3", "-c", "print('{name}')"], "pasted into"),
         ] {
             let error = words(template, false, json!({})).unwrap_err();
             assert!(error.contains(expected), "{template:?}: {error}");
@@ -329,7 +253,32 @@ mod tests {
             (" \"{name}\" a", "choose the program"),
             ("true && {name}", "choose the program"),
             ("echo $({name})", "choose the program"),
-            ("echo `{name}`", "choose the program"),
+            ("echo `{name}`", "no backticks"),
+            ("A=1 {name}", "choose the program"),
+            ("2>&1 {name}", "choose the program"),
+            ("if true; then {name}; fi", "choose the program"),
+            ("for x in a; do {name}; done", "choose the program"),
+            ("! exec {name}", "choose the program"),
+            ("/usr/bin/env -i A=1 {name}", "choose the program"),
+            ("ls | xargs -0 {name}", "choose the program"),
+            ("./run-{name}", "choose the program"),
+            ("case a in a) {name};; esac", "no `case`"),
+            ("run() { ls {name}; }", "no functions"),
+            ("eval echo {name}", "`eval` of a shell"),
+            ("export A{name}=1", "`export` of a shell"),
+            ("trap \"rm {name}\" EXIT", "`trap` of a shell"),
+            ("[[ {name} -eq 1 ]]", "no `[[`"),
+            ("sh -c \"ls {name}\"", "pasted into the script"),
+            ("find . -exec bash -ec \"ls {name}\" +", "pasted into the script"),
+            ("cat <<END\n{name}\nEND", "write `stdin`"),
+            ("echo ${x:-\"{name}\"}", "too much"),
+            ("echo $'a' {name}", "another quote"),
+            ("printf '%s' $@ {name}", "parameters of the shell"),
+            ("echo ${1} {name}", "parameters of the shell"),
+            ("set -- a; echo {name}", "change the parameters"),
+            ("echo $(ls {name}", "without an end"),
+            ("echo {name})", "without a `(`"),
+            ("echo x{paths}", "a word of its own"),
             ("true; {name}", "choose the program"),
             (" ", "no command"),
         ] {
@@ -344,10 +293,25 @@ mod tests {
             "grep {count}{name}",
             "grep {count}\"{name}\"",
             "cat -- a | grep {name}",
+            "echo -- $(find {name})",
+            "echo \"$(find {name})\"",
+            "ls $OPTS{name}",
+            "ls \"$OPTS{name}\"",
+            "ls $(echo){name}",
+            "true # \"\nls {name} # \"",
+            "env -- find {name}",
         ] {
             assert!(line(refused, option.clone()).is_err(), "{refused}");
         }
-        for allowed in ["grep -- {name}", "grep a{name}", "grep \"a {name}\""] {
+        for allowed in [
+            "grep -- {name}",
+            "grep -- {count} {name}",
+            "grep a{name}",
+            "grep \"a {name}\"",
+            "A={name} grep a > {name}",
+            "export A={name} B=1",
+            "find . -name '*.rs' | while read -r x; do test \"$x\" != a{name} && echo $#; done",
+        ] {
             assert!(line(allowed, option.clone()).is_ok(), "{allowed}");
         }
     }

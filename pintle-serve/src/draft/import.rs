@@ -277,10 +277,10 @@ tags = { type = "array", items = { type = "string" }, optional = true }
                 "name: a\nflags: [{{ name: x }}]\nshell-script: |\n  {script}\nenvironment: {{ Y: '{{{{ .Args.x }}}}' }}\n"
             ))
         };
-        let draft = read("#!/bin/bash\nCMD=(a)\necho \"{{ .Args.x }}\" ${CMD}").unwrap();
+        let draft = read("#!/bin/bash\nCMD=a\necho \"{{ .Args.x }}\" ${CMD}").unwrap();
         assert!(
             draft.to_toml().contains(
-                r#"command = "export Y=\"{x}\"\nCMD=(a)\necho \"{x}\" ${CMD}\n"
+                r#"command = "export Y=\"{x}\"\nCMD=a\necho \"{x}\" ${CMD}\n"
 shell = true"#
             ),
             "{}",

@@ -334,6 +334,39 @@ async fn lines_are_progress_while_the_command_runs() {
     assert_eq!(*lines.lock().unwrap(), ["one", "two", "no end"]);
 }
 
+/// A value stays one word wherever it stands in a line, whatever the shell.
+#[test]
+fn a_value_in_a_line_is_one_word_for_every_shell() {
+    let value = "a  b\t*; $(echo no) `echo no` \"'\\ /etc/pass*";
+    let lines = [
+        "printf '[%s]' {x}",
+        "printf '[%s]' \"{x}\"",
+        "printf '[%s]' \"$(printf %s {x})\"",
+        "printf '[%s]' \"$(printf %s \"$(printf %s {x})\")\"",
+        "A={x}; printf '[%s]' \"$A\"",
+        "printf '[%s]' $(true){x}",
+        "(printf '[%s]' {x})",
+        "true # \" '\nprintf '[%s]' {x} # \"",
+        "if printf '[%s]' {x}; then true; fi",
+        "{ printf '[%s]' {x} 2>&1; } | cat",
+        "printf %s[ ''; printf %s \"\"\"{x}\"''; printf ']'",
+    ];
+    for line in lines {
+        let line = serde_json::to_string(line).unwrap();
+        let file = format!("[a]\ncommand = {line}\nshell = true\narguments = {{ x = \"string\" }}");
+        let plan = read(&file, Path::new(".")).unwrap().plan("a", json!({"x": value}).as_object().unwrap());
+        let CallPlan::Command(plan) = plan.unwrap().unwrap() else { panic!("{line}") };
+        for shell in ["sh", "bash", "dash"] {
+            let Ok(ran) = std::process::Command::new(shell).args(&plan.words[1..]).output() else { continue };
+            assert_eq!(
+                String::from_utf8_lossy(&ran.stdout),
+                format!("[{value}]"),
+                "{shell}: {line}: {ran:?}"
+            );
+        }
+    }
+}
+
 #[tokio::test]
 async fn lines_of_the_error_output_are_logged() {
     let file = r#"
