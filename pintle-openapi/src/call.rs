@@ -14,7 +14,8 @@ use crate::{
     answer::{self, Answer},
     client::ApiClient,
     pages::{self, NextPage, Page},
-    request::redact_secrets,
+    redaction::Redaction,
+    request::AppliedSecret,
     tool::ApiTool,
 };
 
@@ -159,9 +160,8 @@ impl ApiCall<'_> {
         };
         // What the program sends with all requests may be secret, too.
         let values = client.headers.values().chain(&token).filter_map(|value| value.to_str().ok());
-        let values = values.map(|value| value.strip_prefix("Bearer ").unwrap_or(value));
-        let reason = redact_secrets(values, &reason);
-        Err(tool.plan.secrets.iter().fold(reason, |text, secret| secret.redact(&text)))
+        let own = tool.plan.secrets.iter().map(AppliedSecret::text);
+        Err(Redaction::of(values.chain(own)).apply(&reason))
     }
 
     /// Sends a request with a token, and once more with a new one if that is refused. Returns the last of them, too.

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
 use pintle::client::http::Proxy;
 
-use crate::{answer, client::ApiClient, operation::Base, request::redact_secrets};
+use crate::{answer, client::ApiClient, operation::Base, redaction::Redaction};
 
 /// A client of one origin, for requests that a program makes without a document, with the limits of an API: of time, size, redirects and
 /// networks.
@@ -61,12 +61,11 @@ impl OriginClient {
         if origin.as_deref() != Some(&self.base.origin) {
             return Err(format!("the request is not one to `{}`", self.base.origin));
         }
-        let secrets = secrets.iter().map(|secret| secret.strip_prefix("Bearer ").unwrap_or(secret));
-        let redact = |text: String| redact_secrets(secrets, &text);
-        match self.client.send(&self.base, request).await {
-            Ok(answer) if answer.status().is_success() => Ok(answer),
-            Ok(answer) => Err(redact(answer::failure(&answer, None))),
-            Err(reason) => Err(redact(reason)),
-        }
+        let reason = match self.client.send(&self.base, request).await {
+            Ok(answer) if answer.status().is_success() => return Ok(answer),
+            Ok(answer) => answer::failure(&answer, None),
+            Err(reason) => reason,
+        };
+        Err(Redaction::of(secrets.iter().map(String::as_str)).apply(&reason))
     }
 }

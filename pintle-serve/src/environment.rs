@@ -5,6 +5,7 @@ use std::{
 };
 
 use pintle::transport::{Child, ChildCommand};
+use pintle_openapi::Redaction;
 
 use crate::{SecretError, SecretValue};
 
@@ -43,13 +44,21 @@ impl Environment {
         self.variables.keys().cloned().collect()
     }
 
-    /// Returns a program to start, with the secrets as they are now.
-    pub(crate) fn command(&self, program: &str, words: &[String]) -> Result<ChildCommand, SecretError> {
+    /// Returns a program to start, with the secrets as they are now, and what to remove from texts that it writes for people and models.
+    pub(crate) fn command(
+        &self,
+        program: &str,
+        words: &[String],
+    ) -> Result<(ChildCommand, Redaction), SecretError> {
         let command = Child::command(program).args(words).inherit_env(&self.inherit).current_dir(&self.cwd);
-        let mut command = command.grace(GRACE);
+        let (mut command, mut secrets) = (command.grace(GRACE), Vec::new());
         for (name, value) in &self.variables {
-            command = command.env(name, value.read()?);
+            let text = value.read()?;
+            command = command.env(name, &text);
+            if matches!(value, SecretValue::Source(_)) {
+                secrets.push(text);
+            }
         }
-        Ok(command)
+        Ok((command, Redaction::of(secrets.iter().map(String::as_str))))
     }
 }

@@ -19,7 +19,7 @@ use crate::{
 };
 
 pub use planned::PlannedRequest;
-pub(crate) use secret::{AppliedSecret, Secret, redact as redact_secrets};
+pub(crate) use secret::{AppliedSecret, Secret};
 
 /// The limit of a URL, in bytes.
 const MAX_URL: usize = 60 << 10;

@@ -41,9 +41,6 @@ enum Sent {
     Cookie(String),
 }
 
-/// The length from which a secret is looked for in what an API answers: shorter ones are in any text.
-const MIN_REDACTED: usize = 4;
-
 impl AppliedSecret {
     /// Returns a credential as a security scheme sends it.
     pub(crate) fn new(carrier: &Carrier, secret: &Secret) -> Result<Self, &'static str> {
@@ -83,24 +80,10 @@ impl AppliedSecret {
         }
     }
 
-    /// Removes it from a text that an API wrote.
-    pub(crate) fn redact(&self, text: &str) -> String {
-        let Secret(secret) = &self.secret;
-        let password = secret.split_once(':').map_or("", |(_, password)| password);
-        // An API may repeat what it got.
-        let sent = match &self.sent {
-            Sent::Header(_, value) => value.to_str().unwrap_or_default(),
-            Sent::Query(pair) | Sent::Cookie(pair) => pair.split_once('=').map_or("", |(_, value)| value),
-        };
-        let sent = sent.strip_prefix("Basic ").unwrap_or(sent);
-        redact([sent, secret.as_str(), password], text)
+    /// Returns the secret, to remove it from what an API repeats.
+    pub(crate) fn text(&self) -> &str {
+        &self.secret.0
     }
-}
-
-/// Removes secrets from a text that an API wrote.
-pub(crate) fn redact<'a>(secrets: impl IntoIterator<Item = &'a str>, text: &str) -> String {
-    let secrets = secrets.into_iter().filter(|secret| secret.len() >= MIN_REDACTED);
-    secrets.fold(text.to_owned(), |text, secret| text.replace(secret, "…"))
 }
 
 impl fmt::Debug for Sent {

@@ -120,30 +120,37 @@ impl Command {
             return Err(ToolError::new("the tool has no command"));
         };
         let (lines, mut reported) = mpsc::channel(MAX_LINES);
-        // A process that is left may hold the error output: lines end with the command.
+        // A process that is left may hold the outputs: lines end with the command.
         let logged = Some(lines.downgrade()).filter(|_| logger.is_some());
         let on_error = move |line: &str| {
             let lines = logged.as_ref().and_then(WeakSender::upgrade);
             drop(lines.map(|lines| lines.try_send(ReportedLine::Log(line.to_owned()))));
         };
-        let progress = self.progress;
+        let (progress, until_end) = (self.progress, lines.clone());
         // If nobody reads them, the latest are left out.
         let on_line = move |line: &str| {
             if progress {
                 let _ = lines.try_send(ReportedLine::Progress(line.to_owned()));
             }
         };
-        let command = self.environment.command(&words[0], &words[1..])?.stderr(Stderr::lines(on_error));
+        let (command, redaction) = self.environment.command(&words[0], &words[1..])?;
+        let command = command.stderr(Stderr::lines(on_error));
         let run = command.run(plan.stdin.unwrap_or_default(), self.max_output, on_line);
-        let run = timeout(self.timeout, run);
+        let run = async {
+            let ran = timeout(self.timeout, run).await;
+            drop(until_end);
+            ran
+        };
         let report = async {
             let mut number = 0_u32;
             while let Some(line) = reported.recv().await {
                 match line {
-                    ReportedLine::Log(line) => cx.log(LoggingLevel::Info, logger, &line).await,
+                    ReportedLine::Log(line) => {
+                        cx.log(LoggingLevel::Info, logger, &redaction.apply(&line)).await;
+                    }
                     ReportedLine::Progress(line) => {
                         number += 1;
-                        cx.progress_with(f64::from(number), None, &line).await;
+                        cx.progress_with(f64::from(number), None, &redaction.apply(&line)).await;
                     }
                 }
             }
@@ -166,7 +173,7 @@ impl Command {
             _ => format!("`{program}` {}", ran.exit),
         };
         if let Some(words) = ran.last_words {
-            failure += &format!("; its last output: {words}");
+            failure += &format!("; its last output: {}", redaction.apply(&words));
         }
         Err(ToolError::new(failure))
     }

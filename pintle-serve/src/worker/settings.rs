@@ -55,7 +55,7 @@ impl WorkerSettings {
     /// Starts a process.
     pub(super) fn start(&self) -> Result<Child, String> {
         let (program, words) = self.words.split_first().ok_or("it has no command")?;
-        let command = self.environment.command(program, words).map_err(|error| error.to_string())?;
+        let (command, _) = self.environment.command(program, words).map_err(|error| error.to_string())?;
         let (log, name) = (self.log.clone(), self.name.clone());
         let command = command.limit(self.max_message).stderr(Stderr::lines(move |line| log(&name, line)));
         command.spawn().map_err(|error| error.to_string())

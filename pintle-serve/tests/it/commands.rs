@@ -390,6 +390,37 @@ async fn lines_of_the_error_output_are_logged() {
 }
 
 #[tokio::test]
+async fn a_secret_that_a_command_repeats_is_in_no_error_progress_and_log() {
+    let folder = Folder::new();
+    fs::write(folder.0.join("token"), "t0p s3cret/2\n").unwrap();
+    let file = format!(
+        r#"
+        [a]
+        command = "echo bad $TOKEN; echo \"url?token=t0p%20s3cret%2f2\" >&2; exit 3"
+        shell = true
+        progress = true
+        log = true
+        env = {{ TOKEN = {{ file = "{}" }}, MODE = "fast" }}
+        "#,
+        folder.0.join("token").display()
+    );
+    let tools = read(&file, Path::new(".")).unwrap();
+    let server = tools.routes().into_iter().fold(Server::new("served", "1").logging(), Server::tool);
+    let client = Client::new("test", "1").log_level(LoggingLevel::Info);
+    let client = client.connect(server.in_process().unwrap()).await.unwrap();
+    let lines = std::sync::Arc::new(Mutex::new(Vec::new()));
+    let (logged, progressed) = (lines.clone(), lines.clone());
+    let called = client.call("a").on_log(move |log| logged.lock().unwrap().push(log.data.to_string()));
+    let called = called.on_progress(move |progress| {
+        progressed.lock().unwrap().push(progress.message.clone().unwrap_or_default());
+    });
+    let failed = called.await.unwrap().text();
+    assert!(failed.contains("url?token=…") && !failed.contains("s3cret"), "{failed}");
+    let lines = lines.lock().unwrap().join("\n");
+    assert!(lines.contains("bad …") && lines.contains("url?token=…") && !lines.contains("s3cret"), "{lines}");
+}
+
+#[tokio::test]
 async fn a_command_that_uses_more_cpu_than_it_may_is_ended() {
     let file = r#"
         [spin]
