@@ -43,7 +43,13 @@ impl ArgumentEntry {
                     Some(Value::Bool(optional)) => optional,
                     Some(other) => return Err(format!("`optional` is `{other}`: write `true` or `false`")),
                 };
-                Ok(Argument { schema: Value::Object(schema), is_required: !is_optional })
+                let schema = Value::Object(schema);
+                let compiled = Schema::compile(&schema).map_err(|error| error.to_string())?;
+                if let Some(Err(faults)) = schema.get("default").map(|default| compiled.check(default)) {
+                    let fault = faults.first().map(ToString::to_string).unwrap_or_default();
+                    return Err(format!("its `default` is not what its schema says: {fault}"));
+                }
+                Ok(Argument { schema, is_required: !is_optional })
             }
         }
     }

@@ -106,15 +106,26 @@ impl Once {
         if let Some(call) = find(&known, principal, &key, arguments)? {
             return Ok(Err(call));
         }
+        // What still runs is not forgotten: it would run again.
+        let full = || ToolError::new("too many calls of the tool run at the same time: call again later");
         let at = known.iter().position(|(name, _)| name.as_deref() == principal);
+        match at {
+            Some(at) if known[at].1.len() >= MAX_CALLS => {
+                let calls = &mut known[at].1;
+                calls
+                    .iter()
+                    .position(KnownCall::is_over)
+                    .and_then(|over| calls.remove(over))
+                    .ok_or_else(full)?;
+            }
+            None if known.len() >= MAX_PRINCIPALS => {
+                let over = known.iter().position(|(_, calls)| calls.iter().all(KnownCall::is_over));
+                over.and_then(|over| known.remove(over)).ok_or_else(full)?;
+            }
+            _ => {}
+        }
         let own = at.and_then(|at| known.remove(at));
         let (name, mut calls) = own.unwrap_or_else(|| (principal.map(str::to_owned), VecDeque::new()));
-        if calls.len() >= MAX_CALLS {
-            calls.pop_front();
-        }
-        if known.len() >= MAX_PRINCIPALS {
-            known.pop_front();
-        }
         let (sender, end) = watch::channel(None);
         calls.push_back(KnownCall { key, arguments: digest(arguments), end });
         known.push_back((name, calls));
@@ -166,6 +177,11 @@ impl NewCall {
 }
 
 impl KnownCall {
+    /// Returns whether the call does not run any more.
+    fn is_over(&self) -> bool {
+        self.end.borrow().is_some() || self.end.has_changed().is_err()
+    }
+
     /// Waits until the call has ended, and returns how.
     pub(crate) async fn ended(mut self) -> Result<CallToolResult, ToolError> {
         let key = &self.key;
@@ -276,10 +292,20 @@ mod tests {
         assert!(once.find(None, &call(0)).unwrap().is_none());
         let large = once.find(None, &call(1)).unwrap().unwrap().ended().await.unwrap_err();
         assert!(large.to_string().contains("too large to be kept"), "{large}");
-        for number in 0..MAX_PRINCIPALS {
-            once.begin(Some(&number.to_string()), &call(0)).unwrap().unwrap();
-        }
+        let running: Vec<_> = (0..MAX_PRINCIPALS)
+            .map(|number| once.begin(Some(&number.to_string()), &call(0)).unwrap().unwrap())
+            .collect();
         assert!(once.find(None, &call(1)).unwrap().is_none());
+        // What runs is not forgotten.
+        let refused = once.begin(Some("one more"), &call(0)).unwrap_err();
+        assert!(refused.to_string().contains("call again later"), "{refused}");
+        let many: Vec<_> =
+            (1..MAX_CALLS).map(|number| once.begin(Some("0"), &call(number)).unwrap().unwrap()).collect();
+        assert!(once.begin(Some("0"), &call(MAX_CALLS)).is_err());
+        drop(running);
+        assert!(once.begin(Some("0"), &call(MAX_CALLS)).unwrap().is_ok());
+        assert!(once.begin(Some("one more"), &call(0)).unwrap().is_ok());
+        drop(many);
         let long = once.find(None, &arguments(json!({"order": "x".repeat(MAX_KEY + 1)}))).unwrap_err();
         assert!(long.to_string().contains("more than 256 bytes"), "{long}");
     }

@@ -1,6 +1,7 @@
 use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
 use pintle::{
+    schema::Schema,
     server::{Arguments, Cx, ToolError, ToolRoute},
     types::{
         JsonObject,
@@ -150,6 +151,10 @@ impl ServedTool {
         if is_command && entry.output_schema.is_some() && entry.output != OutputKind::Json {
             return Err("`output_schema` is for `output = \"json\"`: add that".to_owned());
         }
+        if let Some(schema) = &entry.output_schema {
+            Schema::compile(&Value::Object(schema.clone()))
+                .map_err(|error| format!("`output_schema`: {error}"))?;
+        }
         let times = [entry.timeout, entry.max_cpu];
         if entry.max_running == Some(0) || times.contains(&Some(Duration::ZERO)) {
             return Err("a limit of 0 would let nothing run: remove it, or write another".to_owned());
@@ -210,7 +215,12 @@ impl ServedTool {
         if let Action::Worker(worker) = &self.action {
             return worker.call(cx, &arguments, &self.running).await;
         }
-        let turn = self.running.acquire().await?;
+        let turn = tokio::time::timeout(QUEUE, self.running.acquire()).await.map_err(|_| {
+            ToolError::new(format!(
+                "other calls of `{}` have run for {QUEUE:?}: call again later",
+                self.tool.name
+            ))
+        })??;
         let Some(once) = &self.once else { return self.act(cx, &arguments).await };
         // What would be refused does not begin.
         self.plan(&arguments)?;
@@ -279,4 +289,25 @@ fn definition(name: &str, entry: &ToolEntry, arguments: &BTreeMap<String, Argume
     });
     tool.annotations = (hints != ToolAnnotations::default()).then_some(hints);
     tool
+}
+
+#[cfg(test)]
+mod tests {
+    use pintle::{Client, Server};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_that_has_waited_for_others_does_not_begin() {
+        let entries = serde_json::from_str(r#"{"a": {"command": ["touch", "begun"], "max_running": 1}}"#);
+        let tools = ServedTools::new(&entries.unwrap(), Path::new("/no/such/folder")).unwrap();
+        let other = tools.0[0].running.acquire().await.unwrap();
+        let server = tools.routes().into_iter().fold(Server::new("served", "1"), Server::tool);
+        let client = Client::new("test", "1").connect(server.in_process().unwrap()).await.unwrap();
+        let late = client.call("a").timeout(2 * QUEUE).await.unwrap().text();
+        assert_eq!(late, "other calls of `a` have run for 60s: call again later");
+        drop(other);
+        let begun = format!("{:?}", client.call_tool("a", ()).await);
+        assert!(begun.contains("no such directory"), "{begun}");
+    }
 }

@@ -244,6 +244,11 @@ impl Place {
 fn text_of(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
+        // An integer may be written as `1.0`, or as `1e3`.
+        Value::Number(number) if number.is_f64() => match number.as_f64() {
+            Some(whole) if whole.fract() == 0.0 && whole.abs() < 9.0e15 => format!("{whole:.0}"),
+            _ => number.to_string(),
+        },
         other => other.to_string(),
     }
 }

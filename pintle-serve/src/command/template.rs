@@ -184,6 +184,7 @@ mod tests {
         assert_eq!(words(&log, false, json!({})).unwrap(), ["git", "log", "{x}"]);
         assert_eq!(words(&log, false, json!({"loud": false, "paths": []})).unwrap(), ["git", "log", "{x}"]);
         let all = json!({"count": 3, "loud": true, "paths": ["a b", "c"]});
+        assert_eq!(words(&log, false, json!({"count": 3.0})).unwrap(), ["git", "log", "-n3", "{x}"]);
         assert_eq!(words(&log, false, all).unwrap(), ["git", "log", "-n3", "--verbose", "a b", "c", "{x}"]);
     }
 

@@ -456,6 +456,18 @@ async fn an_entry_that_is_wrong_is_refused_with_what_to_write() {
         ("[a]\n", "tool `a`: it has no command"),
         ("[a]\ncommand = \"echo\"", "`shell = true`"),
         ("[a]\ncommand = [\"echo\"]\nshell = true", "needs a line"),
+        (
+            "[a]\ncommand = [\"echo\", \"{x}\"]\narguments = { x = { type = \"intger\" } }",
+            "tool `a`: argument `x`: ",
+        ),
+        (
+            "[a]\ncommand = [\"echo\", \"{x}\"]\narguments = { x = { type = \"integer\", default = \"x\" } }",
+            "argument `x`: its `default` is not what",
+        ),
+        (
+            "[a]\ncommand = [\"echo\"]\noutput = \"json\"\noutput_schema = { type = \"objct\" }",
+            "tool `a`: `output_schema`: ",
+        ),
         ("[a]\ncommand = [\"echo\"]\narguments = { x = \"string\" }", "argument `x` has no place"),
         (
             "[a]\ncommand = [\"echo\", \"{x}\"]\narguments = { x = \"text\" }",

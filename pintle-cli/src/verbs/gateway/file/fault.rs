@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
-use pintle::server::Rules;
-use pintle_serve::ServedWorkers;
+use pintle::{Server, server::Rules};
+use pintle_serve::{ServedFolders, ServedWorkers};
 
 use super::{GatewayFile, secrets::written_secret};
 use crate::verbs::gateway::{
@@ -68,8 +68,13 @@ impl GatewayFile {
             }
         }
         let workers = ServedWorkers::new(&self.workers, &self.folder, |_, _| {});
-        if let Err(wrong) = workers.and_then(|workers| self.own_entries(&workers)) {
-            return fault(format!("{}s.{}", wrong.kind, wrong.name), wrong.to_string());
+        let own = match workers.and_then(|workers| self.own_entries(&workers)) {
+            Ok(own) => own,
+            Err(wrong) => return fault(format!("{}s.{}", wrong.kind, wrong.name), wrong.to_string()),
+        };
+        // What a server with them refuses.
+        if let Err(wrong) = own.register(Server::new("check", "0"), &ServedFolders::default()).check() {
+            return fault(String::new(), wrong.to_string());
         }
         let mut prefixes = BTreeMap::new();
         if let Some(name) = self.apis.keys().find(|name| self.targets.contains_key(*name)) {
