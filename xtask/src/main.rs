@@ -16,6 +16,7 @@ mod interop;
 mod limits;
 mod login;
 mod npm;
+mod openapi;
 mod page;
 mod pip;
 mod process;
@@ -116,6 +117,12 @@ const COMMANDS: &[Command] = &[
         run: fuzz::command,
     },
     Command {
+        name: "openapi",
+        usage: "[--only text]",
+        about: "thousands of OpenAPI documents as tools, and some of them beside FastMCP; needs npm and Python",
+        run: openapi::command,
+    },
+    Command {
         name: "instructions",
         usage: "[--bless] [--only TEXT]",
         about: "what the hot paths cost in instructions, against the baseline; `--bless` makes a new one, `--only` counts the cases with a text in their names",
@@ -123,7 +130,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "bench",
-        usage: "[--quick | --peers | --bridge [--quick] | --command | --compile]",
+        usage: "[--quick | --peers | --bridge [--quick] | --gateway | --fleet | --serve | --command | --compile]",
         about: "what a request costs beside a bare server; rewrites the table in bench/README.md",
         run: bench::command,
     },
