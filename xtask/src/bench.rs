@@ -7,6 +7,7 @@ mod compile;
 mod fleet;
 mod gateway;
 mod peers;
+mod serve;
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -61,6 +62,9 @@ pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
     if args == ["--gateway"] {
         return gateway::command();
     }
+    if args == ["--serve"] {
+        return serve::command();
+    }
     if args == ["--command"] {
         return command::command();
     }
@@ -84,7 +88,7 @@ fn run(args: &[String]) -> Result<&'static BenchRun, Failure> {
         [quick] if quick == "--quick" => Ok(&QUICK),
         _ => Err(Failure::new(
             format!(
-                "`{}` is not `--quick`, `--peers`, `--bridge`, `--gateway`, `--fleet`, `--command` or `--compile`",
+                "`{}` is not `--quick`, `--peers`, `--bridge`, `--gateway`, `--fleet`, `--serve`, `--command` or `--compile`",
                 args.join(" ")
             ),
             REPEAT,
@@ -140,7 +144,7 @@ mod tests {
         assert_eq!(written(&["--quick"]), Ok(false));
         assert_eq!(
             written(&["--fast"]),
-            Err("`--fast` is not `--quick`, `--peers`, `--bridge`, `--gateway`, `--fleet`, `--command` or `--compile`"
+            Err("`--fast` is not `--quick`, `--peers`, `--bridge`, `--gateway`, `--fleet`, `--serve`, `--command` or `--compile`"
                 .to_owned())
         );
     }
