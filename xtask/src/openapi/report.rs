@@ -117,7 +117,7 @@ pub(super) fn page(surveyed: &[Surveyed<'_>], table: &str) -> String {
         surveyed.iter().partition(|one| one.outcome.as_ref().is_ok_and(|outcome| outcome.is_listed));
     let Outcome { tools, left_out, peak_kb, refused, .. } = total(listed.iter().copied());
     let mut text = format!(
-        "{} documents: {tools} operations are tools, of which {} are accepted, and {} are left out. None took more than {} MB.\n",
+        "{} documents: {tools} operations are tools, of which {} are accepted, and {} are left out.\nNone took more than {} MB.\n",
         listed.len(),
         tools - refused,
         left_out.values().sum::<u64>(),
