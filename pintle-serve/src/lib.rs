@@ -36,6 +36,7 @@
 
 mod argument;
 mod command;
+mod disk;
 mod draft;
 mod entry;
 mod environment;
@@ -60,6 +61,7 @@ mod worker;
 
 pub use argument::ArgumentEntry;
 pub use command::CommandPlan;
+pub use disk::{read_file, read_own_file, written_by_others};
 pub use draft::{HelpDraft, ImportDraft};
 pub use entry::{CommandEntry, ToolEntry};
 pub use fault::{CallFault, EntryFault};

@@ -1,6 +1,5 @@
 use std::{
     collections::BTreeMap,
-    fs,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -18,7 +17,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{ArgumentEntry, EntryFault, argument::Argument, text::Text};
+use crate::{ArgumentEntry, EntryFault, argument::Argument, disk::read_own_file, text::Text};
 
 /// The most bytes of a file with a prompt.
 const MAX_BYTES: u64 = 256 << 10;
@@ -56,11 +55,7 @@ impl PromptEntry {
         let path = folder.join(&file);
         let shown = path.display();
         let unreadable = |reason: String| format!("`{shown}` cannot be read: {reason}");
-        let size = fs::metadata(&path).map_err(|error| unreadable(error.to_string()))?.len();
-        if size > MAX_BYTES {
-            return Err(unreadable(format!("it has {size} bytes, and {MAX_BYTES} are allowed; shorten it")));
-        }
-        let text = fs::read_to_string(&path).map_err(|error| unreadable(error.to_string()))?;
+        let text = read_own_file(&path, MAX_BYTES).map_err(|error| unreadable(error.to_string()))?;
         let mut entry = Self { file: None, ..self };
         if text.trim_start_matches('\u{feff}').lines().next().is_none_or(|line| line.trim_end() != "---") {
             entry.text = Some(text);

@@ -18,6 +18,11 @@ impl DocumentFiles {
         self.0.push((path, state));
     }
 
+    /// Returns the paths of the files, the document's first.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.0.iter().map(|(path, _)| &**path)
+    }
+
     /// Returns whether a file has another length or time than when it was read, is gone, or is there now. It blocks.
     pub fn have_changed(&self) -> bool {
         self.0.iter().any(|(path, before)| state(path) != *before)

@@ -17,7 +17,7 @@ use std::{
 use pintle::server::{Rule, RuleDecision, RuleSet};
 use pintle_serve::{
     EntryFault, PromptEntry, ResourceEntry, ServedResources, ServedTools, ServedWorkers, ToolEntry,
-    WorkerEntry, parse_one_line, prompt_routes,
+    WorkerEntry, parse_one_line, prompt_routes, written_by_others,
 };
 #[cfg(test)]
 use schemars::JsonSchema;
@@ -25,8 +25,8 @@ use serde::{Deserialize, Deserializer, de::Error as _};
 use serde_json::Value;
 
 pub(super) use backend_entry::BackendEntry;
+use disk::read_limited;
 pub(super) use disk::read_text;
-use disk::{is_writable_by_others, read_limited};
 use fault::Fault;
 use include::add;
 pub(super) use own_entries::{OwnEntries, WatchedFiles};
@@ -135,12 +135,12 @@ impl GatewayFile {
         let wrong = |reason: String| {
             Failure::usage(format!("`{shown}` is wrong: {reason}"), format!("pintle gateway {shown} --check"))
         };
+        if let Some(remedy) = written_by_others(&metadata) {
+            let message = format!("`{shown}` is refused: others than you may write it");
+            return Err(Failure::usage(message, format!("{remedy} {shown}")));
+        }
         let text = FileText::of(path, &text);
         let mut file = Self::decode(&text, folder).map_err(wrong)?;
-        if file.has_commands() && is_writable_by_others(&metadata) {
-            let message = format!("`{shown}` has commands or requests, and others than you may write it");
-            return Err(Failure::usage(message, format!("chmod go-w {shown}")));
-        }
         for name in file.apis.keys().cloned().collect::<Vec<_>>() {
             file.load(&name, folder, known).map_err(|failure| match failure {
                 OpenFailure::Secret(failure) => failure,
@@ -163,11 +163,6 @@ impl GatewayFile {
     /// Returns whether workers or commands log to clients.
     pub(super) fn has_logs(&self) -> bool {
         !self.workers.is_empty() || self.tools.values().any(|tool| tool.log)
-    }
-
-    fn has_commands(&self) -> bool {
-        let is_empty = self.tools.is_empty() && self.workers.is_empty();
-        !is_empty || self.resources.values().any(|resource| !resource.command.is_empty())
     }
 
     /// Adds tools of one line.

@@ -210,22 +210,32 @@ fn a_file_is_checked_with_its_lines() {
 
 #[cfg(unix)]
 #[test]
-fn a_file_with_commands_that_others_can_write_is_refused() {
+fn a_file_that_others_can_write_is_refused_with_all_that_it_names() {
     use std::os::unix::fs::PermissionsExt as _;
 
-    let machine = served("[tools.a]\ncommand = [\"date\"]\n", "serve-writable");
-    let set =
-        |mode| fs::set_permissions(machine.path("tools.toml"), fs::Permissions::from_mode(mode)).unwrap();
+    let include = "include = [\"more/*.toml\", \"more/*.md\"]\n";
+    let api = "[apis.shop]\ndocument = \"shop.yaml\"\nbase = \"https://shop.example\"\n";
+    let prompt = "[prompts.own]\nfile = \"own.txt\"\n";
+    let file = format!("{include}{api}{prompt}[targets.demo]\nserver = \"demo\"\n");
+    let machine = served(&file, "serve-writable");
+    machine.write("more/a.toml", "[resources.a]\nuri = \"a://\"\ntext = \"a\"\n");
+    machine.write("more/b.md", "Greet.\n");
+    machine.write("own.txt", "Greet.\n");
+    let path = "openapi: 3.1.0\ninfo: { title: Shop, version: 1 }\npaths:\n  /a: { $ref: 'paths.yaml#/a' }\n";
+    machine.write("shop.yaml", path);
+    machine
+        .write("paths.yaml", "a: { get: { operationId: list, responses: { 200: { description: All } } } }\n");
     let check = || run(pintle().args(["serve", "tools.toml", "--check"]).current_dir(machine.path("")));
-    for mode in [0o666, 0o602] {
-        set(mode);
-        let printed = check();
-        assert!(
-            printed.code == Some(1) && printed.stderr.contains("others than you may write it"),
-            "{printed:?}"
-        );
-        assert!(printed.stderr.contains("chmod go-w tools.toml"), "{printed:?}");
+    assert_eq!(check().code, Some(0), "{:?}", check());
+    for name in ["tools.toml", "more/a.toml", "more/b.md", "own.txt", "shop.yaml", "paths.yaml"] {
+        let set = |mode| fs::set_permissions(machine.path(name), fs::Permissions::from_mode(mode)).unwrap();
+        for mode in [0o666, 0o602] {
+            set(mode);
+            let printed = check();
+            let is_refused = printed.code == Some(1) && printed.stderr.contains("others than you may write");
+            assert!(is_refused && printed.stderr.contains("chmod go-w"), "{name}: {printed:?}");
+        }
+        set(0o644);
     }
-    set(0o644);
     assert_eq!(check().code, Some(0));
 }

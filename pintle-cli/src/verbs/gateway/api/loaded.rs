@@ -41,6 +41,11 @@ impl LoadedApi {
         })
     }
 
+    /// Returns the paths of the document and the files that it refers to.
+    pub(in crate::verbs::gateway) fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.files.paths()
+    }
+
     /// Returns whether a file of the document has changed since it was read. It blocks.
     pub(in crate::verbs::gateway) fn has_changed(&self) -> bool {
         self.files.have_changed()

@@ -1,4 +1,6 @@
-use std::path::Path;
+use std::{fs, path::Path};
+
+use pintle_serve::written_by_others;
 
 use super::{BackendEntry, GatewayFile};
 use crate::{
@@ -21,6 +23,15 @@ impl GatewayFile {
             Some(known) => known.clone(),
             None => LoadedApi::load(name, entry, folder)?,
         };
+        for path in loaded.paths() {
+            // What is not there is a fault of the document already.
+            let remedy = fs::metadata(path).ok().and_then(|metadata| written_by_others(&metadata));
+            if let Some(remedy) = remedy {
+                let shown = path.display();
+                let message = format!("others than you may write `{shown}`: `{remedy} {shown}`");
+                return Err(OpenFailure::Entry(message));
+            }
+        }
         self.loaded.insert(name.to_owned(), loaded);
         Ok(())
     }

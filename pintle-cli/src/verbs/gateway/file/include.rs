@@ -7,10 +7,7 @@ use std::{
 use pintle_serve::{PromptEntry, ResourceEntry, ToolEntry, WorkerEntry};
 use serde::Deserialize;
 
-use super::{
-    disk::{is_writable_by_others, read_limited},
-    text::FileText,
-};
+use super::{disk::read_own, text::FileText};
 use crate::verbs::gateway::api::ApiEntry;
 
 /// The most files that a file includes.
@@ -59,16 +56,8 @@ impl IncludedFile {
             let prompt = prompt.load(folder)?;
             return add("prompt", &mut self.prompts, [(name, prompt)].into());
         }
-        let (metadata, text) = read_limited(path).map_err(|error| format!("it cannot be read: {error}"))?;
+        let text = read_own(path).map_err(|error| format!("it cannot be read: {error}"))?;
         let mut file: Self = FileText::of(path, &text).decode()?;
-        let has_commands = !file.tools.is_empty()
-            || !file.workers.is_empty()
-            || file.resources.values().any(|one| !one.command.is_empty());
-        if has_commands && is_writable_by_others(&metadata) {
-            return Err(
-                "it has commands or requests, and others than you may write it: `chmod go-w` it".to_owned()
-            );
-        }
         // Paths are relative to the file that has them.
         let base = folder.strip_prefix(root).unwrap_or(folder);
         let below = |path: &Path| Some(base.join(path));
@@ -130,9 +119,11 @@ fn matches(folder: &Path, pattern: &str) -> io::Result<Vec<PathBuf>> {
                 && name.starts_with(before)
                 && name.ends_with(after)
         });
-        if fits && entry.path().is_file() {
-            paths.push(parent.join(name));
+        let path = parent.join(name);
+        if !fits || !path.is_file() {
+            continue;
         }
+        paths.push(path);
     }
     paths.sort();
     Ok(paths)

@@ -1,0 +1,91 @@
+use std::{
+    fs::{File, Metadata},
+    io::{self, Read as _},
+    path::Path,
+};
+
+/// Reads the text of a file of at most so many bytes, and its metadata.
+///
+/// # Errors
+///
+/// The file cannot be read, is no text, or is longer.
+pub fn read_file(path: &Path, limit: u64) -> io::Result<(Metadata, String)> {
+    let file = File::open(path)?;
+    let metadata = file.metadata()?;
+    let mut text = String::new();
+    file.take(limit + 1).read_to_string(&mut text)?;
+    match text.len() as u64 > limit {
+        true => Err(io::Error::other(format!("it has more than {limit} bytes: shorten it, or divide it"))),
+        false => Ok((metadata, text)),
+    }
+}
+
+/// Reads a file as [`read_file`] does, which nobody but this user and the administrator may write.
+///
+/// # Errors
+///
+/// Those of `read_file`, and others may write the file.
+pub fn read_own_file(path: &Path, limit: u64) -> io::Result<String> {
+    let (metadata, text) = read_file(path, limit)?;
+    // What is judged is what is read, whatever replaces the file meanwhile.
+    match written_by_others(&metadata) {
+        Some(remedy) => Err(io::Error::other(format!("others than you may write it: `{remedy}` it"))),
+        None => Ok(text),
+    }
+}
+
+/// Returns the command that takes a file from others, if others than this user and the administrator may write it. A group that has the
+/// number of the owner is the owner's own.
+#[cfg(unix)]
+pub fn written_by_others(metadata: &Metadata) -> Option<&'static str> {
+    use std::os::unix::fs::MetadataExt as _;
+
+    let (owner, group, mode) = (metadata.uid(), metadata.gid(), metadata.mode());
+    if owner != 0 && owner != rustix::process::geteuid().as_raw() {
+        return Some("sudo chown $USER");
+    }
+    (mode & 0o002 != 0 || (mode & 0o020 != 0 && group != owner)).then_some("chmod go-w")
+}
+
+/// Returns the command that takes a file from others, if others may write it, which is not known here.
+#[cfg(not(unix))]
+pub fn written_by_others(_: &Metadata) -> Option<&'static str> {
+    None
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::{fs, os::unix::fs::PermissionsExt as _, path::PathBuf};
+
+    use super::*;
+
+    /// A folder of a test, which is removed.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let folder = std::env::temp_dir().join(format!("pintle-disk-{name}-{}", std::process::id()));
+            fs::create_dir_all(&folder).unwrap();
+            Self(folder)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn a_file_that_others_can_write_is_not_ones_own() {
+        let folder = Folder::new("modes");
+        let path = folder.0.join("file");
+        fs::write(&path, "a").unwrap();
+        for (mode, is_own) in [(0o644, true), (0o600, true), (0o444, true), (0o666, false), (0o602, false)] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            assert_eq!(read_own_file(&path, 9).is_ok(), is_own, "{mode:o}");
+        }
+        let error = read_own_file(&path, 9).unwrap_err().to_string();
+        assert_eq!(error, "others than you may write it: `chmod go-w` it");
+    }
+}
