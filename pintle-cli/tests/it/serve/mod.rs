@@ -239,3 +239,22 @@ fn a_file_that_others_can_write_is_refused_with_all_that_it_names() {
     }
     assert_eq!(check().code, Some(0));
 }
+
+#[cfg(unix)]
+#[test]
+fn a_link_out_of_a_folder_of_files_is_refused() {
+    use std::os::unix::fs::symlink;
+
+    let machine = served("include = [\"p/*.md\"]\n", "serve-link");
+    machine.write("p/a.md", "Greet.\n");
+    machine.write("secret", "hunter2\n");
+    symlink("a.md", machine.path("p/b.md")).unwrap();
+    let check = || run(pintle().args(["serve", "tools.toml", "--check"]).current_dir(machine.path("")));
+    assert_eq!(check().code, Some(0), "{:?}", check());
+    symlink(machine.path("secret"), machine.path("p/c.md")).unwrap();
+    let printed = check();
+    assert!(printed.stderr.contains("`p/c.md` is a link out of its folder: name the file"), "{printed:?}");
+    // One that is named is wanted.
+    machine.write("tools.toml", "include = [\"p/c.md\"]\n");
+    assert_eq!(check().code, Some(0), "{:?}", check());
+}

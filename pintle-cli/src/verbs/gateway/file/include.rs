@@ -123,6 +123,11 @@ fn matches(folder: &Path, pattern: &str) -> io::Result<Vec<PathBuf>> {
         if !fits || !path.is_file() {
             continue;
         }
+        // Who may write to the folder could have a link lead to a file that only its owner reads.
+        if entry.file_type()?.is_symlink() && !path.canonicalize()?.starts_with(parent.canonicalize()?) {
+            let message = format!("`{}` is a link out of its folder: name the file", path.display());
+            return Err(io::Error::other(message));
+        }
         paths.push(path);
     }
     paths.sort();
