@@ -1,23 +1,39 @@
 use std::{
-    fs::{File, Metadata},
+    fs::{File, Metadata, OpenOptions},
     io::{self, Read as _},
     path::Path,
 };
 
-/// Reads the text of a file of at most so many bytes, and its metadata.
+/// Reads the text of a regular file of at most so many bytes, and its metadata. What is no file, such as a pipe, is refused without a wait.
 ///
 /// # Errors
 ///
-/// The file cannot be read, is no text, or is longer.
+/// The file cannot be read, is no file or no text, or is longer.
 pub fn read_file(path: &Path, limit: u64) -> io::Result<(Metadata, String)> {
-    let file = File::open(path)?;
+    let file = open(path)?;
     let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(io::Error::other("it is no file: write the path of one"));
+    }
     let mut text = String::new();
     file.take(limit + 1).read_to_string(&mut text)?;
     match text.len() as u64 > limit {
         true => Err(io::Error::other(format!("it has more than {limit} bytes: shorten it, or divide it"))),
         false => Ok((metadata, text)),
     }
+}
+
+/// Opens a file. The end of a pipe is opened at once, also if nobody has the other.
+fn open(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+
+        let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
+        options.custom_flags(flags.bits().cast_signed());
+    }
+    options.read(true).open(path)
 }
 
 /// Reads a file as [`read_file`] does, which nobody but this user and the administrator may write.
@@ -55,7 +71,7 @@ pub fn written_by_others(_: &Metadata) -> Option<&'static str> {
 
 #[cfg(all(test, unix))]
 mod tests {
-    use std::{fs, os::unix::fs::PermissionsExt as _, path::PathBuf};
+    use std::{fs, os::unix::fs::PermissionsExt as _, path::PathBuf, process::Command};
 
     use super::*;
 
@@ -74,6 +90,22 @@ mod tests {
         fn drop(&mut self) {
             let _ = fs::remove_dir_all(&self.0);
         }
+    }
+
+    #[test]
+    fn what_is_no_file_or_too_long_is_refused_at_once() {
+        let folder = Folder::new("kinds");
+        let path = folder.0.join("pipe");
+        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        for path in [&*path, &folder.0, Path::new("/dev/zero")] {
+            let error = read_file(path, 9).unwrap_err().to_string();
+            assert_eq!(error, "it is no file: write the path of one", "{}", path.display());
+        }
+        let path = folder.0.join("file");
+        fs::write(&path, "123456789").unwrap();
+        assert_eq!(read_file(&path, 9).unwrap().1, "123456789");
+        let error = read_file(&path, 8).unwrap_err().to_string();
+        assert_eq!(error, "it has more than 8 bytes: shorten it, or divide it");
     }
 
     #[test]

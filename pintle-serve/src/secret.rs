@@ -1,8 +1,13 @@
-use std::{env, error, fmt, fs, path::PathBuf};
+use std::{env, error, fmt, path::PathBuf};
 
 #[cfg(feature = "schemars")]
 use schemars::JsonSchema;
 use serde::Deserialize;
+
+use crate::disk::read_file;
+
+/// The most bytes of a file with a secret.
+const MAX_BYTES: u64 = 64 << 10;
 
 /// A text, or where a secret is.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
@@ -61,7 +66,7 @@ impl SecretValue {
             Self::Source(SecretSource::Env(name)) => variable(name),
             Self::Source(SecretSource::BearerEnv(name)) => Ok(format!("Bearer {}", variable(name)?)),
             Self::Source(SecretSource::File(path)) => {
-                let text = fs::read_to_string(path).map_err(|error| SecretError {
+                let (_, text) = read_file(path, MAX_BYTES).map_err(|error| SecretError {
                     message: format!("the secret in `{}` cannot be read: {error}", path.display()),
                     next: format!("ls -l {}", path.display()),
                 })?;

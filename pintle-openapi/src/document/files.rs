@@ -114,12 +114,12 @@ fn read_below(folder: &Path, path: &str, left: &mut u64) -> Result<Value, String
 
 /// Reads a text, at most so many bytes.
 fn read_text(path: &Path, left: &mut u64) -> io::Result<String> {
-    let file = File::open(path)?;
-    if !file.metadata()?.is_file() {
+    // A pipe would be waited for.
+    if !fs::metadata(path)?.is_file() {
         return Err(io::Error::other("it is not a file"));
     }
     let mut text = String::new();
-    file.take(*left + 1).read_to_string(&mut text)?;
+    File::open(path)?.take(*left + 1).read_to_string(&mut text)?;
     *left = left.checked_sub(text.len() as u64).ok_or_else(|| {
         io::Error::other(format!("the document has more than {MAX_BYTES} bytes with its files"))
     })?;

@@ -258,3 +258,21 @@ fn a_link_out_of_a_folder_of_files_is_refused() {
     machine.write("tools.toml", "include = [\"p/c.md\"]\n");
     assert_eq!(check().code, Some(0), "{:?}", check());
 }
+
+#[cfg(unix)]
+#[test]
+fn what_is_no_file_is_refused_at_once() {
+    let machine = served("[prompts.z]\nfile = \"/dev/zero\"\n", "serve-no-file");
+    let check = |file: &str| run(pintle().args(["serve", file, "--check"]).current_dir(machine.path("")));
+    let made = std::process::Command::new("mkfifo").arg(machine.path("pipe")).status().unwrap();
+    assert!(made.success());
+    machine.write("api.toml", "[apis.a]\ndocument = \"pipe\"\n");
+    for (file, expected) in [
+        ("pipe", "`pipe` cannot be read: it is no file"),
+        ("tools.toml", "`/dev/zero` cannot be read: it is no file"),
+        ("api.toml", "it is not a file"),
+    ] {
+        let printed = check(file);
+        assert!(printed.code == Some(1) && printed.stderr.contains(expected), "{printed:?}");
+    }
+}
