@@ -33,11 +33,12 @@ impl HelpDraft {
         let mut draft = Self::default();
         draft.tool.words = words.to_vec();
         let lines: Vec<&str> = help.lines().map(str::trim_end).collect();
-        let usage = usage(&lines);
+        let Usage { words: usage, below } = Usage::read(&lines);
         draft.description = description(&lines);
         draft.tool.description.clone_from(&draft.description);
         draft.commands = commands(&lines);
-        let mut at = 0;
+        let mut options = Vec::new();
+        let mut at = below;
         while let Some(line) = lines.get(at) {
             at += 1;
             let Some((spec, mut text)) = option_line(line) else { continue };
@@ -49,19 +50,37 @@ impl HelpDraft {
                 text = format!("{text} {}", next.trim());
                 at += 1;
             }
-            draft.add_option(spec, text.trim());
+            options.extend(HelpOption::read(spec).map(|option| (option, text.trim().to_owned())));
         }
-        let is_called = |word: &&String| {
-            words.iter().any(|called| called == *word || called.rsplit('/').next() == Some(&***word))
-        };
-        for word in usage.iter().skip_while(is_called) {
+        let file_name = |word: &str| word.rsplit('/').next().map(str::to_owned);
+        let is_called = |word: &&String| words.iter().any(|called| file_name(called) == file_name(word));
+        let mut usage = usage.iter().skip_while(is_called).peekable();
+        let (mut positional, mut required) = (Vec::new(), Vec::new());
+        while let Some(word) = usage.next() {
+            if !word.starts_with('-') {
+                positional.push(word);
+                continue;
+            }
+            let (flag, value) =
+                word.split_once('=').map_or((&**word, None), |(flag, rest)| (flag, Some(rest)));
+            let option = options.iter().find(|(option, _)| option.names.iter().any(|name| name == flag));
+            if value.is_none() && option.is_none_or(|(option, _)| option.value.is_some()) {
+                let _ = usage.next_if(|next| !next.starts_with(['-', '[']));
+            }
+            required.push(flag);
+        }
+        for (option, text) in options {
+            let is_required = option.names.iter().any(|name| required.contains(&&**name));
+            draft.add_option(option, &text, is_required || says_required(&text));
+        }
+        for word in positional {
             draft.add_positional(word, &lines);
         }
         draft
     }
 
-    fn add_option(&mut self, spec: &str, text: &str) {
-        let Some(HelpOption { flag, value }) = HelpOption::read(spec) else { return };
+    fn add_option(&mut self, option: HelpOption, text: &str, is_required: bool) {
+        let HelpOption { flag, value, .. } = option;
         if matches!(&*flag, "--help" | "-h" | "--version" | "-V" | "-?") {
             return;
         }
@@ -73,13 +92,17 @@ impl HelpDraft {
         match &value {
             None => self.tool.words.push(format!("{{{name}?{flag}}}")),
             Some(_) if flag.starts_with("--") => self.tool.words.push(format!("{flag}={{{name}}}")),
+            Some(_) if is_required => self.tool.words.extend([flag, format!("{{{name}}}")]),
             Some(_) => self.tool.words.extend([format!("{{{name}?{flag}}}"), format!("{{{name}}}")]),
         }
-        let kind = value.as_deref().map_or("boolean", kind);
-        let description = shortened(text);
-        self.tool
-            .arguments
-            .insert(name, DraftArgument { kind, description, values, ..DraftArgument::default() });
+        let argument = DraftArgument {
+            kind: value.as_deref().map_or("boolean", kind),
+            is_required: is_required && value.is_some(),
+            description: shortened(text),
+            values,
+            ..DraftArgument::default()
+        };
+        self.tool.arguments.insert(name, argument);
     }
 
     /// Adds a word of the usage that is no option.
@@ -121,24 +144,31 @@ impl HelpDraft {
     }
 }
 
-/// An option, by its longest name.
+/// An option.
 struct HelpOption {
+    /// Its longest name.
     flag: String,
+    names: Vec<String>,
     value: Option<String>,
 }
 
 impl HelpOption {
     /// Reads `-c, --count <N>`, `-c COUNT, --count COUNT`, `--count int` or `--[no-]count`.
     fn read(spec: &str) -> Option<Self> {
-        let (mut flag, mut value) = (String::new(), None);
+        let (mut flag, mut all, mut value) = (String::new(), Vec::new(), None);
         let (names, set) = spec.split_once('{').map_or((spec, None), |(names, set)| (names, Some(set)));
         for part in names.split([',', '/']).map(str::trim) {
             let end = part.find([' ', '=', '[']).unwrap_or(part.len());
             let (name, rest) = part.split_at(end);
+            // `--verbose...` can be given more than once.
+            let name = name.trim_end_matches('.');
             if name.starts_with("--no-") && !flag.is_empty() {
                 continue;
             }
             let is_flag = name.len() > 1 && name.starts_with('-') && !name.trim_start_matches('-').is_empty();
+            if is_flag {
+                all.push(name.to_owned());
+            }
             if is_flag && name.len() > flag.len() {
                 name.clone_into(&mut flag);
             }
@@ -149,7 +179,7 @@ impl HelpOption {
         }
         // `--kind {a,b}` is one of a set.
         value = set.map(|set| format!("{{{set}")).or(value);
-        (!flag.is_empty()).then_some(Self { flag, value })
+        (!flag.is_empty()).then_some(Self { flag, names: all, value })
     }
 }
 
@@ -159,7 +189,10 @@ fn option_line(line: &str) -> Option<(&str, String)> {
     if indent(line) == 0 || !trimmed.starts_with('-') || trimmed.starts_with("---") {
         return None;
     }
-    let (spec, text) = trimmed.split_once("  ").or_else(|| trimmed.split_once('\t')).unwrap_or((trimmed, ""));
+    let parts = trimmed.split_once("  ").or_else(|| trimmed.split_once('\t'));
+    // A long option may leave room for one space only.
+    let parts = parts.or_else(|| trimmed.find("> ").map(|end| trimmed.split_at(end + 1)));
+    let (spec, text) = parts.unwrap_or((trimmed, ""));
     Some((spec, text.trim().to_owned()))
 }
 
@@ -167,20 +200,42 @@ fn indent(line: &str) -> usize {
     line.len() - line.trim_start().len()
 }
 
-/// Returns the words of the usage, with the parts of options left out.
-fn usage(lines: &[&str]) -> Vec<String> {
-    let is_usage = |line: &str| line.trim_start().to_lowercase().starts_with("usage:");
-    let Some(at) = lines.iter().position(|line| is_usage(line)) else { return Vec::new() };
-    let begins = lines[at].trim_start()["usage:".len()..].trim();
-    let mut text = begins.to_owned();
-    for line in lines.iter().skip(at + 1).take_while(|line| indent(line) > 0 && !line.trim().is_empty()) {
-        // Cobra writes the usage below its heading, and another line for commands.
-        if !text.is_empty() && begins.is_empty() {
-            break;
+/// The usage of a program.
+#[derive(Default)]
+struct Usage {
+    /// The words, but for options that can be left out.
+    words: Vec<String>,
+    /// The number of the first line below it.
+    below: usize,
+}
+
+impl Usage {
+    fn read(lines: &[&str]) -> Self {
+        let is_usage = |line: &str| line.trim_start().to_lowercase().starts_with("usage:");
+        let Some(at) = lines.iter().position(|line| is_usage(line)) else { return Self::default() };
+        let begins = lines[at].trim_start()["usage:".len()..].trim();
+        let mut text = begins.to_owned();
+        let mut below = at + 1;
+        // What goes on is indented below the first word. Options may follow at once, and another usage.
+        let goes_on = |line: &&&str| {
+            let is_option = option_line(line).is_some() && indent(line) < "usage: ".len();
+            indent(line) > 0 && !is_option && !line.trim_start().starts_with("or:")
+        };
+        while let Some(line) = lines.get(below).filter(goes_on) {
+            // Cobra writes the usage below its heading, and another line for commands.
+            if !text.is_empty() && begins.is_empty() {
+                break;
+            }
+            text = format!("{text} {}", line.trim());
+            below += 1;
         }
-        text = format!("{text} {}", line.trim());
+        Self { words: usage_words(&text), below }
     }
-    let mut words = Vec::new();
+}
+
+/// Returns the words of a usage, but for options that can be left out.
+fn usage_words(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
     let mut depth = 0_usize;
     let mut word = String::new();
     for letter in text.chars().chain([' ']) {
@@ -194,22 +249,27 @@ fn usage(lines: &[&str]) -> Vec<String> {
             continue;
         }
         let word = std::mem::take(&mut word);
-        // `[file ...]` is a list, and `[-c COUNT]` an option.
-        if word.contains("...")
-            && words
-                .last()
-                .is_some_and(|last: &String| word.contains(last.trim_matches(['[', '<', '>', ']'])))
-        {
-            words.pop();
+        if word.is_empty() || word.starts_with("[-") || word.starts_with("(-") {
+            continue;
         }
-        if !word.is_empty() && !word.trim_start_matches(['[', '(']).starts_with('-') {
-            words.push(match word.split_once(' ').filter(|(_, rest)| rest.starts_with("...")) {
-                Some((first, _)) => format!("{first}...]"),
-                None => word,
-            });
+        // `[file ...]` is a list, and `file [file ...]` one that is not empty.
+        let Some((first, _)) = word.split_once(' ').filter(|(_, rest)| rest.starts_with("...")) else {
+            words.push(word);
+            continue;
+        };
+        let name = first.trim_start_matches('[');
+        match words.last_mut().filter(|last| last.trim_matches(['<', '>']) == name.trim_matches(['<', '>'])) {
+            Some(last) => last.push_str("..."),
+            None => words.push(format!("{first}...]")),
         }
     }
     words
+}
+
+/// Returns whether a text says so in brackets, as click does: `[env var: A; required]`.
+fn says_required(text: &str) -> bool {
+    let groups = text.split('[').skip(1).filter_map(|rest| rest.split_once(']'));
+    groups.flat_map(|(group, _)| group.split(';')).any(|part| part.trim() == "required")
 }
 
 /// Returns the first paragraph that is neither the usage nor a list.
@@ -245,7 +305,8 @@ fn choices(value: &str, text: &str) -> Vec<String> {
     let set = value.strip_prefix('{').and_then(|set| set.split_once('}')).map(|(set, _)| set);
     let listed =
         text.split_once("[possible values: ").and_then(|(_, rest)| rest.split_once(']')).map(|(set, _)| set);
-    let piped = value.contains('|').then_some(value);
+    // `KEY=VALUE|PATH` are kinds of values.
+    let piped = Some(value).filter(|value| value.contains('|') && !value.contains(char::is_uppercase));
     let set = set.or(listed).or(piped).unwrap_or_default();
     set.split([',', '|']).map(str::trim).filter(|value| !value.is_empty()).map(str::to_owned).collect()
 }
@@ -359,6 +420,80 @@ mod tests {
                 r#"name = { type = "string" }"#,
             ],
         );
+    }
+
+    #[test]
+    fn options_that_are_needed_are_no_positionals() {
+        let argparse = "usage: convert.py [-h] -o FILE [-v] --level LEVEL (--fast | --map MAP)\n                  source [source ...]\n\n\
+             options:\n  -h, --help            show this help message and exit\n  -o FILE, --out FILE   where to\n  -v, --verbose\n  --level LEVEL\n  \
+             --fast\n  --map MAP\n";
+        let (text, _) = draft("python3 convert.py", argparse);
+        has(
+            &text,
+            &[
+                r#""--out={out}", "{verbose?--verbose}", "--level={level}", "{fast?--fast}", "--map={map}", "{source}"]"#,
+                r#"out = { type = "string", description = "where to" }"#,
+                r#"level = { type = "string" }"#,
+                r#"source = { type = "array", items = { type = "string" } }"#,
+            ],
+        );
+        let (text, _) = draft(
+            "tool",
+            "Usage: tool [OPTIONS] -k <KEY> --out <FILE> --force <NAME>\n\nOptions:\n  -k <KEY>          Key\n      --out <FILE>  Output\n      --force\n",
+        );
+        has(&text, &[r#"["tool", "-k", "{k}", "--out={out}", "{force?--force}", "{name}"]"#]);
+        has(&text, &[r#"k = { type = "string", description = "Key" }"#]);
+        let (text, _) = draft(
+            "tool",
+            "Usage: tool [OPTIONS]\n\nOptions:\n  --count INTEGER RANGE  How often.  [x>=1; required]\n  --name TEXT  Who.  [required]\n  --who TEXT  Not required.\n",
+        );
+        has(
+            &text,
+            &[
+                r#"name = { type = "string", description = "Who. [required]" }"#,
+                r#"[x>=1; required]" }"#,
+                r#"who = { type = "string", description = "Not required.", optional = true }"#,
+            ],
+        );
+    }
+
+    #[test]
+    fn options_right_below_the_usage_are_no_part_of_it() {
+        let (text, _) = draft(
+            "fetch",
+            "Usage: fetch [options...] <url>\n -d, --data <data>          Post it\n -k, --keep                 Keep http (fast) files\n \
+             -u, --user <user:password> Who and how\n -v, --verbose...           Talk\n     --set <KEY=VALUE|PATH>  A setting\n",
+        );
+        has(
+            &text,
+            &[
+                r#"["fetch", "--data={data}", "{keep?--keep}", "--user={user}", "{verbose?--verbose}", "--set={set}", "{url}"]"#,
+                r#"user = { type = "string", description = "Who and how", optional = true }"#,
+                r#"set = { type = "string", description = "A setting", optional = true }"#,
+            ],
+        );
+        let (text, _) =
+            draft("copy", "Usage: copy [OPTION]... SOURCE DEST\n  or:  copy [OPTION]... SOURCE... DIR\n");
+        has(&text, &[r#"["copy", "{source}", "{dest}"]"#]);
+    }
+
+    #[test]
+    fn programs_of_this_machine() {
+        let script = "import argparse\np = argparse.ArgumentParser()\np.add_argument('-o', '--out', metavar='FILE', required=True)\n\
+                      p.add_argument('-v', '--verbose', action='count')\np.add_argument('source')\np.parse_args()";
+        for (words, expected) in [
+            (&["cargo", "build"][..], r#""{verbose?--verbose}", "{quiet?--quiet}""#),
+            (&["python3", "-c", script], r#""--out={out}", "{verbose?--verbose}", "{source}"]"#),
+            (&["curl"], r#""{url}"]"#),
+        ] {
+            let ran = std::process::Command::new(words[0]).args(&words[1..]).arg("--help").output();
+            let Ok(ran) = ran.map_err(|error| eprintln!("`{}` is not here: {error}", words[0])) else {
+                continue;
+            };
+            let help = String::from_utf8(ran.stdout).unwrap();
+            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            has(&HelpDraft::read(&words, &help).to_toml("t"), &[expected]);
+        }
     }
 
     #[test]
