@@ -80,6 +80,12 @@ fn a_file_gets_the_version_of_its_format_and_keeps_its_comments() {
     for (name, text, begins) in [
         ("a.toml", toml, "# Ours.\n\nversion = 1\n[tools"),
         ("a.yaml", yaml, "%YAML 1.2\n---\n# Ours.\nversion: 1\ntools"),
+        ("b.toml", &format!("\u{feff}{toml}"), "\u{feff}# Ours.\n\nversion = 1\n[tools"),
+        (
+            "b.yaml",
+            "\u{feff}--- # Ours.\n{ tools: { now: { command: [date] } } } # not UTC\n",
+            "\u{feff}--- # Ours.\n{ version: 1, tools",
+        ),
     ] {
         machine.write(name, text);
         assert_eq!(migrate(name).stdout, format!("{name}: it has version 1 now\n"));
@@ -91,7 +97,7 @@ fn a_file_gets_the_version_of_its_format_and_keeps_its_comments() {
     for (name, text, expected) in [
         (
             "flow.yaml",
-            "{ tools: { now: { command: [date] } } }\n",
+            "&all { tools: { now: { command: [date] } } }\n",
             "`flow.yaml` cannot be migrated: it has no line for the version",
         ),
         (

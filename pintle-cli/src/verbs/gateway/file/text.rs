@@ -71,15 +71,26 @@ impl<'a> FileText<'a> {
     pub(super) fn with_version(&self) -> String {
         let is_before = |line: &&str| {
             let line = line.trim();
-            line.is_empty() || line.starts_with(['#', '%']) || line == "---"
+            let start = line.strip_prefix("---").map(str::trim_start);
+            line.starts_with(['#', '%'])
+                || start.unwrap_or(line).is_empty()
+                || start.is_some_and(|rest| rest.starts_with('#'))
         };
-        let line = match self.format {
-            Format::Toml => format!("version = {VERSION}\n"),
-            Format::Yaml => format!("version: {VERSION}\n"),
-        };
-        let at: usize = self.text.split_inclusive('\n').take_while(is_before).map(str::len).sum();
+        let marked = self.text.len() - self.text.trim_start_matches('\u{feff}').len();
+        let lines = self.text[marked..].split_inclusive('\n');
+        let at: usize = marked + lines.take_while(is_before).map(str::len).sum::<usize>();
         let (before, after) = self.text.split_at(at);
-        format!("{before}{line}{after}")
+        match self.format {
+            Format::Toml => format!("{before}version = {VERSION}\n{after}"),
+            Format::Yaml => {
+                let members = after.strip_prefix("--- ").unwrap_or(after).trim_start();
+                let (start, flow) = after.split_at(after.len() - members.len());
+                match flow.strip_prefix('{') {
+                    Some(flow) => format!("{before}{start}{{ version: {VERSION}, {}", flow.trim_start()),
+                    None => format!("{before}version: {VERSION}\n{after}"),
+                }
+            }
+        }
     }
 
     fn yaml(&self) -> Result<Value, String> {
@@ -176,4 +187,26 @@ fn position_of(tables: &DeTable<'_>, outer: &str, inner: Option<&str>) -> Option
     // A table in it may come before its own heading.
     let members = value.get_ref().as_table().into_iter().flat_map(|table| table.keys());
     members.chain([key]).map(|key| key.span().start).min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_gets_its_version_where_its_members_begin() {
+        for (name, text, expected) in [
+            ("a.toml", "\u{feff}# A.\na = 1\n", "\u{feff}# A.\nversion = 1\na = 1\n"),
+            ("a.yaml", "\u{feff}a: 1\n", "\u{feff}version: 1\na: 1\n"),
+            ("a.yaml", "\u{feff}--- # A.\r\na: 1\n", "\u{feff}--- # A.\r\nversion: 1\na: 1\n"),
+            ("a.yaml", "# A.\n{a: 1}\n", "# A.\n{ version: 1, a: 1}\n"),
+            ("a.yaml", "--- {\n  a: 1 }\n", "--- { version: 1, a: 1 }\n"),
+            ("a.yaml", "", "version: 1\n"),
+        ] {
+            let text = FileText::of(Path::new(name), text).with_version();
+            assert_eq!(text, expected);
+            let read: Value = FileText::of(Path::new(name), &text).decode_any().unwrap();
+            assert_eq!(read["version"], 1, "{text}");
+        }
+    }
 }
