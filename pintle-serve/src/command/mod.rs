@@ -30,6 +30,8 @@ use crate::{
 
 /// The bytes of output of a command, if its entry says nothing.
 const MAX_OUTPUT: usize = 1 << 20;
+/// The most words of a command. Systems count each, also an empty one.
+const MAX_WORDS: usize = 4_096;
 /// The lines that wait to be reported. Others are left out.
 const MAX_LINES: usize = 64;
 
@@ -87,8 +89,15 @@ impl Command {
 
     /// Returns the command as it runs for a call.
     pub(crate) fn plan(&self, arguments: &JsonObject) -> Result<CommandPlan, CallFault> {
+        let words = self.template.fill(arguments)?;
+        if words.len() > MAX_WORDS {
+            return Err(CallFault(format!(
+                "the command has {} words, and {MAX_WORDS} are allowed: send shorter lists, in several calls",
+                words.len()
+            )));
+        }
         Ok(CommandPlan {
-            words: self.template.fill(arguments)?,
+            words,
             env: self.environment.names(),
             cwd: self.environment.cwd.clone(),
             stdin: self.stdin.as_ref().map(|text| text.print(arguments)),

@@ -176,6 +176,9 @@ async fn a_default_and_a_value_that_is_left_out() {
     assert_eq!(plan.to_string(), r"echo -n3 'it'\''s'");
     let CallPlan::Command(plan) = plan else { panic!("{plan:?}") };
     assert_eq!(plan.cwd, Path::new("/srv"));
+    let many = json!({"paths": vec![""; 400_000]});
+    let wrong = tools.plan("log", many.as_object().unwrap()).unwrap().unwrap_err();
+    assert!(wrong.to_string().contains("400002 words, and 4096 are allowed: send shorter lists"), "{wrong}");
     let wrong = tools.plan("log", json!({"count": "x"}).as_object().unwrap()).unwrap().unwrap_err();
     assert!(wrong.to_string().contains("integer"), "what a call refuses has no plan: {wrong}");
     assert!(tools.plan("other", &Default::default()).is_none());
