@@ -4,7 +4,7 @@ use serde::Serialize;
 
 /// A command as it runs for a call.
 ///
-/// `Display` writes it as a line that a shell would read so, with its standard input. It has the names of the variables that the file sets,
+/// `Display` writes it as a line that a shell in its directory would read so, with its standard input. It has the names of the variables that the file sets,
 /// and not their values, which may be secrets.
 #[non_exhaustive]
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
@@ -37,7 +37,7 @@ impl CommandPlan {
 impl fmt::Display for CommandPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(seconds) = self.max_cpu {
-            write!(f, "ulimit -t {seconds}; ")?;
+            write!(f, "ulimit -t {seconds} && ")?;
         }
         if let Some(stdin) = &self.stdin {
             write!(f, "printf %s {} | ", quoted(stdin))?;

@@ -450,7 +450,7 @@ async fn a_command_that_uses_more_cpu_than_it_may_is_ended() {
     assert_eq!(text(&client, "print", json!({"words": words})).await, "a b|$(id)|'||");
     let plan =
         read(file, Path::new(".")).unwrap().plan("print", json!({"words": ["a"]}).as_object().unwrap());
-    assert_eq!(plan.unwrap().unwrap().to_string(), "ulimit -t 1; printf '%s|' a");
+    assert_eq!(plan.unwrap().unwrap().to_string(), "ulimit -t 1 && printf '%s|' a");
 }
 
 #[tokio::test]

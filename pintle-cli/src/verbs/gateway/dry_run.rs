@@ -42,6 +42,6 @@ pub(super) async fn print(file: &GatewayFile, words: &[String], output: &Output)
     };
     let plan = plan.map_err(|fault| wrong(format!("`{name}` would not run: {fault}")))?;
     output.result(&json!(plan), |text| {
-        text.line(plan.to_string());
+        text.line(plan.line(&file.folder));
     })
 }

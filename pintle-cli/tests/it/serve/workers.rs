@@ -149,6 +149,8 @@ fn a_file_with_workers_is_checked_and_a_dry_run_prints_what_a_worker_would_get()
     let planned = pintle(&["serve", "tools.toml", "--json", "--dry-run", "a"]);
     let plan: serde_json::Value = serde_json::from_str(&planned.stdout).unwrap();
     assert_eq!(plan["command"]["cwd"], "more/", "paths are relative to the file that has them");
+    let planned = pintle(&["serve", "tools.toml", "--dry-run", "a"]);
+    assert!(planned.stdout.starts_with("cd more/ && printf "), "{planned:?}");
     machine.write("more/own.toml", "[workers.own]\ncommand = [\"sh\", \"own.sh\"]\n");
     fs::set_permissions(machine.path("more/own.toml"), fs::Permissions::from_mode(0o666)).unwrap();
     assert!(check().stderr.contains("others than you may write it"));
