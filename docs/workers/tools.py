@@ -14,7 +14,7 @@ class Call:
 
     def write(self, **members):
         with lock:
-            print(json.dumps({"call": self.id, **members}), flush=True)
+            print(json.dumps({"call": self.id, **members}, allow_nan=False), flush=True)
 
     def once(self, key, act):
         if key not in self.done:

@@ -83,6 +83,16 @@ impl WorkerMessage {
     }
 }
 
+/// Returns the number of the call that a line begins with, whatever comes after it.
+pub(super) fn call_at_start(line: &str) -> Option<u64> {
+    let mut rest = line;
+    for token in ["{", "\"call\"", ":"] {
+        rest = rest.trim_start().strip_prefix(token)?;
+    }
+    let rest = rest.trim_start();
+    rest[..rest.find(|letter: char| !letter.is_ascii_digit())?].parse().ok()
+}
+
 fn member<T: DeserializeOwned>(name: &str, value: Value) -> Result<T, String> {
     serde_json::from_value(value).map_err(|error| format!("a wrong `{name}`: {error}"))
 }
@@ -169,6 +179,19 @@ mod tests {
         }
         let long = WorkerMessage::read([("log".to_owned(), json!("a"))].into_iter().collect(), 1 << 20);
         assert!(long.unwrap_err().contains("write less"));
+    }
+
+    #[test]
+    fn a_line_that_is_no_json_has_its_call_at_its_start() {
+        for line in [r#"{"call":12,"result":NaN}"#, r#" { "call" : 12 , "result": "\udce9"}"#] {
+            assert_eq!(call_at_start(line), Some(12), "{line}");
+        }
+        for line in
+            ["", "{", "call", r#"{"call":"#, r#"{"call":12"#, r#"{"call":x"#, r#"{"result":NaN,"call":12}"#]
+        {
+            assert_eq!(call_at_start(line), None, "{line}");
+        }
+        assert_eq!(call_at_start(r#"{"call":99999999999999999999,"result":NaN}"#), None);
     }
 
     #[test]

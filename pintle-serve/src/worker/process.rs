@@ -4,9 +4,15 @@ use pintle::{
     transport::{Child, Incoming, Transport as _},
     types::JsonObject,
 };
+use serde_json::Value;
 use tokio::time::Instant;
 
-use super::{message::WorkerMessage, open_call::OpenCall, pool::Order, settings::WorkerSettings};
+use super::{
+    message::{WorkerMessage, call_at_start},
+    open_call::OpenCall,
+    pool::Order,
+    settings::WorkerSettings,
+};
 use crate::environment::GRACE;
 
 /// The most characters of a line that is quoted.
@@ -119,11 +125,17 @@ impl Process {
     /// Takes a line. What is no UTF-8 in it is replaced.
     fn receive(&mut self, line: &[u8]) {
         let text = String::from_utf8_lossy(line);
-        let members: Option<JsonObject> = serde_json::from_str(&text).ok();
-        let id = members.as_ref().and_then(|members| members.get("call")?.as_u64());
+        let members: Result<JsonObject, _> = serde_json::from_str(&text);
+        let id = match &members {
+            Ok(members) => members.get("call").and_then(Value::as_u64),
+            Err(_) => call_at_start(&text),
+        };
         let call = id.and_then(|id| Some((id, self.calls.get_mut(&id)?)));
-        let Some((members, (id, call))) = members.zip(call) else { return self.note_noise(&text, id) };
-        let message = WorkerMessage::read(members, line.len());
+        let Some((id, call)) = call else { return self.note_noise(&text, id) };
+        let message = match members {
+            Ok(members) => WorkerMessage::read(members, line.len()),
+            Err(error) => Err(format!("a line that is not strict JSON: {error}: change it")),
+        };
         let ends_run = message.as_ref().is_ok_and(WorkerMessage::ends_run);
         let passed = message.and_then(|message| call.pass(message));
         if ends_run {
@@ -141,6 +153,7 @@ impl Process {
         let quoted: String = match id {
             // What it says is about somebody else's call.
             Some(id) => format!("{{\"call\":{id},…"),
+            None if line.trim_start().starts_with('{') => "{…".to_owned(),
             None => line.chars().take(QUOTED).collect(),
         };
         if !std::mem::replace(&mut self.is_noisy, true) {

@@ -319,6 +319,30 @@ async fn a_hostile_worker_ends_in_time_with_a_clear_error_and_leaves_nothing() {
         ),
         ("errs", "read a; echo '{\"call\":1,\"reslt\":1}'; cat", "1m", Err("wrote a line without `result`")),
         (
+            "writes_nan",
+            "read a; echo '{\"call\": 1, \"result\": NaN}'; cat",
+            "1m",
+            Err("wrote a line that is not strict JSON: expected value at line 1 column 23: change it"),
+        ),
+        (
+            "writes_half_a_letter",
+            r#"read a; printf '%s\n' '{"call":1,"result":"\udce9"}'; cat"#,
+            "1m",
+            Err("not strict JSON: lone leading surrogate"),
+        ),
+        (
+            "nests",
+            "read a; echo '{\"call\":1,\"result\":'$(head -c 100000 /dev/zero | tr '\\0' '['); cat",
+            "1m",
+            Err("not strict JSON: recursion limit exceeded"),
+        ),
+        (
+            "answers_others_wrong",
+            "read a; echo '{\"result\":NaN,\"call\":2,\"for\":\"Ann\"}'; exit 5",
+            "1m",
+            Err("; it wrote `{…`"),
+        ),
+        (
             "asks_long",
             "read a; echo '{\"call\":1,\"log\":\"'$(head -c 20000 /dev/zero | tr '\\0' x)'\"}'; cat",
             "1m",
