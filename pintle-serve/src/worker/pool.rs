@@ -2,7 +2,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -19,8 +19,6 @@ use crate::WorkerEntry;
 
 /// The limit of processes of a worker.
 const MAX_PROCESSES: u16 = 64;
-/// The calls of a process at the same time, if its entry says nothing.
-const MAX_RUNNING: u16 = 8;
 
 /// The processes of a worker, each of which is kept by a task. They end when this is dropped.
 #[derive(Debug)]
@@ -43,6 +41,7 @@ struct Slot {
     orders: Option<mpsc::Sender<Order>>,
     /// Notified when somebody does not wait for a call any more, or the pool is dropped.
     left: Arc<Notify>,
+    is_stuck: Arc<AtomicBool>,
 }
 
 /// A call that a process is to run.
@@ -76,19 +75,20 @@ impl WorkerPool {
         folder: &Path,
         log: WorkerLog,
     ) -> Result<Self, String> {
-        let (processes, running) = (entry.processes.unwrap_or(1), entry.max_running.unwrap_or(MAX_RUNNING));
-        if processes == 0 || running == 0 || entry.max_message == Some(0) {
+        let processes = entry.processes.unwrap_or(1);
+        if processes == 0 || entry.max_running == Some(0) || entry.max_message == Some(0) {
             return Err("a limit of 0 would let nothing run: remove it, or write another".to_owned());
         }
         if processes > MAX_PROCESSES {
             return Err(format!("`processes` is {processes}: write at most {MAX_PROCESSES}"));
         }
+        let settings = WorkerSettings::new(name, entry, folder, log)?;
         Ok(Self {
             entry: entry.clone(),
             folder: folder.to_owned(),
-            settings: Arc::new(WorkerSettings::new(name, entry, folder, log)?),
             next_id: AtomicU64::new(1),
-            places: Arc::new(Semaphore::new(usize::from(processes) * usize::from(running))),
+            places: Arc::new(Semaphore::new(usize::from(processes) * settings.max_running)),
+            settings: Arc::new(settings),
             slots: Mutex::new((0..processes).map(|_| Slot::default()).collect()),
         })
     }
@@ -117,16 +117,20 @@ impl WorkerPool {
         }
     }
 
-    /// Chooses the process with the fewest calls, and of several one that has a task.
+    /// Chooses the process with the fewest calls, and of several one that has a task. One that is stuck comes last.
     fn choose(&self, permit: OwnedSemaphorePermit) -> Option<(CallPlace, mpsc::Sender<Order>, Arc<Notify>)> {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        let load = |slot: &&mut Slot| (slot.open.load(Ordering::Relaxed), slot.orders.is_none());
+        let load = |slot: &&mut Slot| {
+            let is_stuck = slot.is_stuck.load(Ordering::Relaxed);
+            (is_stuck, slot.open.load(Ordering::Relaxed), slot.orders.is_none())
+        };
         let slot = slots.iter_mut().min_by_key(load)?;
         let running = slot.orders.take().filter(|orders| !orders.is_closed());
         let orders = running.unwrap_or_else(|| {
             // One that waits until what was sent before is written.
             let (sender, orders) = mpsc::channel(1);
-            tokio::spawn(Runner::new(self.settings.clone(), orders, slot.left.clone()).run());
+            let (left, is_stuck) = (slot.left.clone(), slot.is_stuck.clone());
+            tokio::spawn(Runner::new(self.settings.clone(), orders, left, is_stuck).run());
             sender
         });
         slot.orders = Some(orders.clone());

@@ -33,6 +33,10 @@ pub(super) struct Process {
     is_noisy: bool,
     /// Whether it has ended a call.
     pub(super) has_answered: bool,
+    /// When it has ended a call last.
+    last_answer: Option<Instant>,
+    /// Whether a call is overdue, and none has ended since.
+    pub(super) is_stuck: bool,
 }
 
 /// An event of a process.
@@ -54,12 +58,14 @@ impl Process {
             unread_until: None,
             is_noisy: false,
             has_answered: false,
+            last_answer: None,
+            is_stuck: false,
         }
     }
 
-    /// Returns whether another call may be sent: what was sent before is written.
+    /// Returns whether another call may be sent: what was sent before is written, and calls end.
     pub(super) fn takes_orders(&self) -> bool {
-        self.is_written && !self.is_deaf
+        self.is_written && !self.is_deaf && !self.is_stuck && self.calls.len() < self.settings.max_running
     }
 
     pub(super) fn begin(&mut self, mut order: Order) {
@@ -139,13 +145,18 @@ impl Process {
         let ends_run = message.as_ref().is_ok_and(WorkerMessage::ends_run);
         let passed = message.and_then(|message| call.pass(message));
         if ends_run {
-            self.calls.remove(&id);
+            self.remove(id);
             self.has_answered = true;
         } else if let Err(wrong) = passed {
             self.fail(id, &format!("wrote {wrong}"));
             // Its worker may take it for the end.
-            self.calls.remove(&id);
+            self.remove(id);
         }
+    }
+
+    fn remove(&mut self, id: u64) {
+        self.calls.remove(&id);
+        (self.last_answer, self.is_stuck) = (Some(Instant::now()), false);
     }
 
     /// Keeps a line that is no message for the errors of open calls. The first one is logged.
@@ -193,13 +204,23 @@ impl Process {
         let is_unread = self.is_deaf || (self.calls.is_empty() && !self.is_written);
         self.unread_until = is_unread.then(|| self.unread_until.unwrap_or_else(|| Instant::now() + GRACE));
         let awaited = self.calls.values().filter(|call| call.is_awaited());
-        let next = awaited.map(|call| call.deadline).min().or_else(|| self.last_end());
-        next.into_iter().chain(self.unread_until).min()
+        let next = awaited.map(|call| call.deadline).min();
+        // Once it is stuck, it is over with the last call that is awaited.
+        let stuck = self.stuck_at().filter(|_| !self.is_stuck || next.is_none());
+        next.or_else(|| self.last_end()).into_iter().chain(stuck).chain(self.unread_until).min()
     }
 
     /// Returns when the last of the calls should have been cancelled.
     fn last_end(&self) -> Option<Instant> {
         self.calls.values().map(|call| call.deadline + GRACE).max()
+    }
+
+    /// Returns since when, or from when on, it is stuck: the first of the calls that was to end after the last answer should have been
+    /// cancelled.
+    fn stuck_at(&self) -> Option<Instant> {
+        let deadlines = self.calls.values().map(|call| call.deadline);
+        let since = deadlines.filter(|deadline| self.last_answer.is_none_or(|answer| answer < *deadline));
+        since.min().map(|deadline| deadline + GRACE)
     }
 
     /// Fails the calls that are over their time. Returns why the process is over, if it is: it does not read its input, or all of its
@@ -212,8 +233,9 @@ impl Process {
         if self.unread_until.is_some_and(|until| until <= now) {
             return Some("does not read its input, and was ended".to_owned());
         }
+        self.is_stuck = self.stuck_at().is_some_and(|stuck| stuck <= now);
         let is_over = self.calls.values().all(|call| !call.is_awaited())
-            && self.last_end().is_some_and(|end| end <= now);
+            && (self.is_stuck || self.last_end().is_some_and(|end| end <= now));
         is_over.then(|| "does not end its calls, and was ended".to_owned())
     }
 }

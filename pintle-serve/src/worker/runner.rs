@@ -1,4 +1,11 @@
-use std::{future::pending, sync::Arc, time::Duration};
+use std::{
+    future::pending,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use tokio::{
     sync::{Notify, mpsc},
@@ -16,6 +23,8 @@ pub(super) struct Runner {
     orders: mpsc::Receiver<Order>,
     /// Notified when somebody does not wait for a call any more, or the pool is dropped.
     left: Arc<Notify>,
+    /// Whether the process takes no calls until those that it has are over.
+    is_stuck: Arc<AtomicBool>,
     /// The number of processes that ended since the last answer.
     failures: u32,
     not_before: Instant,
@@ -26,8 +35,9 @@ impl Runner {
         settings: Arc<WorkerSettings>,
         orders: mpsc::Receiver<Order>,
         left: Arc<Notify>,
+        is_stuck: Arc<AtomicBool>,
     ) -> Self {
-        Self { settings, orders, left, failures: 0, not_before: Instant::now() }
+        Self { settings, orders, left, is_stuck, failures: 0, not_before: Instant::now() }
     }
 
     /// Runs until the pool is dropped.
@@ -42,6 +52,7 @@ impl Runner {
                     let mut process = Process::new(self.settings.clone(), child);
                     process.begin(order);
                     self.keep(&mut process).await;
+                    self.is_stuck.store(false, Ordering::Relaxed);
                     self.failures = if process.has_answered { 1 } else { self.failures.saturating_add(1) };
                     self.not_before = Instant::now() + delay(self.failures);
                 }
@@ -58,6 +69,7 @@ impl Runner {
     async fn keep(&mut self, process: &mut Process) {
         loop {
             let wake = process.wake();
+            self.is_stuck.store(process.is_stuck, Ordering::Relaxed);
             // Whichever comes first: each of them leaves the others for the next round.
             let over = tokio::select! {
                 activity = process.activity() => process.take(activity),

@@ -4,6 +4,8 @@ use pintle::transport::{Child, Stderr};
 
 use crate::{CommandPlan, WorkerEntry, environment::Environment};
 
+/// The calls of a process at the same time, if its entry says nothing.
+const MAX_RUNNING: u16 = 8;
 /// The limit of bytes of a line, if the entry says nothing.
 const MAX_MESSAGE: usize = 1 << 20;
 
@@ -15,6 +17,8 @@ pub(super) struct WorkerSettings {
     pub(super) name: String,
     words: Vec<String>,
     environment: Environment,
+    /// The calls of a process at the same time.
+    pub(super) max_running: usize,
     pub(super) max_message: usize,
     pub(super) log: WorkerLog,
 }
@@ -36,6 +40,7 @@ impl WorkerSettings {
             name: name.to_owned(),
             words: entry.command.clone(),
             environment: Environment::new(folder, entry.cwd.as_deref(), &entry.env, &entry.inherit)?,
+            max_running: entry.max_running.unwrap_or(MAX_RUNNING).into(),
             max_message: entry.max_message.unwrap_or(MAX_MESSAGE),
             log,
         })

@@ -266,6 +266,49 @@ for line in map(json.loads, sys.stdin):
     assert_eq!(late, "worker `own` took longer than 200ms, and the call was cancelled");
 }
 
+const STUCK: &str = "
+for line in map(json.loads, sys.stdin):
+    if line.get('tool') == 'pid': write(line['call'], result=os.getpid())
+    if line.get('tool') == 'hang': time.sleep(1000)
+";
+
+#[tokio::test]
+async fn a_process_that_hangs_is_ended_with_the_call_that_it_has() {
+    let file = python(STUCK, "", &["pid"]) + "[tools.hang]\nworker = \"own\"\ntimeout = \"5s\"\n";
+    let client = serve(&file, ".".as_ref(), nobody()).await;
+    let before = text(&client, "pid", json!({})).await;
+    tokio::time::pause();
+    for _ in 0..2 {
+        let error = failure(&client, "hang", json!({})).await;
+        assert!(error.contains("took longer than 5s"), "{error}");
+    }
+    tokio::time::resume();
+    assert_ne!(text(&client, "pid", json!({})).await, before);
+}
+
+#[tokio::test]
+async fn calls_go_to_another_process_than_one_that_hangs() {
+    let file = python(STUCK, "processes = 2", &["pid"])
+        + "[tools.hang]\nworker = \"own\"\ntimeout = \"5s\"\n[tools.long]\nworker = \"own\"\ntimeout = \"1h\"\n";
+    let client = serve(&file, ".".as_ref(), nobody()).await;
+    let before = text(&client, "pid", json!({})).await;
+    tokio::time::pause();
+    let long = || client.call_tool("long", ());
+    let (hung, after) = tokio::select! {
+        biased;
+        both = async {
+            let hung = failure(&client, "hang", json!({})).await;
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            tokio::time::resume();
+            (hung, text(&client, "pid", json!({})).await)
+        } => both,
+        // Two at the other process, so that the one that hangs has the fewest calls.
+        ended = async { tokio::join!(long(), long(), long()) } => panic!("{ended:?}"),
+    };
+    assert!(hung.contains("took longer than 5s"), "{hung}");
+    assert_ne!(after, before);
+}
+
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_hostile_worker_ends_in_time_with_a_clear_error_and_leaves_nothing() {
