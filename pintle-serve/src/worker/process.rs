@@ -11,7 +11,7 @@ use super::{
     message::{WorkerMessage, call_at_start},
     open_call::OpenCall,
     pool::Order,
-    settings::WorkerSettings,
+    settings::{IdleOutput, MAX_IDLE, WorkerSettings},
 };
 use crate::environment::GRACE;
 
@@ -22,6 +22,7 @@ const QUOTED: usize = 200;
 pub(super) struct Process {
     settings: Arc<WorkerSettings>,
     child: Child,
+    idle: Arc<IdleOutput>,
     calls: BTreeMap<u64, OpenCall>,
     /// Whether all that was sent is written.
     is_written: bool,
@@ -48,10 +49,11 @@ pub(super) enum Activity {
 }
 
 impl Process {
-    pub(super) fn new(settings: Arc<WorkerSettings>, child: Child) -> Self {
+    pub(super) fn new(settings: Arc<WorkerSettings>, child: Child, idle: Arc<IdleOutput>) -> Self {
         Self {
             settings,
             child,
+            idle,
             calls: BTreeMap::new(),
             is_written: true,
             is_deaf: false,
@@ -74,6 +76,7 @@ impl Process {
         }
         self.send(std::mem::take(&mut order.line));
         self.calls.insert(order.id, OpenCall::new(order, Instant::now()));
+        self.idle.begin(false);
     }
 
     fn send(&mut self, line: String) {
@@ -103,7 +106,11 @@ impl Process {
     /// Takes what has happened. Returns why the process is over, if it is.
     pub(super) fn take(&mut self, activity: Activity) -> Option<String> {
         match activity {
-            Activity::Line(Incoming::Message(line)) => self.receive(&line),
+            Activity::Line(Incoming::Message(line)) => {
+                self.idle.add(line.len() + 1);
+                self.receive(&line);
+                return self.flood();
+            }
             Activity::Line(Incoming::Failed(_)) => {}
             Activity::Line(Incoming::Oversized(_)) => {
                 let limit = self.settings.max_message;
@@ -126,6 +133,16 @@ impl Process {
             Some(exit) => format!("{exit}{words}"),
             None => format!("closed its output, and was ended{words}"),
         }
+    }
+
+    /// Returns why the process is over, if it has written too much without a call.
+    pub(super) fn flood(&self) -> Option<String> {
+        self.idle.is_full().then(|| {
+            let reason = format!("wrote more than {MAX_IDLE} bytes without a call, and was ended");
+            tracing::warn!(worker = self.settings.name, "a worker {reason}");
+            (self.settings.log)(&self.settings.name, &format!("{reason}: have it write during calls only"));
+            reason
+        })
     }
 
     /// Takes a line. What is no UTF-8 in it is replaced.
@@ -156,6 +173,9 @@ impl Process {
 
     fn remove(&mut self, id: u64) {
         self.calls.remove(&id);
+        if self.calls.is_empty() {
+            self.idle.begin(true);
+        }
         (self.last_answer, self.is_stuck) = (Some(Instant::now()), false);
     }
 

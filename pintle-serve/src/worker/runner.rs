@@ -21,7 +21,7 @@ const DELAY: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(10
 pub(super) struct Runner {
     settings: Arc<WorkerSettings>,
     orders: mpsc::Receiver<Order>,
-    /// Notified when somebody does not wait for a call any more, or the pool is dropped.
+    /// Notified when somebody does not wait for a call any more, standard error is full, or the pool is dropped.
     left: Arc<Notify>,
     /// Whether the process takes no calls until those that it has are over.
     is_stuck: Arc<AtomicBool>,
@@ -47,9 +47,9 @@ impl Runner {
             if order.events.is_closed() {
                 continue;
             }
-            match self.settings.start() {
-                Ok(child) => {
-                    let mut process = Process::new(self.settings.clone(), child);
+            match self.settings.start(&self.left) {
+                Ok((child, idle)) => {
+                    let mut process = Process::new(self.settings.clone(), child, idle);
                     process.begin(order);
                     self.keep(&mut process).await;
                     self.is_stuck.store(false, Ordering::Relaxed);
@@ -86,7 +86,7 @@ impl Runner {
                         return;
                     }
                     process.cancel_left();
-                    None
+                    process.flood()
                 }
                 () = until(wake) => process.expire(Instant::now()),
             };

@@ -1,6 +1,11 @@
-use std::{fmt, path::Path, sync::Arc};
+use std::{
+    fmt,
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use pintle::transport::{Child, Stderr};
+use tokio::sync::Notify;
 
 use crate::{CommandPlan, WorkerEntry, environment::Environment};
 
@@ -8,6 +13,9 @@ use crate::{CommandPlan, WorkerEntry, environment::Environment};
 const MAX_RUNNING: u16 = 8;
 /// The limit of bytes of a line, if the entry says nothing.
 const MAX_MESSAGE: usize = 1 << 20;
+
+/// The limit of bytes that a process writes while it has no call.
+pub(super) const MAX_IDLE: usize = 1 << 20;
 
 /// A function that gets the name of a worker, and a line for people.
 pub(super) type WorkerLog = Arc<dyn Fn(&str, &str) + Send + Sync>;
@@ -57,13 +65,42 @@ impl WorkerSettings {
         }
     }
 
-    /// Starts a process.
-    pub(super) fn start(&self) -> Result<Child, String> {
+    /// Starts a process. `flooded` is notified when its standard error is full without a call.
+    pub(super) fn start(&self, flooded: &Arc<Notify>) -> Result<(Child, Arc<IdleOutput>), String> {
         let (program, words) = self.words.split_first().ok_or("it has no command")?;
         let (command, _) = self.environment.command(program, words).map_err(|error| error.to_string())?;
-        let (log, name) = (self.log.clone(), self.name.clone());
-        let command = command.limit(self.max_message).stderr(Stderr::lines(move |line| log(&name, line)));
-        command.spawn().map_err(|error| error.to_string())
+        let (log, name, flooded) = (self.log.clone(), self.name.clone(), flooded.clone());
+        let idle = Arc::new(IdleOutput::default());
+        let written = idle.clone();
+        let command = command.limit(self.max_message).stderr(Stderr::lines(move |line| {
+            log(&name, line);
+            written.add(line.len() + 1);
+            if written.is_full() {
+                flooded.notify_one();
+            }
+        }));
+        Ok((command.spawn().map_err(|error| error.to_string())?, idle))
+    }
+}
+
+/// The number of bytes that a process has written since it has no call; `None` while it has one.
+#[derive(Debug, Default)]
+pub(super) struct IdleOutput(Mutex<Option<usize>>);
+
+impl IdleOutput {
+    /// Begins to count, or ends it.
+    pub(super) fn begin(&self, is_idle: bool) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = is_idle.then_some(0);
+    }
+
+    pub(super) fn add(&self, bytes: usize) {
+        if let Some(written) = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            *written += bytes;
+        }
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_some_and(|written| written > MAX_IDLE)
     }
 }
 

@@ -438,6 +438,31 @@ async fn a_hostile_worker_ends_in_time_with_a_clear_error_and_leaves_nothing() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
+async fn a_worker_that_floods_without_a_call_is_ended() {
+    for (number, flood) in ["yes", "yes '{\"call\":1,\"log\":1}'", "yes >&2"].into_iter().enumerate() {
+        let mark = format!("PINTLE_SERVE_FLOOD={}-{number}", std::process::id());
+        let (variable, value) = mark.split_once('=').unwrap();
+        let command = format!("read a; echo '{{\"call\":1,\"result\":\"a\"}}'; {flood}");
+        let entry = json!({"command": ["sh", "-c", command], "env": {variable: value}});
+        let entries = serde_json::from_value(json!({"own": entry})).unwrap();
+        let last = Arc::new(Mutex::new(String::new()));
+        let seen = last.clone();
+        let log = move |_: &str, line: &str| line.clone_into(&mut seen.lock().unwrap());
+        let workers = ServedWorkers::new(&entries, ".".as_ref(), log).unwrap();
+        let tools = serde_json::from_value(json!({"once": {"worker": "own"}})).unwrap();
+        let tools = ServedTools::with_workers(&tools, &workers, ".".as_ref()).unwrap();
+        let client = connect(&tools, nobody()).await;
+        assert_eq!(text(&client, "once", json!({})).await, "a", "{flood}");
+        all_ended(&mark).await;
+        if number < 2 {
+            let last = last.lock().unwrap();
+            assert!(last.contains("wrote more than 1048576 bytes without a call, and was ended"), "{last}");
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
 async fn a_worker_that_does_not_read_ends_with_its_server() {
     let mark = format!("PINTLE_SERVE_UNREAD={}", std::process::id());
     let (variable, value) = mark.split_once('=').unwrap();
