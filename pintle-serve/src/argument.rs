@@ -55,7 +55,7 @@ impl ArgumentEntry {
     }
 }
 
-/// Returns the schema of a call with these arguments.
+/// Returns the schema of a call with these arguments, and no others.
 pub(crate) fn input_schema(arguments: &BTreeMap<String, Argument>) -> JsonObject {
     let mut schema = JsonObject::new();
     schema.insert("type".to_owned(), json!("object"));
@@ -64,6 +64,7 @@ pub(crate) fn input_schema(arguments: &BTreeMap<String, Argument>) -> JsonObject
     let required =
         arguments.iter().filter(|(_, argument)| argument.is_required).map(|(name, _)| name.as_str());
     schema.insert("required".to_owned(), required.collect());
+    schema.insert("additionalProperties".to_owned(), Value::Bool(false));
     schema
 }
 
@@ -174,6 +175,16 @@ mod tests {
         assert_eq!(schema("string = main"), (json!({"type": "string", "default": "main"}), false));
         assert_eq!(schema("number[]"), (json!({"type": "array", "items": {"type": "number"}}), true));
         assert_eq!(schema("boolean = false"), (json!({"type": "boolean", "default": false}), false));
+    }
+
+    #[test]
+    fn a_call_has_no_other_arguments() {
+        let argument = ArgumentEntry::Brief("string".to_owned()).argument().unwrap();
+        let schema = Value::Object(input_schema(&BTreeMap::from([("name".to_owned(), argument)])));
+        let call = |arguments: Value| check(&schema, arguments.as_object().unwrap());
+        assert!(call(json!({"name": "Ann"})).is_ok());
+        let refused = call(json!({"name": "Ann", "nmae": "Bob"})).unwrap_err().to_string();
+        assert!(refused.contains("nmae"), "{refused}");
     }
 
     #[test]
