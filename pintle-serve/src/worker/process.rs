@@ -4,6 +4,7 @@ use pintle::{
     transport::{Child, Incoming, Transport as _},
     types::JsonObject,
 };
+use pintle_openapi::Redaction;
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -23,6 +24,8 @@ pub(super) struct Process {
     settings: Arc<WorkerSettings>,
     child: Child,
     idle: Arc<IdleOutput>,
+    /// The secrets of its environment.
+    redaction: Redaction,
     calls: BTreeMap<u64, OpenCall>,
     /// Whether all that was sent is written.
     is_written: bool,
@@ -49,11 +52,17 @@ pub(super) enum Activity {
 }
 
 impl Process {
-    pub(super) fn new(settings: Arc<WorkerSettings>, child: Child, idle: Arc<IdleOutput>) -> Self {
+    pub(super) fn new(
+        settings: Arc<WorkerSettings>,
+        child: Child,
+        idle: Arc<IdleOutput>,
+        redaction: Redaction,
+    ) -> Self {
         Self {
             settings,
             child,
             idle,
+            redaction,
             calls: BTreeMap::new(),
             is_written: true,
             is_deaf: false,
@@ -127,7 +136,8 @@ impl Process {
     }
 
     fn end(&self) -> String {
-        let words = self.child.last_words().map(|words| format!("; its last output: {words}"));
+        let words = self.child.last_words();
+        let words = words.map(|words| format!("; its last output: {}", self.redaction.apply(&words)));
         let words = words.unwrap_or_default();
         match self.child.exit() {
             Some(exit) => format!("{exit}{words}"),

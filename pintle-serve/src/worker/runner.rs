@@ -48,8 +48,8 @@ impl Runner {
                 continue;
             }
             match self.settings.start(&self.left) {
-                Ok((child, idle)) => {
-                    let mut process = Process::new(self.settings.clone(), child, idle);
+                Ok((child, idle, redaction)) => {
+                    let mut process = Process::new(self.settings.clone(), child, idle, redaction);
                     process.begin(order);
                     self.keep(&mut process).await;
                     self.is_stuck.store(false, Ordering::Relaxed);

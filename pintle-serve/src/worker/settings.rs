@@ -5,6 +5,7 @@ use std::{
 };
 
 use pintle::transport::{Child, Stderr};
+use pintle_openapi::Redaction;
 use tokio::sync::Notify;
 
 use crate::{CommandPlan, WorkerEntry, environment::Environment};
@@ -66,9 +67,10 @@ impl WorkerSettings {
     }
 
     /// Starts a process. `flooded` is notified when its standard error is full without a call.
-    pub(super) fn start(&self, flooded: &Arc<Notify>) -> Result<(Child, Arc<IdleOutput>), String> {
+    pub(super) fn start(&self, flooded: &Arc<Notify>) -> Result<(Child, Arc<IdleOutput>, Redaction), String> {
         let (program, words) = self.words.split_first().ok_or("it has no command")?;
-        let (command, _) = self.environment.command(program, words).map_err(|error| error.to_string())?;
+        let (command, redaction) =
+            self.environment.command(program, words).map_err(|error| error.to_string())?;
         let (log, name, flooded) = (self.log.clone(), self.name.clone(), flooded.clone());
         let idle = Arc::new(IdleOutput::default());
         let written = idle.clone();
@@ -79,7 +81,7 @@ impl WorkerSettings {
                 flooded.notify_one();
             }
         }));
-        Ok((command.spawn().map_err(|error| error.to_string())?, idle))
+        Ok((command.spawn().map_err(|error| error.to_string())?, idle, redaction))
     }
 }
 

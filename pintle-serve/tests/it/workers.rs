@@ -527,3 +527,23 @@ fn a_worker_that_is_wrong_is_refused_with_what_to_write() {
         assert!(fault.contains(expected), "{file}: {fault}");
     }
 }
+
+#[tokio::test]
+async fn a_secret_of_a_worker_is_not_in_the_error_of_a_crash() {
+    let folder = Folder::new();
+    std::fs::write(folder.0.join("token"), "t0p-s3cret\n").unwrap();
+    let file = format!(
+        r#"
+        [workers.own]
+        command = ["sh", "-c", "read call; echo \"$TOKEN is wrong\" >&2; exit 3"]
+        env = {{ TOKEN = {{ file = "{}" }} }}
+
+        [tools.a]
+        worker = "own"
+        "#,
+        folder.0.join("token").display()
+    );
+    let client = serve(&file, &folder.0, nobody()).await;
+    let crashed = failure(&client, "a", json!({})).await;
+    assert!(crashed.contains("`… is wrong`") && !crashed.contains("s3cret"), "{crashed}");
+}
