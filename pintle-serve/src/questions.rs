@@ -10,8 +10,10 @@ use crate::argument::Argument;
 
 /// The beginning of the keys of these questions. A worker has no such key.
 pub(crate) const OWN_KEYS: &str = "tool.";
-/// The most characters of a plan that the user is shown.
-const SHOWN: usize = 2_000;
+/// The most bytes of a plan that the user is shown.
+const MAX_SHOWN: usize = 8 << 10;
+/// The most characters of a run of blanks that are shown one by one.
+const MAX_BLANKS: usize = 4;
 
 /// The questions that the user is asked before a tool acts.
 #[derive(Debug)]
@@ -87,10 +89,12 @@ impl Questions {
 
     /// Has the user confirm what the tool would do.
     pub(crate) async fn confirm(&self, cx: &Cx, tool: &str, plan: &str) -> Result<(), ToolError> {
-        let mut shown: String = plan.chars().take(SHOWN).collect();
-        let more = plan.chars().count().saturating_sub(SHOWN);
-        if more > 0 {
-            shown += &format!("… and {more} characters more");
+        let shown = shown(plan);
+        if shown.len() > MAX_SHOWN {
+            return Err(ToolError::new(format!(
+                "what `{tool}` would do has {} bytes, and the user is shown at most {MAX_SHOWN}: call it with shorter arguments",
+                shown.len()
+            )));
         }
         match cx
             .elicit::<()>(&format!("{OWN_KEYS}confirm"), &format!("Run `{tool}`?\n\n{shown}"))
@@ -100,5 +104,64 @@ impl Questions {
             Some(()) => Ok(()),
             None => Err(ToolError::new(format!("the user does not want `{tool}` to run"))),
         }
+    }
+}
+
+/// Returns a text in one line in which nothing is hidden: what a user would not see is escaped, and runs of it are counted.
+fn shown(text: &str) -> String {
+    let mut shown = String::new();
+    let letters: Vec<char> = text.chars().collect();
+    for run in letters.chunk_by(|one, next| one == next) {
+        let (letter, length) = (run[0], run.len());
+        let visible = visible(letter);
+        let is_blank = letter == ' ' || !visible.starts_with(letter);
+        match (is_blank && length > MAX_BLANKS, letter) {
+            (true, ' ') => shown += &format!("[{length} spaces]"),
+            (true, _) => shown += &format!("[{length} × {visible}]"),
+            (false, _) => shown += &visible.repeat(length),
+        }
+    }
+    shown
+}
+
+/// Returns a character, or its escape if it is a control, changes the direction of text, is invisible, or strikes out another one.
+fn visible(letter: char) -> String {
+    match letter {
+        '\'' | '"' | '\\' => letter.to_string(),
+        '\u{334}'..='\u{338}'
+        | '\u{34f}'
+        | '\u{115f}'
+        | '\u{1160}'
+        | '\u{17b4}'
+        | '\u{17b5}'
+        | '\u{180b}'..='\u{180f}'
+        | '\u{2800}'
+        | '\u{3164}'
+        | '\u{fe00}'..='\u{fe0f}'
+        | '\u{ffa0}'
+        | '\u{e0100}'..='\u{e01ef}' => letter.escape_unicode().to_string(),
+        // Marks are escaped at the beginning of a text only.
+        _ => format!("a{letter}").escape_debug().skip(1).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_user_would_not_see_is_shown() {
+        for text in ["echo 'it''s' \"a\" \\d+ a  b", "Grüße, 東京, مرحبا, क्षि, 👍"] {
+            assert_eq!(shown(text), text);
+        }
+        for (text, expected) in [
+            ("a\nb\tc\r", r"a\nb\tc\r"),
+            ("\u{1b}[2K\u{202e}\u{200b}\u{feff}\u{a0}", r"\u{1b}[2K\u{202e}\u{200b}\u{feff}\u{a0}"),
+            ("\u{3164}\u{2800}\u{fe0f}\u{e0041}\u{e0100}", r"\u{3164}\u{2800}\u{fe0f}\u{e0041}\u{e0100}"),
+        ] {
+            assert_eq!(shown(text), expected);
+        }
+        assert_eq!(shown(&format!("rm a{}/etc/passwd", " ".repeat(3_000))), "rm a[3000 spaces]/etc/passwd");
+        assert_eq!(shown(&format!("rm a{}/etc/passwd", "\n".repeat(3_000))), r"rm a[3000 × \n]/etc/passwd");
     }
 }

@@ -73,6 +73,15 @@ async fn nothing_runs_without_the_user() {
     assert!(!format!("{refused:?}").contains("Hello"), "a client that cannot ask its user: {refused:?}");
 }
 
+#[tokio::test]
+async fn a_user_is_shown_all_of_what_would_run() {
+    let name = format!("Bob{}\n/etc/passwd", " ".repeat(3_000));
+    let (_, asked) = call(Mode::Legacy, json!({"name": name}), [None, None]).await;
+    assert!(asked[0].starts_with("Run `greet`?\n\necho Hello 'Bob[3000 spaces]\\n/etc/passwd'"), "{asked:?}");
+    let (result, asked) = call(Mode::Legacy, json!({"name": "B".repeat(9_000)}), [None, None]).await;
+    assert!(result.contains("call it with shorter arguments") && asked.is_empty(), "{result}");
+}
+
 #[test]
 fn a_question_that_cannot_be_asked_is_refused_with_what_to_write() {
     for (ask, arguments, expected) in [
