@@ -63,6 +63,8 @@ const LARGE: usize = 16 << 10;
 const READ: usize = 64 << 10;
 /// Capacity above which a buffer is released after a message.
 const KEPT: usize = 4 * READ;
+/// The empty lines that are read before other tasks have their turn.
+const EMPTY: usize = 1 << 10;
 /// Limit of `expected`.
 const EXPECTED: usize = 2 << 20;
 
@@ -168,9 +170,9 @@ impl Stream {
         Poll::Ready(Ok(()))
     }
 
-    /// The next line of what was read, if it is whole.
-    fn line(&mut self) -> Option<Incoming> {
-        loop {
+    /// The next line of what was read, if it is whole. `empty` counts the empty ones before it, up to [`EMPTY`].
+    fn line(&mut self, empty: &mut usize) -> Option<Incoming> {
+        while *empty < EMPTY {
             let unsearched = self.input.get(self.searched..).unwrap_or_default();
             let Some(end) = memchr::memchr(b'\n', unsearched) else {
                 self.searched = self.input.len();
@@ -210,15 +212,22 @@ impl Stream {
                 }
                 return Some(Incoming::Message(line.freeze()));
             }
+            *empty += 1;
         }
+        None
     }
 }
 
 impl Transport for Stream {
     fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Incoming>>> {
+        let mut empty = 0;
         loop {
-            if let Some(line) = self.line() {
+            if let Some(line) = self.line(&mut empty) {
                 return Poll::Ready(Ok(Some(line)));
+            }
+            if empty == EMPTY {
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
             }
             if self.ended {
                 return Poll::Ready(Ok(None));
@@ -306,7 +315,14 @@ impl fmt::Debug for Stream {
 
 #[cfg(test)]
 mod tests {
-    use std::future::poll_fn;
+    use std::{
+        future::poll_fn,
+        sync::{
+            Arc,
+            atomic::{AtomicUsize, Ordering},
+        },
+        task::Wake,
+    };
 
     use tokio::io::AsyncWriteExt;
 
@@ -341,6 +357,27 @@ mod tests {
             assert_eq!(received(&mut stream).await, None);
         };
         tokio::join!(write, read);
+    }
+
+    #[test]
+    fn empty_lines_leave_time_to_other_tasks() {
+        #[derive(Default)]
+        struct Woken(AtomicUsize);
+        impl Wake for Woken {
+            fn wake(self: Arc<Self>) {
+                self.0.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        let text = format!("{}{{}}\n", "\n".repeat(10 * EMPTY));
+        let mut stream = Stream::new(io::Cursor::new(text.into_bytes()), tokio::io::sink());
+        let woken = Arc::new(Woken::default());
+        let waker = woken.clone().into();
+        let mut poll = || stream.poll_recv(&mut Context::from_waker(&waker)).map(Result::unwrap);
+        for polls in 1..=10 {
+            assert_eq!(poll(), Poll::Pending);
+            assert_eq!(woken.0.load(Ordering::Relaxed), polls);
+        }
+        assert_eq!(poll(), Poll::Ready(message("{}")));
     }
 
     #[tokio::test]
