@@ -14,8 +14,7 @@ use crate::{
     answer::{self, Answer},
     client::ApiClient,
     pages::{self, NextPage, Page},
-    redaction::Redaction,
-    request::AppliedSecret,
+    request::{AppliedSecret, Redaction},
     tool::ApiTool,
 };
 

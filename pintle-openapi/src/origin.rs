@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
 use pintle::client::http::Proxy;
 
-use crate::{answer, client::ApiClient, operation::Base, redaction::Redaction};
+use crate::{answer, client::ApiClient, operation::Base, request::Redaction};
 
 /// A client of one origin, for requests that a program makes without a document, with the limits of an API: of time, size, redirects and
 /// networks.

@@ -18,7 +18,9 @@ pub fn read_file(path: &Path, limit: u64) -> io::Result<(Metadata, String)> {
     let mut text = String::new();
     file.take(limit + 1).read_to_string(&mut text)?;
     match text.len() as u64 > limit {
-        true => Err(io::Error::other(format!("it has more than {limit} bytes: shorten it, or divide it"))),
+        true => Err(io::Error::other(format!(
+            "it has more than {limit} bytes: move a part of it into another file, or shorten it"
+        ))),
         false => Ok((metadata, text)),
     }
 }
@@ -81,7 +83,7 @@ mod tests {
     impl Folder {
         fn new(name: &str) -> Self {
             let folder = std::env::temp_dir().join(format!("pintle-disk-{name}-{}", std::process::id()));
-            fs::create_dir_all(&folder).unwrap();
+            fs::create_dir_all(&folder).expect("a folder can be made");
             Self(folder)
         }
     }
@@ -105,7 +107,7 @@ mod tests {
         fs::write(&path, "123456789").unwrap();
         assert_eq!(read_file(&path, 9).unwrap().1, "123456789");
         let error = read_file(&path, 8).unwrap_err().to_string();
-        assert_eq!(error, "it has more than 8 bytes: shorten it, or divide it");
+        assert_eq!(error, "it has more than 8 bytes: move a part of it into another file, or shorten it");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod body;
 mod planned;
+mod redaction;
 mod secret;
 mod style;
 
@@ -19,6 +20,7 @@ use crate::{
 };
 
 pub use planned::PlannedRequest;
+pub use redaction::Redaction;
 pub(crate) use secret::{AppliedSecret, Secret};
 
 /// The limit of a URL, in bytes.

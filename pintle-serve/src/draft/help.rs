@@ -71,7 +71,7 @@ impl HelpDraft {
         }
         for (option, text) in options {
             let is_required = option.names.iter().any(|name| required.contains(&&**name));
-            draft.add_option(option, &text, is_required || says_required(&text));
+            draft.add_option(option, &text, is_required || calls_required(&text));
         }
         for word in positional {
             draft.add_positional(word, &lines);
@@ -146,7 +146,7 @@ impl HelpDraft {
 
 /// An option.
 struct HelpOption {
-    /// Its longest name.
+    /// The longest name.
     flag: String,
     names: Vec<String>,
     value: Option<String>,
@@ -267,7 +267,7 @@ fn usage_words(text: &str) -> Vec<String> {
 }
 
 /// Returns whether a text says so in brackets, as click does: `[env var: A; required]`.
-fn says_required(text: &str) -> bool {
+fn calls_required(text: &str) -> bool {
     let groups = text.split('[').skip(1).filter_map(|rest| rest.split_once(']'));
     groups.flat_map(|(group, _)| group.split(';')).any(|part| part.trim() == "required")
 }
