@@ -96,7 +96,10 @@ fn a_logout_forgets_tokens_that_cannot_be_revoked() {
     let server = ProtectedServer::start();
     let url = server.url.as_str();
     let stored = || machine.read("home/.local/state/pintle/credentials.json").contains("\"access\"");
-    let log_in = || assert_eq!(machine.typed(&["login", url, "--device"]).code, Some(0));
+    let log_in = || {
+        server.login.fault_times(1, Fault::answer(Endpoint::Device, "interval", Value::from(1)));
+        assert_eq!(machine.typed(&["login", url, "--device"]).code, Some(0));
+    };
     log_in();
     server.login.log();
     let local = machine.typed(&["logout", url, "--local", "--json"]);

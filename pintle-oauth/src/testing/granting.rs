@@ -56,7 +56,7 @@ pub(super) fn begin_device(state: &mut State, issuer: &str, received: &Received)
         "verification_uri": url,
         "verification_uri_complete": format!("{url}?code=ABCD-EFGH"),
         "expires_in": 600,
-        "interval": 1,
+        "interval": 5,
     }))
 }
 
