@@ -56,7 +56,7 @@ impl TokenExchange {
         self
     }
 
-    /// Sends requests with this. The default is [`Network`].
+    /// Sends requests with this. The default is [`Network`](crate::client::Network).
     #[must_use]
     pub fn web(mut self, web: impl Web) -> Self {
         self.endpoint.web = Arc::new(web);
