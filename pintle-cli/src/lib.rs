@@ -16,6 +16,7 @@ mod recording;
 mod repl;
 mod signals;
 mod storage;
+mod supervisor;
 mod suspended;
 mod targets;
 pub mod tour;
@@ -62,6 +63,10 @@ pub fn run(arguments: impl IntoIterator<Item = impl Into<OsString>>) -> ExitCode
             }
         });
         return finish(&output, printed);
+    }
+    #[cfg(unix)]
+    if typed.first().is_some_and(|word| word == supervisor::SUPERVISE) {
+        return supervisor::run();
     }
     let name = OsString::from("pintle");
     let words = args::mark_flags(&Cli::command(), &typed);

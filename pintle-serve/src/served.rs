@@ -15,6 +15,7 @@ use crate::{
     CallFault, CallPlan, EntryFault, OutputKind, ServedWorkers, ToolEntry,
     argument::{Argument, all_used, arguments_of, check, input_schema},
     command::Command,
+    environment::OnStart,
     once::Once,
     questions::Questions,
     request::Request,
@@ -95,6 +96,22 @@ impl ServedTools {
             let before = running.find(&served.tool.name).and_then(|before| before.once.as_ref());
             if let (Some(once), Some(before)) = (&mut served.once, before) {
                 once.keep(before);
+            }
+        }
+        self
+    }
+
+    /// Sets a function that is called with the id of the process group of each command that has started. What it returns is dropped when the
+    /// process and all of its group are gone.
+    #[must_use]
+    pub fn on_start<G: Send + Sync + 'static>(
+        mut self,
+        callback: impl Fn(u32) -> G + Send + Sync + 'static,
+    ) -> Self {
+        let on_start: OnStart = Arc::new(move |group| Box::new(callback(group)));
+        for served in self.0.iter_mut().filter_map(Arc::get_mut) {
+            if let Action::Command(command) = &mut served.action {
+                command.environment.set_on_start(on_start.clone());
             }
         }
         self

@@ -1,16 +1,19 @@
 use std::{
     collections::HashMap,
     io,
+    pin::pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use pintle::transport::{Exit, Stage};
+use pintle::transport::{ChildCommand, Exit, Stage};
 use tokio::{
     sync::Notify,
     task::JoinSet,
-    time::{Instant, timeout},
+    time::{Instant, timeout, timeout_at},
 };
+
+use crate::supervisor::Supervisor;
 
 /// The time after its start in which the exit of a program counts as a failure.
 const UNSTABLE: Duration = Duration::from_secs(10);
@@ -37,6 +40,9 @@ pub(crate) struct ProgramStarts {
     programs: Slots,
     /// Nobody waits for these at the end.
     connections: Slots,
+    /// How long a caller waits for a slot.
+    max_wait: Duration,
+    supervisor: Supervisor,
 }
 
 /// A limited number of programs or connections. Clones share it.
@@ -85,7 +91,19 @@ impl ProgramStarts {
         let programs = Slots::new(limit, "programs of this target are running", &advice);
         let advice = "end a session, or call again later";
         let connections = Slots::new(MAX_CONNECTIONS, "connections to this target are open", advice);
-        Self { programs, connections }
+        Self { programs, connections, max_wait: Duration::ZERO, supervisor: Supervisor::default() }
+    }
+
+    /// Has callers wait for a slot for this time.
+    pub(super) fn max_wait(mut self, max_wait: Duration) -> Self {
+        self.max_wait = max_wait;
+        self
+    }
+
+    /// Has programs ended by a supervisor that has others to watch too.
+    pub(crate) fn supervised_by(mut self, supervisor: &Supervisor) -> Self {
+        self.supervisor = supervisor.clone();
+        self
     }
 
     /// Returns whether a program runs, or another value may start one.
@@ -115,29 +133,50 @@ impl ProgramStarts {
         gone.join_all().await;
     }
 
-    /// Takes the slot of a program that is about to be started for an authenticated caller, or for others.
-    ///
-    /// # Errors
-    ///
-    /// All slots are taken: [`io::ErrorKind::ResourceBusy`], which a relay reports as overload. Or programs of the caller have exited soon
-    /// after their start, and the next one has to wait.
-    pub(super) fn begin(&self, caller: Option<&str>) -> io::Result<ProgramSlot> {
-        self.programs.take(caller)
+    /// Returns the command of a program that takes this slot, until it is gone with all that it has started.
+    pub(super) fn command_in(&self, slot: ProgramSlot, command: &ChildCommand) -> ChildCommand {
+        command.clone().on_start(self.supervisor.watcher()).on_exit(move |exit| slot.ended(exit))
     }
 
-    /// Takes the slot of a connection to a URL that is about to be opened for an authenticated caller, or for others.
+    /// Takes the slot of a program that is about to be started for an authenticated caller, or for others, as soon as there is one.
     ///
     /// # Errors
     ///
-    /// All slots are taken, as with programs.
-    pub(super) fn begin_connection(&self, caller: Option<&str>) -> io::Result<ProgramSlot> {
-        self.connections.take(caller)
+    /// No slot has become free in time: [`io::ErrorKind::ResourceBusy`], which a relay reports as overload. Or programs of the caller have
+    /// exited soon after their start, and the next one has to wait.
+    pub(super) async fn begin(&self, caller: Option<&str>) -> io::Result<ProgramSlot> {
+        self.programs.wait(caller, self.max_wait).await
+    }
+
+    /// Takes the slot of a connection to a URL that is about to be opened for an authenticated caller, or for others, as soon as there is
+    /// one.
+    ///
+    /// # Errors
+    ///
+    /// No slot has become free in time, as with programs.
+    pub(super) async fn begin_connection(&self, caller: Option<&str>) -> io::Result<ProgramSlot> {
+        self.connections.wait(caller, self.max_wait).await
     }
 }
 
 impl Slots {
     fn new(limit: usize, kind: &'static str, advice: &str) -> Self {
         Self { limit, kind, advice: advice.into(), state: Arc::default(), gone: Arc::default() }
+    }
+
+    /// Takes a slot as soon as there is one.
+    async fn wait(&self, caller: Option<&str>, max_wait: Duration) -> io::Result<ProgramSlot> {
+        let deadline = Instant::now() + max_wait;
+        loop {
+            let mut gone = pin!(self.gone.notified());
+            gone.as_mut().enable();
+            match self.take(caller) {
+                Err(full) if full.kind() == io::ErrorKind::ResourceBusy => {
+                    timeout_at(deadline, gone).await.map_err(|_| full)?;
+                }
+                taken => return taken,
+            }
+        }
     }
 
     fn take(&self, caller: Option<&str>) -> io::Result<ProgramSlot> {
@@ -266,61 +305,80 @@ mod tests {
     #[test]
     fn a_slot_is_free_when_its_program_is_gone() {
         let starts = ProgramStarts::new(2, "`--max-programs`");
-        let (one, _other) = (starts.begin(None).unwrap(), starts.begin(None).unwrap());
-        let full = starts.begin(None).unwrap_err();
+        let (one, _other) = (starts.programs.take(None).unwrap(), starts.programs.take(None).unwrap());
+        let full = starts.programs.take(None).unwrap_err();
         assert_eq!(full.kind(), io::ErrorKind::ResourceBusy);
         assert!(full.to_string().starts_with("2 programs of this target are running"), "{full}");
         drop(one);
-        let _third = starts.begin(None).unwrap();
-        assert!(starts.clone().begin(None).is_err(), "clones share the limit");
+        let _third = starts.programs.take(None).unwrap();
+        assert!(starts.clone().programs.take(None).is_err(), "clones share the limit");
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_caller_has_three_quarters_and_waits_only_for_its_own_failures() {
         let starts = ProgramStarts::new(4, "`max_programs`");
-        let of_ann: Vec<_> = (0..3).map(|_| starts.begin(Some("ann")).unwrap()).collect();
-        let full = starts.begin(Some("ann")).unwrap_err();
+        let of_ann: Vec<_> = (0..3).map(|_| starts.programs.take(Some("ann")).unwrap()).collect();
+        let full = starts.programs.take(Some("ann")).unwrap_err();
         assert_eq!(full.kind(), io::ErrorKind::ResourceBusy);
         assert!(
             full.to_string().contains("for this caller") && full.to_string().contains("`max_programs`"),
             "{full}"
         );
-        let of_bob = starts.begin(Some("bob")).unwrap();
-        assert!(starts.begin(Some("bob")).unwrap_err().to_string().starts_with("4 programs"));
+        let of_bob = starts.programs.take(Some("bob")).unwrap();
+        assert!(starts.programs.take(Some("bob")).unwrap_err().to_string().starts_with("4 programs"));
         drop((of_ann, of_bob));
         let failed = exit("exit 3");
         for _ in 0..=FREE_FAILURES {
-            starts.begin(Some("ann")).unwrap().ended(&failed);
+            starts.programs.take(Some("ann")).unwrap().ended(&failed);
         }
-        assert!(starts.begin(Some("ann")).unwrap_err().to_string().contains("is started again in"));
-        starts.begin(Some("bob")).unwrap();
-        starts.begin(None).unwrap();
+        assert!(starts.programs.take(Some("ann")).unwrap_err().to_string().contains("is started again in"));
+        starts.programs.take(Some("bob")).unwrap();
+        starts.programs.take(None).unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_caller_waits_for_a_slot_for_a_limited_time() {
+        let starts = ProgramStarts::new(1, "`max_programs`").max_wait(2 * SECOND);
+        let begun = Instant::now();
+        let first = starts.begin(Some("ann")).await.unwrap();
+        let full = starts.begin(Some("bob")).await.unwrap_err();
+        assert_eq!((full.kind(), begun.elapsed()), (io::ErrorKind::ResourceBusy, 2 * SECOND));
+        let freed = async {
+            advance(SECOND).await;
+            drop(first);
+        };
+        let (waited, ()) = tokio::join!(starts.begin(Some("bob")), freed);
+        assert_eq!(begun.elapsed(), 3 * SECOND);
+        // Who does not wait any longer takes none.
+        drop(tokio::time::timeout(SECOND, starts.begin(None)).await.unwrap_err());
+        drop(waited.unwrap());
+        starts.begin(None).await.unwrap();
     }
 
     #[tokio::test(start_paused = true)]
     async fn connections_to_a_url_are_limited_as_programs_are_and_not_waited_for() {
         let starts = ProgramStarts::new(1, "`max_programs`");
         let share = MAX_CONNECTIONS / 4 * 3;
-        let of_ann: Vec<_> = (0..share).map(|_| starts.begin_connection(Some("ann")).unwrap()).collect();
-        let full = starts.begin_connection(Some("ann")).unwrap_err();
+        let of_ann: Vec<_> = (0..share).map(|_| starts.connections.take(Some("ann")).unwrap()).collect();
+        let full = starts.connections.take(Some("ann")).unwrap_err();
         assert_eq!(full.kind(), io::ErrorKind::ResourceBusy);
         assert!(full.to_string().contains("open for this caller, which is the limit"), "{full}");
         let of_others: Vec<_> =
-            (share..MAX_CONNECTIONS).map(|_| starts.begin_connection(None).unwrap()).collect();
-        let full = starts.clone().begin_connection(Some("bob")).unwrap_err().to_string();
+            (share..MAX_CONNECTIONS).map(|_| starts.connections.take(None).unwrap()).collect();
+        let full = starts.clone().connections.take(Some("bob")).unwrap_err().to_string();
         assert!(full.starts_with("4096 connections to this target are open"), "{full}");
         let begun = Instant::now();
         starts.all_gone().await;
         assert_eq!(begun.elapsed(), Duration::ZERO);
         drop(of_others);
-        starts.begin_connection(Some("bob")).unwrap();
+        starts.connections.take(Some("bob")).unwrap();
         drop(of_ann);
     }
 
     #[tokio::test(start_paused = true)]
     async fn programs_that_do_not_end_are_waited_for_at_the_same_time() {
         let programs = [(); 7].map(|()| ProgramStarts::new(1, "`max_programs`"));
-        let _slots = programs.each_ref().map(|starts| starts.begin(None).unwrap());
+        let _slots = programs.each_ref().map(|starts| starts.programs.take(None).unwrap());
         let begun = Instant::now();
         ProgramStarts::none_left(programs.to_vec()).await;
         assert_eq!(begun.elapsed(), MAX_WAIT);
@@ -330,31 +388,31 @@ mod tests {
     async fn a_program_that_fails_at_once_is_started_less_and_less_often() {
         let (starts, failed) = (ProgramStarts::new(9, "`--max-programs`"), exit("exit 3"));
         for _ in 0..=FREE_FAILURES {
-            starts.begin(None).unwrap().ended(&failed);
+            starts.programs.take(None).unwrap().ended(&failed);
         }
         let mut delay = FIRST_DELAY;
         for _ in 0..8 {
-            let refused = starts.begin(None).unwrap_err().to_string();
+            let refused = starts.programs.take(None).unwrap_err().to_string();
             assert!(
                 refused.contains("exited with status 3") && refused.contains("is started again in"),
                 "{refused}"
             );
             advance(delay - Duration::from_millis(1)).await;
-            assert!(starts.begin(None).is_err(), "{delay:?}");
+            assert!(starts.programs.take(None).is_err(), "{delay:?}");
             advance(Duration::from_millis(1)).await;
-            starts.begin(None).unwrap().ended(&failed);
+            starts.programs.take(None).unwrap().ended(&failed);
             delay = MAX_DELAY.min(delay * 2);
         }
         assert_eq!(delay, MAX_DELAY);
         // One that stays ends the row.
         advance(MAX_DELAY).await;
-        let stays = starts.begin(None).unwrap();
+        let stays = starts.programs.take(None).unwrap();
         advance(UNSTABLE).await;
         stays.ended(&failed);
         for _ in 0..FREE_FAILURES {
-            starts.begin(None).unwrap().ended(&failed);
+            starts.programs.take(None).unwrap().ended(&failed);
         }
-        starts.begin(None).unwrap();
+        starts.programs.take(None).unwrap();
     }
 
     #[tokio::test(start_paused = true)]
@@ -363,10 +421,10 @@ mod tests {
         let mut closed = exit("exit 0");
         closed.stage = Stage::Closed;
         for _ in 0..20 {
-            starts.begin(None).unwrap().ended(&killed);
-            starts.begin(None).unwrap().ended(&closed);
+            starts.programs.take(None).unwrap().ended(&killed);
+            starts.programs.take(None).unwrap().ended(&closed);
         }
         advance(SECOND).await;
-        starts.begin(None).unwrap();
+        starts.programs.take(None).unwrap();
     }
 }

@@ -102,6 +102,7 @@ impl Endpoint {
 }
 
 /// The source of the programs of a relay.
+#[derive(Clone)]
 struct ProgramConnector {
     endpoint: Endpoint,
     command: ChildCommand,
@@ -110,11 +111,9 @@ struct ProgramConnector {
 }
 
 impl ProgramConnector {
-    fn start(&self, caller: Option<&str>) -> io::Result<Child> {
-        let slot = self.starts.begin(caller)?;
-        // Its slot is free when the program is gone, with all that it has started.
-        let command = self.command.clone().on_exit(move |exit| slot.ended(exit));
-        self.endpoint.start(command, &self.output).map_err(io_error)
+    async fn start(self, caller: Option<String>) -> io::Result<Child> {
+        let slot = self.starts.begin(caller.as_deref()).await?;
+        self.endpoint.start(self.starts.command_in(slot, &self.command), &self.output).map_err(io_error)
     }
 }
 
@@ -122,27 +121,28 @@ impl Connector for ProgramConnector {
     type Transport = Child;
 
     fn connect(&mut self) -> impl Future<Output = io::Result<Child>> + Send + 'static {
-        ready(self.start(None))
+        self.clone().start(None)
     }
 
     fn connect_for(
         &mut self,
         caller: Option<&str>,
     ) -> impl Future<Output = io::Result<Child>> + Send + 'static {
-        ready(self.start(caller))
+        self.clone().start(caller.map(str::to_owned))
     }
 }
 
 /// The source of the connections of a relay to a URL.
+#[derive(Clone)]
 struct UrlConnector {
     http: Http,
     starts: ProgramStarts,
 }
 
 impl UrlConnector {
-    fn open(&self, caller: Option<&str>) -> io::Result<Http> {
-        let slot = self.starts.begin_connection(caller)?;
-        Ok(self.http.clone().holding(slot))
+    async fn open(self, caller: Option<String>) -> io::Result<Http> {
+        let slot = self.starts.begin_connection(caller.as_deref()).await?;
+        Ok(self.http.holding(slot))
     }
 }
 
@@ -150,14 +150,14 @@ impl Connector for UrlConnector {
     type Transport = Http;
 
     fn connect(&mut self) -> impl Future<Output = io::Result<Http>> + Send + 'static {
-        ready(self.open(None))
+        self.clone().open(None)
     }
 
     fn connect_for(
         &mut self,
         caller: Option<&str>,
     ) -> impl Future<Output = io::Result<Http>> + Send + 'static {
-        ready(self.open(caller))
+        self.clone().open(caller.map(str::to_owned))
     }
 }
 
@@ -169,13 +169,13 @@ fn io_error(failure: Failure) -> io::Error {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_connection_to_a_url_has_its_slot_until_it_is_gone() {
+    #[tokio::test]
+    async fn a_connection_to_a_url_has_its_slot_until_it_is_gone() {
         let http = Http::new("http://127.0.0.1:1/mcp").unwrap();
         let connector = UrlConnector { http, starts: ProgramStarts::new(1, "`max_programs`") };
         let mut open = Vec::new();
         let full = loop {
-            match connector.open(None) {
+            match connector.clone().open(None).await {
                 Ok(http) if open.len() < 10_000 => open.push(http),
                 Ok(_) => panic!("there is no limit"),
                 Err(error) => break error,
@@ -183,6 +183,6 @@ mod tests {
         };
         assert_eq!(full.kind(), io::ErrorKind::ResourceBusy);
         open.truncate(1);
-        drop(connector.open(None).unwrap());
+        drop(connector.clone().open(None).await.unwrap());
     }
 }

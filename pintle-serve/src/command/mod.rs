@@ -40,7 +40,7 @@ const MAX_LINES: usize = 64;
 pub(crate) struct Command {
     template: CommandTemplate,
     stdin: Option<Text>,
-    environment: Environment,
+    pub(crate) environment: Environment,
     output: OutputKind,
     progress: bool,
     log: bool,

@@ -15,7 +15,7 @@ use super::{
     runner::Runner,
     settings::{WorkerLog, WorkerSettings},
 };
-use crate::WorkerEntry;
+use crate::{WorkerEntry, environment::OnStart};
 
 /// The limit of processes of a worker.
 const MAX_PROCESSES: u16 = 64;
@@ -91,6 +91,13 @@ impl WorkerPool {
             settings: Arc::new(settings),
             slots: Mutex::new((0..processes).map(|_| Slot::default()).collect()),
         })
+    }
+
+    /// Sets a function that is called when a process has started, if none has.
+    pub(super) fn set_on_start(&mut self, on_start: &OnStart) {
+        if let Some(settings) = Arc::get_mut(&mut self.settings) {
+            settings.environment.set_on_start(on_start.clone());
+        }
     }
 
     /// Returns whether both run the same.

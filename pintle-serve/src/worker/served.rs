@@ -1,7 +1,7 @@
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use super::{WorkerEntry, pool::WorkerPool, settings::WorkerLog};
-use crate::EntryFault;
+use crate::{EntryFault, environment::OnStart};
 
 /// The workers of a file, checked. A process is started with the first call, and ended when this and the tools of the worker are dropped.
 #[derive(Clone, Debug, Default)]
@@ -40,6 +40,20 @@ impl ServedWorkers {
             Ok((name.clone(), Arc::new(pool.map_err(EntryFault::of("worker", name))?)))
         };
         entries.iter().map(pool).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Sets a function that is called with the id of the process group of each process that has started. What it returns is dropped when the
+    /// process and all of its group are gone.
+    #[must_use]
+    pub fn on_start<G: Send + Sync + 'static>(
+        mut self,
+        callback: impl Fn(u32) -> G + Send + Sync + 'static,
+    ) -> Self {
+        let on_start: OnStart = Arc::new(move |group| Box::new(callback(group)));
+        for pool in self.0.values_mut().filter_map(Arc::get_mut) {
+            pool.set_on_start(&on_start);
+        }
+        self
     }
 
     /// Replaces the workers whose entries are the same as those of `running`, whose processes go on.

@@ -25,7 +25,7 @@ pub(super) type WorkerLog = Arc<dyn Fn(&str, &str) + Send + Sync>;
 pub(super) struct WorkerSettings {
     pub(super) name: String,
     words: Vec<String>,
-    environment: Environment,
+    pub(super) environment: Environment,
     /// The calls of a process at the same time.
     pub(super) max_running: usize,
     pub(super) max_message: usize,

@@ -25,17 +25,21 @@ pub(super) struct ProgramArgs {
     /// How many programs may run at the same time; the default is 64
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..))]
     max_programs: Option<u16>,
+    /// How long a call waits for a program when all are in use; the default is 5s
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    max_wait: Option<Duration>,
 }
 
 impl ProgramArgs {
     /// Refuses options that would be ignored.
     pub(super) fn check(&self, target: &ResolvedTarget) -> Result<(), Failure> {
-        let Self { shared, idle, lifetime, max_programs } = self;
+        let Self { shared, idle, lifetime, max_programs, max_wait } = self;
         let options = [
             ("--shared", *shared),
             ("--idle", idle.is_some()),
             ("--lifetime", lifetime.is_some()),
             ("--max-programs", max_programs.is_some()),
+            ("--max-wait", max_wait.is_some()),
         ];
         match options.into_iter().find(|(_, given)| *given) {
             Some((option, _)) if !matches!(target, ResolvedTarget::Program(_)) => {
@@ -47,7 +51,8 @@ impl ProgramArgs {
     }
 
     fn limits(&self) -> ProgramLimits {
-        ProgramLimits { idle: self.idle, lifetime: self.lifetime, max_programs: self.max_programs }
+        let Self { idle, lifetime, max_programs, max_wait, .. } = *self;
+        ProgramLimits { idle, lifetime, max_programs, max_wait }
     }
 
     pub(super) fn starts(&self) -> ProgramStarts {

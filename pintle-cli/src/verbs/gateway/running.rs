@@ -32,6 +32,7 @@ use crate::{
     failure::Failure,
     listen::{ENDPOINT, Page, PageReader, Routes},
     output::Output,
+    supervisor::Supervisor,
     targets::ProgramStarts,
 };
 
@@ -82,6 +83,7 @@ pub(super) struct Gateway {
     /// The issuer of the tokens of clients.
     issuer: Option<String>,
     programs: Mutex<Vec<ProgramStarts>>,
+    supervisor: Supervisor,
     pub(super) output: Output,
 }
 
@@ -109,8 +111,9 @@ impl Gateway {
         let name = file.name.clone().unwrap_or_else(|| "pintle-gateway".to_owned());
         let folders = ServedFolders::default();
         let wrong_entry = |fault: EntryFault| Failure::usage(fault.to_string(), "pintle gateway --help");
-        let workers = file.served_workers(output).map_err(wrong_entry)?;
-        let entries = file.own_entries(&workers).map_err(wrong_entry)?;
+        let supervisor = Supervisor::default();
+        let workers = file.served_workers(output).map_err(wrong_entry)?.on_start(supervisor.watcher());
+        let entries = file.own_entries(&workers).map_err(wrong_entry)?.supervised_by(&supervisor);
         let own = base(&name, None);
         let own = if file.has_logs() { own.logging() } else { own };
         let own = entries.register(own, &folders);
@@ -145,6 +148,7 @@ impl Gateway {
             pages: None,
             issuer: file.auth.as_ref().map(|auth| auth.issuer.clone()),
             programs: Mutex::default(),
+            supervisor,
             output: output.clone(),
         };
         Ok(gateway)
@@ -154,9 +158,11 @@ impl Gateway {
     /// have run once do not run again.
     pub(super) fn replace_entries(&self, file: &GatewayFile) -> Result<WatchedFiles, String> {
         let workers = file.served_workers(&self.output).map_err(|fault| fault.to_string())?;
+        let workers = workers.on_start(self.supervisor.watcher());
         let mut running = lock(&self.entries);
         let workers = workers.keeping(running.workers());
         let own = file.own_entries(&workers).map_err(|fault| fault.to_string())?.keeping(&running);
+        let own = own.supervised_by(&self.supervisor);
         own.replace(&self.gates.own, &self.folders).map_err(|error| error.to_string())?;
         let watched = WatchedFiles::new(&own, &self.folders);
         *running = own;
@@ -305,7 +311,7 @@ impl Gateway {
             BackendEntry::Api(api, loaded) => return self.connect_api(backend, number, api, loaded),
         };
         backend.wait(number, target.prefix_text(backend.name()));
-        let starts = target.limits().starts("`max_programs` of the target");
+        let starts = target.limits().starts("`max_programs` of the target").supervised_by(&self.supervisor);
         {
             let mut programs = lock(&self.programs);
             programs.retain(ProgramStarts::is_used);

@@ -51,6 +51,10 @@ pub(super) struct TargetEntry {
     lifetime: Option<Duration>,
     /// The limit of programs of the target that run at the same time: 64 by default. A principal has at most three quarters of them.
     max_programs: Option<u16>,
+    /// How long a call waits for a program of the target, or a connection to it, when all are in use: `5s` by default.
+    #[serde(deserialize_with = "duration_text")]
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
+    max_wait: Option<Duration>,
     /// Whether the URL may lead to a private address although it is not written as one: a name in an internal network.
     allow_private: bool,
     /// The login to the server at the URL: `true` for that of the user of a gateway of one user, or `each` for one of each principal.
@@ -223,7 +227,8 @@ impl TargetEntry {
 
     /// Returns the limits of its programs and connections.
     pub(super) fn limits(&self) -> ProgramLimits {
-        ProgramLimits { idle: self.idle, lifetime: self.lifetime, max_programs: self.max_programs }
+        let Self { idle, lifetime, max_programs, max_wait, .. } = *self;
+        ProgramLimits { idle, lifetime, max_programs, max_wait }
     }
 
     /// Returns the text before the `_` of the names of tools and prompts; it is empty if there is no prefix.

@@ -132,7 +132,17 @@ async fn a_program_that_is_killed_is_started_again_for_the_next_call() {
 #[tokio::test]
 async fn a_principal_does_not_have_all_programs() {
     let mut command = pintle();
-    command.args(["bridge", "--http", "127.0.0.1:0", "--era", "session", "--max-programs", "2"]);
+    command.args([
+        "bridge",
+        "--http",
+        "127.0.0.1:0",
+        "--era",
+        "session",
+        "--max-programs",
+        "2",
+        "--max-wait",
+        "0s",
+    ]);
     command.args(["--bearer-env", "ANN", "--bearer-env", "BOB", "--", env!("CARGO_BIN_EXE_pintle"), "demo"]);
     let bridge = HttpServing::of({
         command.env("ANN", "ann-token").env("BOB", "bob-token");
@@ -157,7 +167,8 @@ async fn a_principal_does_not_have_all_programs() {
 
 #[tokio::test]
 async fn more_programs_than_allowed_are_refused_with_what_to_do() {
-    let marked = MarkedBridge::start("limited", &["--max-programs", "2"], r#"exec "$0" demo"#);
+    let marked =
+        MarkedBridge::start("limited", &["--max-programs", "2", "--max-wait", "0s"], r#"exec "$0" demo"#);
     let first = marked.connect(Mode::Legacy).await;
     tide(&first).await.unwrap();
     // The one that told what the server offers has ended.
@@ -173,6 +184,21 @@ async fn more_programs_than_allowed_are_refused_with_what_to_do() {
     // Its program ends in the background.
     marked.reaches(1).await;
     tide(&second).await.unwrap();
+}
+
+/// A call that needs a third program waits for the end of another session.
+#[tokio::test]
+async fn who_finds_all_programs_in_use_waits_for_one() {
+    let marked =
+        MarkedBridge::start("waits", &["--max-programs", "1", "--max-wait", "1h"], r#"exec "$0" demo"#);
+    let first = marked.connect(Mode::Legacy).await;
+    tide(&first).await.unwrap();
+    let second = marked.connect(Mode::Legacy).await;
+    let (waited, ()) = tokio::join!(tide(&second), async {
+        tide(&first).await.unwrap();
+        first.close().await;
+    });
+    assert!(waited.unwrap().contains("0.6"));
 }
 
 #[tokio::test]
@@ -243,4 +269,73 @@ async fn a_message_that_is_longer_than_allowed_is_refused() {
         let is_too_long = |error: &Error| error.to_string().contains("the body is larger than 65536 bytes");
         assert_eq!(called.as_ref().is_err_and(is_too_long), is_refused, "{options:?}: {called:?}");
     }
+}
+
+/// A bridge, and a gateway with a target, a worker and a command: what they have started has started others, and ignores `SIGTERM` and the
+/// end of its input.
+#[tokio::test]
+async fn nothing_is_left_of_a_bridge_or_gateway_that_is_killed() {
+    let kill = async |serving: &HttpServing, mark: &str| {
+        assert!(marked(mark).len() >= 3, "{:?}", marked(mark));
+        kill_process(Pid::from_raw(serving.id().cast_signed()).unwrap(), Signal::KILL).unwrap();
+        reaches(mark, 0).await;
+    };
+    let bridge = MarkedBridge::start("of-killed", &[], HOSTILE);
+    tide(&bridge.connect(Mode::Modern).await).await.unwrap();
+    kill(&bridge.bridge, &bridge.mark).await;
+
+    let machine = Machine::new("gateway-killed");
+    let mark = format!("PINTLE_TEST_MARK=gateway-killed-{}", std::process::id());
+    let (_, value) = mark.split_once('=').unwrap();
+    let loops = "(while :; do sleep 1000; done)";
+    let hostile = format!("trap '' TERM HUP INT; {loops} & ");
+    let program = format!(r#"{hostile} exec "$0" demo"#);
+    let worker = format!(
+        r#"{hostile} read line; id=${{line#*:}}; echo "{{\"call\":${{id%%,*}},\"result\":\"done\"}}"; {loops}"#
+    );
+    let env = format!("env = {{ PINTLE_TEST_MARK = \"{value}\" }}");
+    let pintle = env!("CARGO_BIN_EXE_pintle");
+    machine.write(
+        "team.toml",
+        &format!(
+            r#"
+[targets.sea]
+command = ["sh", "-c", {program:?}, "{pintle}"]
+era = "session"
+{env}
+
+[workers.stays]
+command = ["sh", "-c", {worker:?}]
+{env}
+
+[tools.work]
+worker = "stays"
+
+[tools.run]
+shell = true
+command = "{hostile} echo begun; {loops}"
+progress = true
+{env}
+"#
+        ),
+    );
+    let file = machine.path("team.toml");
+    let gateway = HttpServing::start(&["gateway", file.to_str().unwrap(), "--http", "127.0.0.1:0"]);
+    let client = Client::new("host", "1.0.0").mode(Mode::Legacy);
+    let client = client.connect(Http::new(&gateway.url).unwrap()).await.unwrap();
+    client.call_tool("sea_tide", json!({"port": "bergen", "hour": 4})).await.unwrap();
+    assert_eq!(client.call_tool("work", ()).await.unwrap().text(), "done");
+    let (sender, mut begun) = tokio::sync::mpsc::channel(1);
+    let run = tokio::spawn(async move {
+        client
+            .call("run")
+            .on_progress(move |_| {
+                // One line is enough.
+                let _ = sender.try_send(());
+            })
+            .await
+    });
+    begun.recv().await.unwrap();
+    kill(&gateway, &mark).await;
+    run.abort();
 }

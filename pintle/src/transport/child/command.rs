@@ -1,4 +1,5 @@
 use std::{
+    any::Any,
     env,
     ffi::{OsStr, OsString},
     fmt, io,
@@ -43,8 +44,12 @@ pub struct ChildCommand {
     pub(super) stderr: Stderr,
     pub(super) grace: Duration,
     pub(super) limit: Option<usize>,
+    pub(super) on_start: Option<StartCallback>,
     pub(super) on_exit: Option<ExitCallback>,
 }
+
+/// A function that is called with the id of a process group, and returns what is dropped when that is gone.
+pub(super) type StartCallback = Arc<dyn Fn(u32) -> Box<dyn Any + Send + Sync> + Send + Sync>;
 
 /// A function that is called when a process and its group are gone.
 pub(super) type ExitCallback = Arc<dyn Fn(&Exit) + Send + Sync>;
@@ -95,6 +100,7 @@ impl ChildCommand {
             stderr: Stderr::Inherit,
             grace: GRACE,
             limit: None,
+            on_start: None,
             on_exit: None,
         }
     }
@@ -155,6 +161,32 @@ impl ChildCommand {
     /// Sets the maximum size of a received message, instead of `Limits::message_bytes`.
     pub fn limit(mut self, bytes: usize) -> Self {
         self.limit = Some(bytes);
+        self
+    }
+
+    /// Sets a function that is called with the id of the process, which is also that of its process group, when it has started: once for
+    /// each process, if the child is started again. What it returns is dropped when the process and all of its group are gone.
+    ///
+    /// ```
+    /// use std::sync::{Arc, Mutex};
+    ///
+    /// use pintle::transport::Child;
+    ///
+    /// # #[cfg(unix)]
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> std::io::Result<()> {
+    /// let running = Arc::new(Mutex::new(Vec::new()));
+    /// let started = running.clone();
+    /// let child = Child::command("cat").on_start(move |id| started.lock().unwrap().push(id)).spawn()?;
+    /// assert_eq!(*running.lock().unwrap(), [child.id()]);
+    /// # child.shutdown().await;
+    /// # Ok(()) }
+    /// # #[cfg(not(unix))] fn main() {}
+    /// ```
+    pub fn on_start<G: Send + Sync + 'static>(
+        mut self,
+        callback: impl Fn(u32) -> G + Send + Sync + 'static,
+    ) -> Self {
+        self.on_start = Some(Arc::new(move |id| Box::new(callback(id))));
         self
     }
 

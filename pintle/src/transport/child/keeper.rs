@@ -1,4 +1,5 @@
 use std::{
+    any::Any,
     convert::Infallible,
     future::{Future, pending, poll_fn},
     io,
@@ -29,6 +30,7 @@ pub(super) fn start(command: &ChildCommand) -> io::Result<(Stream, Kept)> {
     let mut process = command.prepare().spawn().map_err(|error| command.explain(&error))?;
     let id = process.id().unwrap_or_default();
     let group = Arc::new(ProcessGroup::of(id));
+    let started = command.on_start.as_ref().map(|on_start| on_start(id));
     let (Some(stdin), Some(stdout)) = (process.stdin.take(), process.stdout.take()) else {
         return Err(io::Error::other("the child's streams are not pipes"));
     };
@@ -48,6 +50,7 @@ pub(super) fn start(command: &ChildCommand) -> io::Result<(Stream, Kept)> {
         grace: command.grace,
         state: tx,
         on_exit: command.on_exit.clone(),
+        _started: started,
     };
     crate::runtime::spawn(keeper.keep(ordered));
     let kept = Kept {
@@ -154,6 +157,8 @@ struct Keeper {
     grace: Duration,
     state: watch::Sender<ChildState>,
     on_exit: Option<ExitCallback>,
+    /// The value of `on_start`, which is dropped when all is gone.
+    _started: Option<Box<dyn Any + Send + Sync>>,
 }
 
 /// Maximum time until a killed process is gone. It takes longer only if it hangs in the kernel.

@@ -255,3 +255,37 @@ async fn the_exit_of_each_process_is_reported_when_all_of_it_is_gone() {
     exits.recv().await.unwrap();
     assert_eq!(exits.recv().await, None, "what it captures is dropped with the last of it");
 }
+
+#[tokio::test]
+async fn what_the_start_of_a_process_returns_is_dropped_when_all_of_it_is_gone() {
+    struct Group(u32, std::sync::mpsc::Sender<String>);
+
+    impl Drop for Group {
+        fn drop(&mut self) {
+            let left = rustix::process::Pid::from_raw(self.0.cast_signed()).unwrap();
+            let is_gone = rustix::process::test_kill_process_group(left).is_err();
+            self.1.send(format!("{} is gone: {is_gone}", self.0)).unwrap();
+        }
+    }
+
+    let (sender, events) = std::sync::mpsc::channel();
+    let started = move |id| {
+        sender.send(format!("{id} has started")).unwrap();
+        Group(id, sender.clone())
+    };
+    // One that leaves another behind, which ignores `SIGTERM`.
+    let command = sh("trap '' TERM; sleep 600 & exit 3").grace(Duration::from_millis(20)).on_start(started);
+    let mut child = command.spawn().unwrap();
+    let first = child.id();
+    child.restart().unwrap();
+    let second = child.id();
+    child.shutdown().await;
+    let mut events: Vec<_> = (0..4).map(|_| events.recv().unwrap()).collect();
+    events.sort();
+    let mut expected: Vec<_> = [first, second]
+        .iter()
+        .flat_map(|id| [format!("{id} has started"), format!("{id} is gone: true")])
+        .collect();
+    expected.sort();
+    assert_eq!(events, expected);
+}

@@ -5,6 +5,8 @@ use pintle_serve::{ServedFolders, ServedResources, ServedTools, ServedWorkers};
 use pintle_tasks::Tasks;
 use tokio::task::spawn_blocking;
 
+use crate::supervisor::Supervisor;
+
 /// The entries of a file itself, beside those of its targets.
 pub(in crate::verbs::gateway) struct OwnEntries {
     workers: ServedWorkers,
@@ -31,6 +33,12 @@ impl OwnEntries {
     /// Has tools know the calls of those that they replace.
     pub(in crate::verbs::gateway) fn keeping(mut self, running: &Self) -> Self {
         self.tools = self.tools.keeping(&running.tools);
+        self
+    }
+
+    /// Has the programs of tools ended if this process is killed.
+    pub(in crate::verbs::gateway) fn supervised_by(mut self, supervisor: &Supervisor) -> Self {
+        self.tools = self.tools.on_start(supervisor.watcher());
         self
     }
 
