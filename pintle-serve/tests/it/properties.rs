@@ -1,11 +1,6 @@
 //! Arbitrary values of tools. The fuzz target runs the same checks.
 
-use std::process::Command;
-
-use pintle::types::JsonObject;
-use pintle_serve::{ServedTools, ToolEntry};
 use proptest::prelude::*;
-use serde_json::json;
 
 #[path = "../support/served_tool.rs"]
 mod served_tool;
@@ -49,14 +44,14 @@ proptest! {
     /// What `--dry-run` prints is read by shells as it was meant.
     #[test]
     fn a_printed_command_is_read_by_real_shells(value in value()) {
-        let entry = json!({"command": ["printf", "%s\\n", "x{v}"], "arguments": {"v": "string"}});
-        let entry: ToolEntry = serde_json::from_value(entry).unwrap();
-        let tools = ServedTools::new(&[("t".to_owned(), entry)].into(), ".".as_ref()).unwrap();
-        let arguments = JsonObject::from_iter([("v".to_owned(), json!(value))]);
-        let printed = tools.plan("t", &arguments).unwrap().unwrap().to_string();
-        for shell in ["sh", "bash", "dash"] {
-            let Ok(output) = Command::new(shell).args(["-c", &printed]).output() else { continue };
-            prop_assert_eq!(String::from_utf8(output.stdout).unwrap(), format!("x{value}\n"), "{}: {}", shell, printed);
-        }
+        served_tool::play_shells(&value);
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_value_stays_in_the_places_of_any_text(texts in prop::collection::vec(value(), 1..4), value in value()) {
+        served_tool::play_text(&format!("echo {}", texts.join("{v}")), &value);
+        served_tool::play_text(&format!("https://h.example/{}", texts.join("{v}")), &value);
     }
 }
