@@ -116,7 +116,6 @@ impl Process {
     pub(super) fn take(&mut self, activity: Activity) -> Option<String> {
         match activity {
             Activity::Line(Incoming::Message(line)) => {
-                self.idle.add(line.len() + 1);
                 self.receive(&line);
                 return self.flood();
             }

@@ -21,7 +21,7 @@ const DELAY: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(10
 pub(super) struct Runner {
     settings: Arc<WorkerSettings>,
     orders: mpsc::Receiver<Order>,
-    /// Notified when somebody does not wait for a call any more, standard error is full, or the pool is dropped.
+    /// Notified when somebody does not wait for a call any more, it has written too much without one, or the pool is dropped.
     left: Arc<Notify>,
     /// Whether the process takes no calls until those that it has are over.
     is_stuck: Arc<AtomicBool>,

@@ -66,7 +66,7 @@ impl WorkerSettings {
         }
     }
 
-    /// Starts a process. `flooded` is notified when its standard error is full without a call.
+    /// Starts a process. `flooded` is notified when it has written too much without a call.
     pub(super) fn start(&self, flooded: &Arc<Notify>) -> Result<(Child, Arc<IdleOutput>, Redaction), String> {
         let (program, words) = self.words.split_first().ok_or("it has no command")?;
         let (command, redaction) =
@@ -74,13 +74,12 @@ impl WorkerSettings {
         let (log, name, flooded) = (self.log.clone(), self.name.clone(), flooded.clone());
         let idle = Arc::new(IdleOutput::default());
         let written = idle.clone();
-        let command = command.limit(self.max_message).stderr(Stderr::lines(move |line| {
-            log(&name, line);
-            written.add(line.len() + 1);
-            if written.is_full() {
+        let command = command.limit(self.max_message).stderr(Stderr::lines(move |line| log(&name, line)));
+        let command = command.on_output(move |bytes| {
+            if written.add(bytes) {
                 flooded.notify_one();
             }
-        }));
+        });
         Ok((command.spawn().map_err(|error| error.to_string())?, idle, redaction))
     }
 }
@@ -95,10 +94,12 @@ impl IdleOutput {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = is_idle.then_some(0);
     }
 
-    pub(super) fn add(&self, bytes: usize) {
+    /// Adds bytes. Returns whether they are too many.
+    fn add(&self, bytes: usize) -> bool {
         if let Some(written) = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
             *written += bytes;
         }
+        self.is_full()
     }
 
     pub(super) fn is_full(&self) -> bool {

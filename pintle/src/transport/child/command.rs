@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use super::{Child, Exit, Stderr};
+use super::{Child, Exit, Stderr, counted::ReadCallback};
 use crate::transport::open_files;
 
 /// A program to start as a [`Child`].
@@ -45,6 +45,7 @@ pub struct ChildCommand {
     pub(super) grace: Duration,
     pub(super) limit: Option<usize>,
     pub(super) on_start: Option<StartCallback>,
+    pub(super) on_output: Option<ReadCallback>,
     pub(super) on_exit: Option<ExitCallback>,
 }
 
@@ -101,6 +102,7 @@ impl ChildCommand {
             grace: GRACE,
             limit: None,
             on_start: None,
+            on_output: None,
             on_exit: None,
         }
     }
@@ -187,6 +189,13 @@ impl ChildCommand {
         callback: impl Fn(u32) -> G + Send + Sync + 'static,
     ) -> Self {
         self.on_start = Some(Arc::new(move |id| Box::new(callback(id))));
+        self
+    }
+
+    /// Sets a function that is called with the number of bytes of each read of its standard output, and of its standard error if that is
+    /// captured ([`Stderr::Lines`]): also of lines without an end. It must not block.
+    pub fn on_output(mut self, callback: impl Fn(usize) + Send + Sync + 'static) -> Self {
+        self.on_output = Some(Arc::new(callback));
         self
     }
 

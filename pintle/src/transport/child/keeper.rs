@@ -19,7 +19,10 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use super::{ChildCommand, Exit, Stage, command::ExitCallback, group::ProcessGroup, stderr::LastWords};
+use super::{
+    ChildCommand, Exit, Stage, command::ExitCallback, counted::Counted, group::ProcessGroup,
+    stderr::LastWords,
+};
 use crate::transport::{Stream, stream::BoxReader};
 
 /// Starts the program and the task that sees it to its end.
@@ -38,7 +41,8 @@ pub(super) fn start(command: &ChildCommand) -> io::Result<(Stream, Kept)> {
     let input = Some(std::os::fd::AsFd::as_fd(&stdin).try_clone_to_owned()?);
     let last_words = LastWords::default();
     let mut listening = JoinSet::new();
-    if let Some(listen) = command.stderr.listen(process.stderr.take(), &last_words) {
+    let stderr = process.stderr.take().map(|reader| Counted { reader, on_read: command.on_output.clone() });
+    if let Some(listen) = command.stderr.listen(stderr, &last_words) {
         listening.spawn(listen);
     }
     let (order, ordered) = oneshot::channel();
@@ -62,7 +66,7 @@ pub(super) fn start(command: &ChildCommand) -> io::Result<(Stream, Kept)> {
         input,
         last_words,
     };
-    let stream = Stream::new(stdout, stdin);
+    let stream = Stream::new(Counted { reader: stdout, on_read: command.on_output.clone() }, stdin);
     let stream = match command.limit {
         Some(limit) => stream.limit(limit),
         None => stream,

@@ -1,4 +1,5 @@
 mod command;
+mod counted;
 mod group;
 mod keeper;
 mod run;

@@ -8,6 +8,8 @@ use std::{
 
 use tokio::{io::AsyncReadExt, process::ChildStderr};
 
+use super::counted::Counted;
+
 /// Where the standard error of a [`Child`](super::Child) goes: servers log there.
 #[non_exhaustive]
 #[derive(Clone)]
@@ -34,7 +36,7 @@ impl Stderr {
     /// The reading of the lines, if there are any to read.
     pub(super) fn listen(
         &self,
-        pipe: Option<ChildStderr>,
+        pipe: Option<Counted<ChildStderr>>,
         last_words: &LastWords,
     ) -> Option<impl Future<Output = ()> + Send + use<>> {
         let (Self::Lines(callback), Some(mut pipe)) = (self, pipe) else { return None };
