@@ -24,6 +24,7 @@ use crate::{
     ArgumentEntry, CallFault, CommandEntry, EntryFault, SecretValue, ToolEntry,
     argument::{Argument, all_used, check, input_schema},
     command::Command,
+    turn::turn,
     units::read_duration,
 };
 
@@ -263,7 +264,8 @@ impl Served {
                 let refused = |fault: CallFault| RequestError::bad_request(fault.to_string());
                 check(schema, &arguments).map_err(refused)?;
                 let plan = command.plan(&arguments).map_err(refused)?;
-                let _turn = running.acquire().await?;
+                let what = format!("the resource `{}`", self.name);
+                let _turn = turn(&what, async { Ok(running.acquire().await?) }).await?;
                 Ok(ReadContents::Output(command.run(cx, None, plan).await?))
             }
         }

@@ -19,13 +19,12 @@ use crate::{
     once::Once,
     questions::Questions,
     request::Request,
+    turn::{QUEUE, turn},
     worker::WorkerTool,
 };
 
 /// The time that a call has, if its entry says nothing.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// The time that a call waits for others of its tool.
-const QUEUE: Duration = Duration::from_secs(60);
 /// The calls of a tool that run at the same time, if its entry says nothing.
 const MAX_RUNNING: u16 = 8;
 
@@ -232,12 +231,8 @@ impl ServedTool {
         if let Action::Worker(worker) = &self.action {
             return worker.call(cx, &arguments, &self.running).await;
         }
-        let turn = tokio::time::timeout(QUEUE, self.running.acquire()).await.map_err(|_| {
-            ToolError::new(format!(
-                "other calls of `{}` have run for {QUEUE:?}: call again later",
-                self.tool.name
-            ))
-        })??;
+        let turn =
+            turn(&format!("`{}`", self.tool.name), async { Ok(self.running.acquire().await?) }).await?;
         let Some(once) = &self.once else { return self.act(cx, &arguments).await };
         // What would be refused does not begin.
         self.plan(&arguments)?;

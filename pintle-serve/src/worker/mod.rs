@@ -25,7 +25,7 @@ pub use entry::WorkerEntry;
 pub use plan::WorkerPlan;
 pub use served::ServedWorkers;
 
-use crate::{CallFault, OutputKind, ToolEntry};
+use crate::{CallFault, OutputKind, ToolEntry, turn::turn};
 use journal::{Journal, JournalEntry};
 use message::{WorkerMessage, WorkerQuestion, result_of};
 use pool::WorkerPool;
@@ -101,10 +101,7 @@ impl WorkerTool {
     ) -> Result<CallToolResult, ToolError> {
         let mut journal = Journal::read(cx).await?;
         loop {
-            let turn = running.acquire().await?;
-            let end = self.run(cx, arguments, &mut journal).await?;
-            drop(turn);
-            match end {
+            match self.run(cx, arguments, &mut journal, running).await? {
                 RunEnd::Result(value) => {
                     let wrong = |reason| format!("worker `{}` wrote {reason}", self.pool.settings.name);
                     return result_of(value).map_err(|reason| ToolError::new(wrong(reason)));
@@ -114,9 +111,19 @@ impl WorkerTool {
         }
     }
 
-    async fn run(&self, cx: &Cx, arguments: &JsonObject, journal: &mut Journal) -> Result<RunEnd, ToolError> {
+    async fn run(
+        &self,
+        cx: &Cx,
+        arguments: &JsonObject,
+        journal: &mut Journal,
+        running: &Semaphore,
+    ) -> Result<RunEnd, ToolError> {
         let name = &self.pool.settings.name;
-        let mut run = self.pool.run(|id| Ok(self.line(id, arguments, journal)?), self.timeout).await?;
+        let begun = async {
+            let turn = running.acquire().await?;
+            Ok((turn, self.pool.run(|id| Ok(self.line(id, arguments, journal)?), self.timeout).await?))
+        };
+        let (_turn, mut run) = turn(&format!("worker `{name}`"), begun).await?;
         while let Some(event) = run.next().await {
             match event.map_err(ToolError::new)? {
                 WorkerMessage::Result(value) => return Ok(RunEnd::Result(value)),

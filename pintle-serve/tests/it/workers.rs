@@ -309,6 +309,31 @@ async fn calls_go_to_another_process_than_one_that_hangs() {
     assert_ne!(after, before);
 }
 
+#[tokio::test]
+async fn a_call_waits_a_minute_for_others() {
+    let slow = "max_running = 1\ntimeout = \"1h\"";
+    let file = python(STUCK, "max_running = 1", &[])
+        + &format!("[tools.hang]\nworker = \"own\"\n{slow}\n[tools.pid]\nworker = \"own\"\n")
+        + &format!("[tools.sleep]\ncommand = [\"sleep\", \"1000\"]\n{slow}\n");
+    // The one behind waits for a turn of its tool, or for a place in the process.
+    for (first, second, what) in
+        [("hang", "hang", "worker `own`"), ("hang", "pid", "worker `own`"), ("sleep", "sleep", "`sleep`")]
+    {
+        let patient = nobody().map_timeouts(|timeouts| timeouts.call = Duration::from_secs(600));
+        let client = serve(&file, ".".as_ref(), patient).await;
+        let error = tokio::select! {
+            biased;
+            ended = client.call_tool(first, ()) => panic!("{ended:?}"),
+            error = async {
+                tokio::time::pause();
+                failure(&client, second, json!({})).await
+            } => error,
+        };
+        tokio::time::resume();
+        assert_eq!(error, format!("other calls of {what} have run for 60s: call again later"));
+    }
+}
+
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_hostile_worker_ends_in_time_with_a_clear_error_and_leaves_nothing() {
@@ -439,7 +464,9 @@ async fn a_hostile_worker_ends_in_time_with_a_clear_error_and_leaves_nothing() {
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_worker_that_floods_without_a_call_is_ended() {
-    for (number, flood) in ["yes", "yes '{\"call\":1,\"log\":1}'", "yes >&2"].into_iter().enumerate() {
+    let unended = "tr '\\0' x </dev/zero";
+    let floods = ["yes", "yes '{\"call\":1,\"log\":1}'", unended, "yes >&2", &format!("{unended} >&2")];
+    for (number, flood) in floods.into_iter().enumerate() {
         let mark = format!("PINTLE_SERVE_FLOOD={}-{number}", std::process::id());
         let (variable, value) = mark.split_once('=').unwrap();
         let command = format!("read a; echo '{{\"call\":1,\"result\":\"a\"}}'; {flood}");
@@ -454,7 +481,7 @@ async fn a_worker_that_floods_without_a_call_is_ended() {
         let client = connect(&tools, nobody()).await;
         assert_eq!(text(&client, "once", json!({})).await, "a", "{flood}");
         all_ended(&mark).await;
-        if number < 2 {
+        if number < 3 {
             let last = last.lock().unwrap();
             assert!(last.contains("wrote more than 1048576 bytes without a call, and was ended"), "{last}");
         }

@@ -1,3 +1,7 @@
+//! Tools, as a file describes them.
+
+mod request;
+
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use pintle::types::JsonObject;
@@ -5,7 +9,9 @@ use pintle::types::JsonObject;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::{ArgumentEntry, OutputKind, RequestEntry, SecretValue, units::read_duration};
+pub use request::RequestEntry;
+
+use crate::{ArgumentEntry, OutputKind, SecretValue, units::read_duration};
 
 /// A tool of a file: a command that runs for each call, an HTTP request that is sent, or a function of a worker.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
