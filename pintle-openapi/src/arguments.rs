@@ -20,12 +20,6 @@ pub(crate) struct Arguments {
     pub(crate) body: Option<Body>,
 }
 
-/// An argument before it has a name.
-struct Unnamed<'a> {
-    wanted: &'a str,
-    place: &'static str,
-}
-
 /// A property of a body that is an argument of its own: its name, its schema, and whether it is required.
 type Lifted<'a> = (&'a str, Node<'a>, bool);
 
@@ -41,15 +35,10 @@ impl Arguments {
         let lifted: Option<Vec<Lifted<'a>>> = body
             .and_then(|body| body.lifted())
             .map(|members| members.into_iter().filter(|(_, node, _)| !is_read_only(*node)).collect());
-        let mut unnamed: Vec<Unnamed<'a>> = sources
-            .iter()
-            .map(|source| Unnamed { wanted: source.name, place: source.place.as_str() })
-            .collect();
+        let mut unnamed: Vec<_> = sources.iter().map(|source| (source.name, source.place.as_str())).collect();
         match (&lifted, body) {
-            (Some(members), _) => {
-                unnamed.extend(members.iter().map(|(name, ..)| Unnamed { wanted: name, place: "body" }));
-            }
-            (None, Some(_)) => unnamed.push(Unnamed { wanted: "body", place: "body" }),
+            (Some(members), _) => unnamed.extend(members.iter().map(|(name, ..)| (*name, "body"))),
+            (None, Some(_)) => unnamed.push(("body", "body")),
             (None, None) => {}
         }
         let mut names = name(&unnamed).into_iter();
@@ -76,26 +65,21 @@ fn is_read_only(node: Node<'_>) -> bool {
     node.flag("readOnly").or_else(|| node.resolve().ok()?.flag("readOnly")).unwrap_or(false)
 }
 
-/// Names arguments. Those with the same name get their places behind it, all of them, so that none is taken for another one.
-fn name(unnamed: &[Unnamed<'_>]) -> Vec<String> {
-    let plain: Vec<String> = unnamed.iter().map(|one| names::argument(one.wanted)).collect();
+/// Names arguments by their wanted names and places. Those with the same name get their places behind it, all of them, so that none is taken
+/// for another one.
+fn name(unnamed: &[(&str, &str)]) -> Vec<String> {
+    let plain: Vec<String> = unnamed.iter().map(|(wanted, _)| names::accepted(wanted)).collect();
     let mut count: HashMap<&str, usize> = HashMap::new();
     plain.iter().for_each(|name| *count.entry(name).or_default() += 1);
     let is_shared = |name: &String| count.get(name.as_str()).is_some_and(|count| *count > 1);
     let mut taken: HashSet<String> = plain.iter().filter(|name| !is_shared(name)).cloned().collect();
-    let named = plain.iter().zip(unnamed).map(|(name, one)| {
+    let named = plain.iter().zip(unnamed).map(|(name, (_, place))| {
         if !is_shared(name) {
             return name.clone();
         }
-        let with_place = names::argument(&format!("{name}_{}", one.place));
-        let mut free = with_place.clone();
-        for number in 2.. {
-            if taken.insert(free.clone()) {
-                break;
-            }
-            free = names::argument(&format!("{with_place}_{number}"));
-        }
-        free
+        let placed = names::accepted(&format!("{name}_{place}"));
+        let numbered = |number| names::accepted(&format!("{placed}_{number}"));
+        names::free(placed.clone(), numbered, &mut taken)
     });
     named.collect()
 }

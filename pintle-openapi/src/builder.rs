@@ -12,7 +12,7 @@ use crate::{
     arguments::Arguments,
     client::ApiClient,
     document::{Document, Version},
-    names::{self, UnnamedTool},
+    names,
     operation::{self, BodySource, Carrier, Operation, Operations, PathTemplate, Place},
     output, pages,
     request::{AppliedSecret, RequestPlan},
@@ -49,10 +49,8 @@ pub(crate) fn build(document: &Document, settings: &Settings) -> Result<ApiTools
         }
         warnings.extend(found.into_iter().map(|warning| format!("`{}`: {warning}", operation.key())));
     }
-    let wanted: Vec<String> = tools.iter().map(|(operation, _)| builder.wanted(operation)).collect();
-    let unnamed = wanted.iter().zip(&tools);
-    let unnamed: Vec<_> = unnamed.map(|(wanted, (one, _))| UnnamedTool { wanted, key: one.key() }).collect();
-    let names = names::tools(&settings.prefix, &unnamed);
+    let wanted = tools.iter().map(|(operation, tool)| (builder.wanted(operation), tool.key.clone()));
+    let names = names::tools(&wanted.collect::<Vec<_>>());
     let (mut named, mut read) = (Vec::with_capacity(tools.len()), Vec::new());
     for ((operation, mut tool), name) in tools.into_iter().zip(names) {
         tool.tool.name = name;
@@ -211,8 +209,9 @@ impl Builder<'_> {
 
     /// Returns the name that a tool should have.
     fn wanted(&self, operation: &Operation<'_>) -> String {
-        let given = self.settings.rules.name(operation).or_else(|| operation.id());
-        given.map_or_else(|| names::of_path(operation.method, operation.path), str::to_owned)
+        let given = self.settings.rules.name(operation).or_else(|| operation.id()).map(str::to_owned);
+        let name = given.unwrap_or_else(|| names::of_path(operation.method, operation.path));
+        format!("{}{name}", self.settings.prefix)
     }
 
     fn description(&self, operation: &Operation<'_>) -> String {

@@ -9,55 +9,44 @@ pub(crate) const MAX: usize = 64;
 /// The hexadecimal digits of a name that could not be kept.
 const DIGITS: usize = 8;
 
-/// A tool to be named.
-#[derive(Debug)]
-pub(crate) struct UnnamedTool<'a> {
-    /// The name that it should have.
-    pub(crate) wanted: &'a str,
-    /// The method and the path, which no other one has both.
-    pub(crate) key: String,
-}
-
-/// Names tools. Whose wanted name is a name keeps it, then whose name had to be changed; of several with the same one, the first. The
-/// others get a hash of their key, so that no name depends on how many others there are.
-pub(crate) fn tools(prefix: &str, unnamed: &[UnnamedTool<'_>]) -> Vec<String> {
+/// Names tools, by the names that they should have and their methods and paths, of which no two are the same. Whose wanted name is a name
+/// keeps it, then whose name had to be changed; of several with the same one, the first. The others get a hash of their method and path, so
+/// that no name depends on how many others there are.
+pub(crate) fn tools(wanted: &[(String, String)]) -> Vec<String> {
     let mut taken: HashSet<String> = HashSet::new();
     let mut names: HashMap<usize, String> = HashMap::new();
     for is_exact in [true, false] {
-        for (number, one) in unnamed.iter().enumerate() {
-            let wanted = format!("{prefix}{}", one.wanted);
-            let name = tool(&wanted);
-            if (name == wanted) == is_exact && !names.contains_key(&number) && taken.insert(name.clone()) {
+        for (number, (wanted, _)) in wanted.iter().enumerate() {
+            let name = accepted(wanted);
+            if (name == *wanted) == is_exact && taken.insert(name.clone()) {
                 names.insert(number, name);
             }
         }
     }
-    let named = unnamed.iter().enumerate().map(|(number, one)| {
+    let named = wanted.iter().enumerate().map(|(number, (wanted, key))| {
         names.remove(&number).unwrap_or_else(|| {
-            let wanted = format!("{prefix}{}", one.wanted);
-            let mut name = hashed(&clean(&wanted), &one.key);
-            // Two of the same key, which a document cannot have, or a wanted name that looks like a hashed one.
-            for number in 2.. {
-                if taken.insert(name.clone()) {
-                    break;
-                }
-                name = hashed(&clean(&wanted), &format!("{} {number}", one.key));
-            }
-            name
+            let name = clean(wanted);
+            // A wanted name may look like a hashed one.
+            free(hashed(&name, key), |number| hashed(&name, &format!("{key} {number}")), &mut taken)
         })
     });
     named.collect()
 }
 
-/// Returns the name of a tool: as it is wanted, as far as that goes.
-fn tool(wanted: &str) -> String {
+/// Returns the name of a tool, an argument or a definition: as it is wanted, as far as that goes.
+pub(crate) fn accepted(wanted: &str) -> String {
     let name = clean(wanted);
     if name.len() <= MAX { name } else { hashed(&name, wanted) }
 }
 
-/// Returns the name of an argument or a definition.
-pub(crate) fn argument(wanted: &str) -> String {
-    tool(wanted)
+/// Takes the first name that is not taken: this one, or one with a number from 2 on.
+pub(crate) fn free(
+    first: String,
+    numbered: impl Fn(usize) -> String,
+    taken: &mut HashSet<String>,
+) -> String {
+    let mut names = [first].into_iter().chain((2..).map(numbered));
+    names.find(|name| taken.insert(name.clone())).unwrap_or_default()
 }
 
 fn clean(wanted: &str) -> String {
@@ -94,12 +83,9 @@ mod tests {
     use super::*;
 
     fn named(wanted: &[&str]) -> Vec<String> {
-        let unnamed: Vec<_> = wanted
-            .iter()
-            .enumerate()
-            .map(|(number, wanted)| UnnamedTool { wanted, key: format!("GET /{number}") })
-            .collect();
-        tools("", &unnamed)
+        let wanted = wanted.iter().enumerate();
+        let wanted = wanted.map(|(number, wanted)| ((*wanted).to_owned(), format!("GET /{number}")));
+        tools(&wanted.collect::<Vec<_>>())
     }
 
     #[test]
@@ -124,7 +110,7 @@ mod tests {
             ("$top", "_top"),
             ("_", "_"),
         ] {
-            assert_eq!(argument(wanted), name);
+            assert_eq!(accepted(wanted), name);
         }
         assert_eq!(of_path("get", "/pets/{id}/photos.json"), "get_pets_id_photos.json");
     }

@@ -41,6 +41,7 @@ pub(crate) struct SchemaWriter<'a> {
     direction: Direction,
     version: Version,
     names: HashMap<RefKey, String>,
+    taken: HashSet<String>,
     /// How often each definition is referred to.
     uses: HashMap<String, usize>,
     /// Definitions that are named and not yet written, the nearest first: at the limit the remotest are cut.
@@ -55,6 +56,7 @@ impl<'a> SchemaWriter<'a> {
             direction,
             version,
             names: HashMap::new(),
+            taken: HashSet::new(),
             uses: HashMap::new(),
             queue: VecDeque::new(),
             nodes: 0,
@@ -149,15 +151,9 @@ impl<'a> SchemaWriter<'a> {
         if let Some(name) = self.names.get(&key) {
             return name.clone();
         }
-        let wanted = names::argument(key.name());
-        let mut name = wanted.clone();
-        for number in 2.. {
-            if !self.uses.contains_key(&name) {
-                break;
-            }
-            name = format!("{wanted}_{number}");
-        }
-        self.uses.insert(name.clone(), 0);
+        let wanted = names::accepted(key.name());
+        let numbered = |number| format!("{wanted}_{number}");
+        let name = names::free(wanted.clone(), numbered, &mut self.taken);
         self.names.insert(key, name.clone());
         self.queue.push_back((name.clone(), target));
         name
