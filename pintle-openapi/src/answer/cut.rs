@@ -1,7 +1,5 @@
 //! Answers that are cut to what a model can read: between the items of a list, where there is one.
 
-use std::{fmt::Write as _, io};
-
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -26,14 +24,12 @@ struct CutPart {
 pub(super) fn value(answer: &mut Value, limit: usize) -> Option<String> {
     let mut parts = Vec::new();
     cut(answer, limit, "", 0, &mut parts);
-    let note = parts.iter().take(SHOWN).fold(String::new(), |mut note, CutPart { path, kept, all, what }| {
+    let note = |CutPart { path, kept, all, what }: &CutPart| {
         let name = if path.is_empty() { "the answer".to_owned() } else { format!("`{path}`") };
-        let before = if note.is_empty() { "" } else { ", " };
-        // Writing into a text does not fail.
-        let _ = write!(note, "{before}{name} has only the first {kept} of {all} {what}");
-        note
-    });
-    (!parts.is_empty()).then(|| format!("{note}, because a result has at most {limit} bytes"))
+        format!("{name} has only the first {kept} of {all} {what}, ")
+    };
+    let notes: String = parts.iter().take(SHOWN).map(note).collect();
+    (!parts.is_empty()).then(|| format!("{notes}because a result has at most {limit} bytes"))
 }
 
 /// Cuts a text to this number of bytes, and returns what to tell then.
@@ -124,23 +120,8 @@ fn object(
 
 /// Returns how many bytes a value has as JSON.
 fn size(value: &(impl Serialize + ?Sized)) -> usize {
-    struct Bytes(usize);
-
-    impl io::Write for Bytes {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0 += bytes.len();
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
-    let mut bytes = Bytes(0);
     // What is JSON already can be printed.
-    let _ = serde_json::to_writer(&mut bytes, value);
-    bytes.0
+    serde_json::to_vec(value).map_or(0, |json| json.len())
 }
 
 #[cfg(test)]

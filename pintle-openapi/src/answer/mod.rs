@@ -93,7 +93,7 @@ pub(crate) enum Answer {
 pub(crate) fn read(answer: &Response<Bytes>, plan: &AnswerPlan, uri: &str) -> Answer {
     let (body, media_type) = (answer.body(), media_type(answer.headers()));
     if body.is_empty() {
-        return Answer::Other(CallToolResult::new(vec![ContentBlock::text(line(answer.status()))]));
+        return Answer::Other(CallToolResult::new(vec![line(answer.status()).into()]));
     }
     let kind = match media_type.as_deref() {
         Some(media_type) => Media::of(media_type),
