@@ -163,7 +163,10 @@ impl<'a> InputSchema<'a> {
             note(&mut root, "required", self.required.into());
         }
         note(&mut root, "additionalProperties", false.into());
-        let written = self.writer.finish(root);
+        let mut written = self.writer.finish(root);
+        if !written.definitions.is_empty() {
+            note(&mut written.schema, "$defs", written.definitions.into());
+        }
         warnings.extend(written.warnings);
         if written.is_cut {
             warnings.push(

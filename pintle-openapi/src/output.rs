@@ -61,12 +61,12 @@ pub(crate) fn plan(
     let is_wrapped = !is_object(target, version, 0);
     let mut writer = SchemaWriter::new(version, Direction::Output);
     let root = writer.schema(if is_wrapped { node } else { target });
-    let WrittenSchema { schema, is_cut, warnings: found } = writer.finish(root);
-    let schema = match fields {
-        Some(fields) => projected(fields, schema, warnings),
-        None => Some(schema).filter(|_| !is_cut),
+    let WrittenSchema { schema, definitions, is_cut, warnings: found } = writer.finish(root);
+    let described = match fields {
+        Some(fields) => projected(fields, &schema, definitions, warnings),
+        None => Some((schema, definitions)).filter(|_| !is_cut),
     };
-    let shown = schema.map(|schema| lenient(object(schema, is_wrapped)));
+    let shown = described.map(|(schema, definitions)| lenient(schema, definitions, is_wrapped));
     let text = shown.as_ref().and_then(|shown| serde_json::to_string(shown).ok());
     let (Some(shown), Some(text)) = (shown, text.filter(|text| text.len() <= MAX_BYTES)) else {
         warnings.push("its output schema is too large, and is left out".to_owned());
@@ -83,10 +83,14 @@ pub(crate) fn plan(
     Some(OutputPlan::new(shown, is_wrapped))
 }
 
-/// Returns the schema of what these fields leave of answers, unless it is too large.
-fn projected(fields: &Fields, mut schema: Value, warnings: &mut Vec<String>) -> Option<Value> {
-    let definitions = take_definitions(&mut schema);
-    let projected = fields.schema(&schema, &definitions, warnings)?;
+/// Returns the schema of what these fields leave of answers, and the definitions that it refers to, unless it is too large.
+fn projected(
+    fields: &Fields,
+    schema: &Value,
+    mut definitions: JsonObject,
+    warnings: &mut Vec<String>,
+) -> Option<(Value, JsonObject)> {
+    let projected = fields.schema(schema, &definitions, warnings)?;
     let mut used: Vec<String> = Vec::new();
     add_references(&projected, &mut used);
     let mut next = 0;
@@ -96,8 +100,8 @@ fn projected(fields: &Fields, mut schema: Value, warnings: &mut Vec<String>) -> 
             add_references(definition, &mut used);
         }
     }
-    let is_used = |(name, _): &(String, Value)| used.contains(name);
-    Some(with_definitions(projected, definitions.into_iter().filter(is_used).collect()))
+    definitions.retain(|name, _| used.contains(name));
+    Some((projected, definitions))
 }
 
 /// Adds the names of the definitions that a schema refers to.
@@ -117,33 +121,6 @@ fn add_references(schema: &Value, names: &mut Vec<String>) {
     }
 }
 
-fn take_definitions(schema: &mut Value) -> JsonObject {
-    match schema.as_object_mut().and_then(|members| members.shift_remove("$defs")) {
-        Some(Value::Object(definitions)) => definitions,
-        _ => JsonObject::new(),
-    }
-}
-
-fn with_definitions(mut schema: Value, definitions: JsonObject) -> Value {
-    if let (Value::Object(members), false) = (&mut schema, definitions.is_empty()) {
-        members.insert("$defs".to_owned(), definitions.into());
-    }
-    schema
-}
-
-/// Returns a schema of objects: that of a member `result`, if it is one of other values.
-fn object(mut schema: Value, is_wrapped: bool) -> Value {
-    if is_wrapped {
-        let definitions = take_definitions(&mut schema);
-        let root = json!({ "type": "object", "properties": { "result": schema }, "required": ["result"] });
-        return with_definitions(root, definitions);
-    }
-    if let Value::Object(members) = &mut schema {
-        members.insert("type".to_owned(), "object".into());
-    }
-    schema
-}
-
 /// Returns whether a schema has so few compositions, patterns and levels that it is within the limits of any validator. Compiling all would
 /// take longer than all else.
 fn is_simple(text: &str) -> bool {
@@ -161,10 +138,14 @@ fn is_simple(text: &str) -> bool {
     compositions <= MAX_COMPOSITIONS && deepest <= MAX_LEVELS
 }
 
-/// Returns a schema that describes the same objects and accepts all: clients must refuse what an output schema does not accept, and what an
-/// API answers is seldom all that its document says.
-fn lenient(mut schema: Value) -> JsonObject {
-    let definitions = take_definitions(&mut schema);
+/// Returns a schema that describes these answers, or those that are the member `result` of an object, and accepts all objects: clients must
+/// refuse what an output schema does not accept, and what an API answers is seldom all that its document says.
+fn lenient(mut schema: Value, definitions: JsonObject, is_wrapped: bool) -> JsonObject {
+    if is_wrapped {
+        schema = json!({ "type": "object", "properties": { "result": schema }, "required": ["result"] });
+    } else if let Value::Object(members) = &mut schema {
+        members.insert("type".to_owned(), "object".into());
+    }
     let kind = ("type".to_owned(), "object".into());
     let mut lenient = JsonObject::from_iter([kind, ("anyOf".to_owned(), json!([schema, {}]))]);
     if !definitions.is_empty() {

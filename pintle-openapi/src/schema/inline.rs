@@ -9,19 +9,19 @@ use super::keyword::{self, KeywordKind};
 /// How deep definitions are put into each other.
 const MAX_DEPTH: usize = 12;
 
-/// Returns a schema with its definitions.
+/// Writes definitions that are used once into a schema, and into each other.
 pub(super) fn assemble(
-    mut root: Value,
-    mut definitions: Map<String, Value>,
+    root: &mut Value,
+    definitions: &mut Map<String, Value>,
     uses: &HashMap<String, usize>,
-) -> Value {
+) {
     let once: Vec<String> =
         definitions.keys().filter(|name| uses.get(*name).is_some_and(|uses| *uses == 1)).cloned().collect();
     let mut once: HashMap<String, Value> = once
         .into_iter()
         .filter_map(|name| definitions.shift_remove(&name).map(|value| (name, value)))
         .collect();
-    inline(&mut root, &mut once, 0);
+    inline(root, &mut once, 0);
     for definition in definitions.values_mut() {
         inline(definition, &mut once, 0);
     }
@@ -31,12 +31,6 @@ pub(super) fn assemble(
         inline(&mut definition, &mut once, 0);
         definitions.insert(name, definition);
     }
-    if let Value::Object(members) = &mut root
-        && !definitions.is_empty()
-    {
-        members.insert("$defs".to_owned(), Value::Object(definitions));
-    }
-    root
 }
 
 fn inline(schema: &mut Value, once: &mut HashMap<String, Value>, depth: usize) {

@@ -28,9 +28,10 @@ pub(crate) enum Direction {
     Output,
 }
 
-/// A schema with its definitions.
+/// A schema, and the definitions that it refers to.
 pub(crate) struct WrittenSchema {
     pub(crate) schema: Value,
+    pub(crate) definitions: Map<String, Value>,
     /// Whether it was too large, and some of it accepts anything.
     pub(crate) is_cut: bool,
     pub(crate) warnings: Vec<String>,
@@ -69,19 +70,16 @@ impl<'a> SchemaWriter<'a> {
         self.write(node, &HashSet::new())
     }
 
-    /// Returns the whole of the schemas that were written: `root` has them, and gets their definitions.
-    pub(crate) fn finish(mut self, root: Value) -> WrittenSchema {
+    /// Returns the whole of the schemas that were written: `root` has them.
+    pub(crate) fn finish(mut self, mut schema: Value) -> WrittenSchema {
         let mut definitions = Map::new();
         while let Some((name, node)) = self.queue.pop_front() {
             let written = self.write(node, &HashSet::new());
             definitions.insert(name, written);
         }
         let is_cut = self.is_full();
-        WrittenSchema {
-            schema: inline::assemble(root, definitions, &self.uses),
-            is_cut,
-            warnings: self.warnings,
-        }
+        inline::assemble(&mut schema, &mut definitions, &self.uses);
+        WrittenSchema { schema, definitions, is_cut, warnings: self.warnings }
     }
 
     fn is_full(&self) -> bool {
