@@ -3,7 +3,10 @@
 use std::{collections::HashMap, sync::OnceLock};
 
 use http::Method;
-use pintle::types::schema::{Tool, ToolAnnotations};
+use pintle::{
+    server::ProvidedEntry,
+    types::schema::{Tool, ToolAnnotations},
+};
 use pintle_oauth::client::BearerTokens;
 
 use crate::{
@@ -19,7 +22,7 @@ use crate::{
     resources::{self, ApiResources},
     settings::Settings,
     tool::ApiTool,
-    tools::{ApiTools, Reported},
+    tools::{ApiTools, BuiltTools},
     visible::visible,
 };
 
@@ -77,7 +80,19 @@ pub(crate) fn build(document: &Document, settings: &Settings) -> Result<ApiTools
     let Settings { timeout, max_answer, .. } = *settings;
     let mut client = ApiClient::new(settings.headers.clone(), timeout, max_answer, settings.proxy.clone());
     client.pages = settings.pages;
-    Ok(ApiTools::new(name, named, resources, Reported { left_out, warnings }, client))
+    let entry = |(number, tool): (usize, &ApiTool)| {
+        (tool.tool.name.clone(), (number, ProvidedEntry::from(tool.tool.clone())))
+    };
+    Ok(ApiTools::new(BuiltTools {
+        name,
+        entries: named.iter().enumerate().map(entry).collect(),
+        tools: named,
+        resources,
+        left_out,
+        warnings,
+        client,
+        printed: OnceLock::new(),
+    }))
 }
 
 /// A credential that the program has, as its scheme sends it.

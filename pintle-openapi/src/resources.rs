@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use http::Method;
 use pintle::{
-    server::{ListKind, ProvidedEntry, ProviderPage, RequestError, Target},
+    server::{ProvidedEntry, Target},
     types::{
-        JsonObject, RawObject,
-        schema::{Resource, ResourceTemplate},
+        JsonObject,
+        schema::{Resource, ResourceTemplate, Tool},
     },
     uri::{Template, TemplateIndex, Uri},
 };
@@ -36,8 +36,8 @@ struct ReadOperation {
 #[derive(Debug)]
 pub(crate) struct ApiResources {
     operations: Vec<ReadOperation>,
-    resources: Vec<Resource>,
-    templates: Vec<ResourceTemplate>,
+    pub(crate) resources: Vec<Resource>,
+    pub(crate) templates: Vec<ResourceTemplate>,
     /// The numbers of the operations and their URIs, by the keys of these.
     by_uri: HashMap<String, (usize, String)>,
     by_template: TemplateIndex<usize>,
@@ -75,12 +75,19 @@ impl ApiResources {
             match uri_template(scheme, &tool) {
                 Ok((uri, template, arguments)) => {
                     let number = found.operations.len();
+                    let Tool { name, title, description, .. } = &tool.tool;
                     if let Some(uri) = uri {
+                        let mut resource = Resource::new(&*uri, name);
+                        (resource.title, resource.description) = (title.clone(), description.clone());
                         found.by_uri.insert(Uri::of(&uri).key().into_owned(), (number, uri.clone()));
-                        found.add_resource(uri, &tool);
+                        found.entries.insert(uri, resource.clone().into());
+                        found.resources.push(resource);
                     }
                     if let Some(template) = template {
-                        found.add_template(template.as_str(), &tool);
+                        let mut listed = ResourceTemplate::new(template.as_str(), name);
+                        (listed.title, listed.description) = (title.clone(), description.clone());
+                        found.entries.insert(template.as_str().to_owned(), listed.clone().into());
+                        found.templates.push(listed);
                         templates.push((template, number));
                     }
                     found.operations.push(ReadOperation { tool, arguments });
@@ -92,56 +99,20 @@ impl ApiResources {
         (found, others)
     }
 
-    fn add_resource(&mut self, uri: String, tool: &ApiTool) {
-        let mut resource = Resource::new(&*uri, &tool.tool.name);
-        (resource.title, resource.description) = (tool.tool.title.clone(), tool.tool.description.clone());
-        self.entries.insert(uri, resource.clone().into());
-        self.resources.push(resource);
-    }
-
-    fn add_template(&mut self, uri: &str, tool: &ApiTool) {
-        let mut template = ResourceTemplate::new(uri, &tool.tool.name);
-        (template.title, template.description) = (tool.tool.title.clone(), tool.tool.description.clone());
-        self.entries.insert(uri.to_owned(), template.clone().into());
-        self.templates.push(template);
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.operations.is_empty()
-    }
-
-    pub(crate) fn resources(&self) -> &[Resource] {
-        &self.resources
-    }
-
-    pub(crate) fn templates(&self) -> &[ResourceTemplate] {
-        &self.templates
-    }
-
-    /// Returns a list as clients get it; none of tools and prompts.
-    pub(crate) fn list(&self, list: ListKind) -> Result<Vec<RawObject>, RequestError> {
-        Ok(match list {
-            ListKind::Resources => ProviderPage::of(&self.resources)?.entries,
-            ListKind::Templates => ProviderPage::of(&self.templates)?.entries,
-            _ => Vec::new(),
-        })
-    }
-
     /// Returns the entry that a request names. That of a URI of a template is the template.
     pub(crate) fn find(&self, target: &Target<'_>) -> Option<ProvidedEntry> {
         let listed = match target {
-            Target::Template(template) => &**template,
-            Target::Resource(uri) => self.entry_of(&Uri::of(uri))?,
+            Target::Template(template) => template,
+            Target::Resource(uri) => {
+                let uri = Uri::of(uri);
+                match self.by_uri.get(&*uri.key()) {
+                    Some((_, listed)) => listed,
+                    None => self.by_template.get(&uri)?.template.as_str(),
+                }
+            }
             _ => return None,
         };
         self.entries.get(listed).cloned()
-    }
-
-    fn entry_of(&self, uri: &Uri) -> Option<&str> {
-        match self.by_uri.get(&*uri.key()) {
-            Some((_, listed)) => Some(listed),
-            None => Some(self.by_template.get(uri)?.template.as_str()),
-        }
     }
 
     /// Returns the operation that a URI reads, and its arguments.

@@ -33,27 +33,23 @@ use crate::{
 /// [`OpenApi::build`](crate::OpenApi::build) makes it.
 #[derive(Clone)]
 pub struct ApiTools {
-    inner: Arc<Inner>,
+    inner: Arc<BuiltTools>,
     /// The tokens of the caller that the tools are for.
     caller: Option<BearerTokens>,
 }
 
-struct Inner {
-    name: String,
-    tools: Vec<ApiTool>,
+/// The tools and resources of a document, and the notes about it.
+pub(crate) struct BuiltTools {
+    pub(crate) name: String,
     /// The number of each tool by its name, and its entry, whose copies share the definition.
-    entries: HashMap<String, (usize, ProvidedEntry)>,
-    resources: ApiResources,
-    reported: Reported,
-    client: ApiClient,
-    /// The tools as lists have them, printed for the first of these.
-    printed: OnceLock<Vec<RawObject>>,
-}
-
-/// The notes about a document.
-pub(crate) struct Reported {
+    pub(crate) entries: HashMap<String, (usize, ProvidedEntry)>,
+    pub(crate) tools: Vec<ApiTool>,
+    pub(crate) resources: ApiResources,
     pub(crate) left_out: Vec<LeftOut>,
     pub(crate) warnings: Vec<String>,
+    pub(crate) client: ApiClient,
+    /// The tools as lists have them, printed for the first of these.
+    pub(crate) printed: OnceLock<Vec<RawObject>>,
 }
 
 /// An operation that is no tool.
@@ -67,29 +63,8 @@ pub struct LeftOut {
 }
 
 impl ApiTools {
-    pub(crate) fn new(
-        name: String,
-        tools: Vec<ApiTool>,
-        resources: ApiResources,
-        reported: Reported,
-        client: ApiClient,
-    ) -> Self {
-        let entry = |(number, tool): (usize, &ApiTool)| {
-            (tool.tool.name.clone(), (number, ProvidedEntry::from(tool.tool.clone())))
-        };
-        let entries = tools.iter().enumerate().map(entry).collect();
-        Self {
-            inner: Arc::new(Inner {
-                name,
-                tools,
-                entries,
-                resources,
-                reported,
-                client,
-                printed: OnceLock::new(),
-            }),
-            caller: None,
-        }
+    pub(crate) fn new(built: BuiltTools) -> Self {
+        Self { inner: Arc::new(built), caller: None }
     }
 
     /// Returns the same tools for a caller, whose tokens are sent in `Authorization`, in place of what the document wants there.
@@ -106,12 +81,12 @@ impl ApiTools {
 
     /// Returns the resources that are read without arguments.
     pub fn resources(&self) -> &[Resource] {
-        self.inner.resources.resources()
+        &self.inner.resources.resources
     }
 
     /// Returns the templates of the resources that are read with arguments.
     pub fn templates(&self) -> &[ResourceTemplate] {
-        self.inner.resources.templates()
+        &self.inner.resources.templates
     }
 
     /// Returns the method and the path that a tool calls.
@@ -121,12 +96,12 @@ impl ApiTools {
 
     /// Returns the operations that are no tools, with the reasons. Those that the program excluded are not among them.
     pub fn left_out(&self) -> &[LeftOut] {
-        &self.inner.reported.left_out
+        &self.inner.left_out
     }
 
     /// Returns what was ignored in the document, and what is better changed.
     pub fn warnings(&self) -> &[String] {
-        &self.inner.reported.warnings
+        &self.inner.warnings
     }
 
     /// Returns the request that a call of a tool would send, without its secrets; `None` if there is no tool of this name.
@@ -153,10 +128,7 @@ impl ApiTools {
             Err(CallError::Arguments(reason)) => return Outcome::Failed(RpcError::invalid_params(reason)),
             Err(CallError::Failed(reason)) => return Outcome::Failed(RpcError::internal(reason)),
         };
-        match ReadResourceResult::new(vec![contents]).to_raw() {
-            Ok(result) => Outcome::Complete(result.into()),
-            Err(error) => Outcome::Failed(RpcError::internal(error.to_string())),
-        }
+        complete(ReadResourceResult::new(vec![contents]).to_raw())
     }
 
     fn find_tool(&self, name: &str) -> Option<&ApiTool> {
@@ -164,11 +136,19 @@ impl ApiTools {
     }
 }
 
+fn complete(result: serde_json::Result<RawObject>) -> Outcome {
+    match result {
+        Ok(result) => Outcome::Complete(result.into()),
+        Err(error) => Outcome::Failed(RpcError::internal(error.to_string())),
+    }
+}
+
 impl Provider for ApiTools {
     fn info(&self, _: Option<&Scope<'_>>) -> ProviderInfo {
         let mut capabilities = ServerCapabilities::default();
         capabilities.tools = Some(ToolsCapability::default());
-        capabilities.resources = (!self.inner.resources.is_empty()).then(ResourcesCapability::default);
+        let has_resources = !(self.resources().is_empty() && self.templates().is_empty());
+        capabilities.resources = has_resources.then(ResourcesCapability::default);
         let mut info = ProviderInfo::new(&self.inner.name, capabilities);
         info.may_require = false;
         info
@@ -178,13 +158,20 @@ impl Provider for ApiTools {
         if page.is_refresh() {
             return Ok(ProviderPage::default());
         }
-        let resources = self.inner.resources.list(list)?;
-        let printed = match self.inner.printed.get() {
-            _ if list != ListKind::Tools => &resources,
-            Some(printed) => printed,
-            None => {
+        let resources;
+        let printed = match (list, self.inner.printed.get()) {
+            (ListKind::Tools, Some(printed)) => printed,
+            (ListKind::Tools, None) => {
                 let printed = ProviderPage::of(self.tools())?.entries;
                 self.inner.printed.get_or_init(|| printed)
+            }
+            _ => {
+                resources = match list {
+                    ListKind::Resources => ProviderPage::of(self.resources())?.entries,
+                    ListKind::Templates => ProviderPage::of(self.templates())?.entries,
+                    _ => Vec::new(),
+                };
+                &resources
             }
         };
         let from = page.cursor.and_then(|cursor| cursor.parse().ok()).unwrap_or_default();
@@ -221,19 +208,16 @@ impl Provider for ApiTools {
                 result
             }
         };
-        match result.to_raw() {
-            Ok(result) => Outcome::Complete(result.into()),
-            Err(error) => Outcome::Failed(RpcError::internal(error.to_string())),
-        }
+        complete(result.to_raw())
     }
 
     fn report(&self, part: ReportPart) -> Vec<String> {
         match part {
             ReportPart::Names(ListKind::Tools) => self.inner.entries.keys().cloned().collect(),
             ReportPart::Warnings => {
-                let left_out = self.inner.reported.left_out.iter();
+                let left_out = self.left_out().iter();
                 let left_out = left_out.map(|one| format!("`{}` is left out: {}", one.operation, one.reason));
-                left_out.chain(self.inner.reported.warnings.iter().cloned()).collect()
+                left_out.chain(self.warnings().iter().cloned()).collect()
             }
             _ => Vec::new(),
         }
