@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     document::{Node, Version},
     names,
-    operation::{Body, BodyShape, BodySource, Media, Member, Parameter, ParameterSource},
+    operation::{Body, BodyShape, BodySource, Media, Member, Parameter, ParameterSource, Place},
     schema::{Direction, SchemaWriter},
     visible::visible,
 };
@@ -111,7 +111,8 @@ impl<'a> InputSchema<'a> {
             name: source.name.to_owned(),
             place: source.place,
             encoding: source.encoding,
-            allow_reserved: source.node.flag("allowReserved") == Some(true),
+            allow_reserved: source.place == Place::Query
+                && source.node.flag("allowReserved") == Some(true),
             default,
         }
     }

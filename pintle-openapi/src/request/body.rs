@@ -10,7 +10,10 @@ use ring::digest::{SHA256, digest};
 use serde_json::{Map, Value};
 
 use super::style::{self, PairStyle};
-use crate::operation::{Body, BodyKind, BodyShape, PartStyle, Style};
+use crate::{
+    operation::{Body, BodyKind, BodyShape, PartStyle, Style},
+    url::encode,
+};
 
 /// Writes a body with its media type; `None` if none is sent.
 pub(super) fn write(
@@ -70,26 +73,16 @@ fn binary(value: &Value) -> Result<(Option<String>, Vec<u8>), String> {
 
 /// Writes a form of URL encoding.
 fn form(members: &Map<String, Value>, parts: &HashMap<String, PartStyle>) -> Result<String, String> {
-    let mut pairs = Vec::new();
+    let (mut pairs, none) = (Vec::new(), PartStyle::default());
     for (name, value) in members.iter().filter(|(_, value)| !value.is_null()) {
-        let part = parts.get(name);
-        let allow_reserved = part.is_some_and(|part| part.allow_reserved);
-        match part.and_then(|part| part.style) {
-            Some((style, explode)) => {
-                PairStyle { style, explode, allow_reserved }.append(&mut pairs, name, value)?;
-            }
-            // Without a style, what has parts is JSON.
-            None => {
-                let style = PairStyle { style: Style::Form, explode: true, allow_reserved };
-                match value {
-                    Value::Object(_) => style.append(&mut pairs, name, &Value::String(value.to_string()))?,
-                    Value::Array(items) if items.iter().any(|item| item.is_object() || item.is_array()) => {
-                        style.append(&mut pairs, name, &Value::String(value.to_string()))?;
-                    }
-                    value => style.append(&mut pairs, name, value)?,
-                }
-            }
-        }
+        let PartStyle { style, allow_reserved, .. } = *parts.get(name).unwrap_or(&none);
+        let has_parts = |value: &Value| value.is_object() || value.is_array();
+        let is_json = value.is_object() || value.as_array().is_some_and(|items| items.iter().any(has_parts));
+        // Without a style, what has parts is JSON.
+        let json = (style.is_none() && is_json).then(|| Value::String(value.to_string()));
+        let (style, explode) = style.unwrap_or((Style::Form, true));
+        let style = PairStyle { style, explode, allow_reserved };
+        style.append(&mut pairs, &encode(name), json.as_ref().unwrap_or(value))?;
     }
     Ok(pairs.join("&"))
 }
@@ -124,7 +117,7 @@ fn multipart_parts(
 /// Returns the parts that a value is by a style: those of a query, and nothing is encoded.
 fn styled(name: &str, value: &Value, style: Style, explode: bool) -> Result<Vec<Part>, String> {
     let mut pairs = Vec::new();
-    PairStyle { style, explode, allow_reserved: false }.append(&mut pairs, name, value)?;
+    PairStyle { style, explode, allow_reserved: false }.append(&mut pairs, &encode(name), value)?;
     let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
     let parts = pairs.iter().map(|pair| {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));

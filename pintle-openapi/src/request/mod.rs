@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     operation::{Base, Body, Parameter, PathTemplate, Piece, Place},
-    url::has_dots,
+    url::{encode, has_dots},
 };
 
 pub use planned::PlannedRequest;
@@ -106,12 +106,16 @@ impl RequestPlan {
             let faulty = |reason: String| format!("`{}`: {reason}", parameter.argument);
             match parameter.place {
                 Place::Path => {}
-                Place::Query => style::query(&mut query, parameter, value).map_err(faulty)?,
+                Place::Query => {
+                    style::pairs(&mut query, &encode(&parameter.name), parameter, value).map_err(faulty)?;
+                }
                 Place::Header => {
                     let (name, value) = header(parameter, value).map_err(faulty)?;
                     head.insert(name, value);
                 }
-                Place::Cookie => style::cookie(&mut cookies, parameter, value),
+                Place::Cookie => {
+                    style::pairs(&mut cookies, &parameter.name, parameter, value).map_err(faulty)?;
+                }
             }
         }
         let mut url = format!("{}{}{}", self.base.origin, self.base.path, self.path(arguments)?);

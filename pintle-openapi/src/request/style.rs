@@ -1,7 +1,7 @@
 //! Values as the text of a request, by the styles of OpenAPI.
 
 use percent_encoding::{AsciiSet, percent_encode};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::{
     operation::{Encoding, Parameter, Style},
@@ -39,7 +39,10 @@ impl Flat {
             Value::Array(items) => {
                 Self::List(items.iter().filter(|item| !item.is_null()).map(text).collect())
             }
-            Value::Object(members) => Self::Pairs(pairs(members)),
+            Value::Object(members) => {
+                let members = members.iter().filter(|(_, value)| !value.is_null());
+                Self::Pairs(members.map(|(name, value)| (name.clone(), text(value))).collect())
+            }
             value => Self::One(text(value)),
         }
     }
@@ -52,11 +55,6 @@ impl Flat {
             Self::Pairs(pairs) => pairs.into_iter().flat_map(|(name, value)| [name, value]).collect(),
         }
     }
-}
-
-fn pairs(members: &Map<String, Value>) -> Vec<(String, String)> {
-    let members = members.iter().filter(|(_, value)| !value.is_null());
-    members.map(|(name, value)| (name.clone(), text(value))).collect()
 }
 
 /// Returns a value as text: what has parts, as JSON.
@@ -121,21 +119,20 @@ impl PairStyle {
         percent_encode(text.as_bytes(), set).to_string()
     }
 
-    /// Appends the parts of a query or a form that a value is.
+    /// Appends the parts of a query, a form or the cookies that a value is. The name is encoded.
     pub(super) fn append(self, query: &mut Vec<String>, name: &str, value: &Value) -> Result<(), String> {
         if self.style == Style::DeepObject {
-            return self.deep(query, &encode(name), value, 0);
+            return self.deep(query, name, value, 0);
         }
         let between = match self.style {
             Style::SpaceDelimited => "%20",
             Style::PipeDelimited => "%7C",
             _ => ",",
         };
-        let encoded = encode(name);
         match Flat::of(value) {
-            Flat::One(text) => query.push(format!("{encoded}={}", self.value(&text))),
+            Flat::One(text) => query.push(format!("{name}={}", self.value(&text))),
             Flat::List(items) if self.explode => {
-                query.extend(items.iter().map(|item| format!("{encoded}={}", self.value(item))));
+                query.extend(items.iter().map(|item| format!("{name}={}", self.value(item))));
             }
             Flat::Pairs(pairs) if self.explode => {
                 let pairs =
@@ -146,7 +143,7 @@ impl PairStyle {
                 let texts = flat.texts();
                 if !texts.is_empty() {
                     let texts: Vec<_> = texts.iter().map(|text| self.value(text)).collect();
-                    query.push(format!("{encoded}={}", texts.join(between)));
+                    query.push(format!("{name}={}", texts.join(between)));
                 }
             }
         }
@@ -176,14 +173,18 @@ impl PairStyle {
     }
 }
 
-/// Appends a parameter to a query.
-pub(super) fn query(query: &mut Vec<String>, parameter: &Parameter, value: &Value) -> Result<(), String> {
+/// Appends a parameter to a query, or to the cookies. The name is encoded.
+pub(super) fn pairs(
+    pairs: &mut Vec<String>,
+    name: &str,
+    parameter: &Parameter,
+    value: &Value,
+) -> Result<(), String> {
     let Encoding::Style { style, explode } = parameter.encoding else {
-        query.push(format!("{}={}", encode(&parameter.name), encode(&value.to_string())));
+        pairs.push(format!("{name}={}", encode(&value.to_string())));
         return Ok(());
     };
-    let style = PairStyle { style, explode, allow_reserved: parameter.allow_reserved };
-    style.append(query, &parameter.name, value)
+    PairStyle { style, explode, allow_reserved: parameter.allow_reserved }.append(pairs, name, value)
 }
 
 /// Returns the value of a header. It is not encoded.
@@ -195,23 +196,5 @@ pub(super) fn header(parameter: &Parameter, value: &Value) -> String {
             pairs.collect::<Vec<_>>().join(",")
         }
         (_, flat) => flat.texts().join(","),
-    }
-}
-
-/// Appends a parameter to the cookies.
-pub(super) fn cookie(cookies: &mut Vec<String>, parameter: &Parameter, value: &Value) {
-    let name = &parameter.name;
-    match (parameter.encoding, Flat::of(value)) {
-        (Encoding::Json, _) => cookies.push(format!("{name}={}", encode(&value.to_string()))),
-        (Encoding::Style { explode: true, .. }, Flat::List(items)) => {
-            cookies.extend(items.iter().map(|item| format!("{name}={}", encode(item))));
-        }
-        (Encoding::Style { explode: true, .. }, Flat::Pairs(pairs)) => {
-            cookies.extend(pairs.iter().map(|(name, value)| format!("{}={}", encode(name), encode(value))));
-        }
-        (_, flat) => {
-            let texts: Vec<_> = flat.texts().iter().map(|text| encode(text)).collect();
-            cookies.push(format!("{name}={}", texts.join(",")));
-        }
     }
 }
