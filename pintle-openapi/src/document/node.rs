@@ -1,3 +1,4 @@
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::{Document, files};
@@ -45,6 +46,11 @@ impl<'a> Node<'a> {
     /// Returns a member that is `true` or `false`.
     pub(crate) fn flag(self, name: &str) -> Option<bool> {
         self.value.get(name)?.as_bool()
+    }
+
+    /// Returns a member that is one of these values.
+    pub(crate) fn read<T: Deserialize<'a>>(self, name: &str) -> Option<T> {
+        T::deserialize(self.value.get(name)?).ok()
     }
 
     /// Returns the items of a list; none of anything else.

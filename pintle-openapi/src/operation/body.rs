@@ -188,7 +188,7 @@ impl<'a> BodySource<'a> {
             part.allow_reserved = encoding.flag("allowReserved") == Some(true);
             // 3.0 has styles of URL encoding only.
             let has_styles = !version.is_30() || self.media() == Media::Form;
-            let style = encoding.text("style").and_then(Style::parse);
+            let style = encoding.read("style");
             if has_styles && (style.is_some() || encoding.get("explode").is_some()) {
                 let style = style.unwrap_or(Style::Form);
                 part.style = Some((style, encoding.flag("explode").unwrap_or(style == Style::Form)));

@@ -1,3 +1,4 @@
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::{Media, Operation};
@@ -7,7 +8,8 @@ use crate::document::Node;
 const MAX_PARAMETERS: usize = 256;
 
 /// Where a parameter is sent.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum Place {
     Path,
     Query,
@@ -27,7 +29,8 @@ impl Place {
 }
 
 /// How a value becomes text.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
+#[serde(rename_all = "camelCase")]
 pub(crate) enum Style {
     Form,
     Simple,
@@ -39,19 +42,6 @@ pub(crate) enum Style {
 }
 
 impl Style {
-    pub(crate) fn parse(style: &str) -> Option<Self> {
-        Some(match style {
-            "form" => Self::Form,
-            "simple" => Self::Simple,
-            "label" => Self::Label,
-            "matrix" => Self::Matrix,
-            "spaceDelimited" => Self::SpaceDelimited,
-            "pipeDelimited" => Self::PipeDelimited,
-            "deepObject" => Self::DeepObject,
-            _ => return None,
-        })
-    }
-
     fn fits(self, place: Place) -> bool {
         match place {
             Place::Path => matches!(self, Self::Simple | Self::Label | Self::Matrix),
@@ -146,19 +136,14 @@ const NOT_PARAMETERS: &[&str] = &[
 fn source<'a>(node: Node<'a>, warnings: &mut Vec<String>) -> Result<Option<ParameterSource<'a>>, String> {
     let name = node.text("name").filter(|name| !name.is_empty()).ok_or("a parameter has no name")?;
     let is_required = node.flag("required") == Some(true);
-    let place = match node.text("in") {
-        Some("path") => Place::Path,
-        Some("query") => Place::Query,
-        Some("header") => Place::Header,
-        Some("cookie") => Place::Cookie,
-        Some("querystring") if !is_required => {
+    let Some(place) = node.read::<Place>("in") else {
+        let place = node.text("in").unwrap_or("nowhere");
+        if place == "querystring" && !is_required {
             warnings.push(format!("the parameter `{name}` is a whole query string, and is left out"));
             return Ok(None);
         }
-        other => {
-            let shown: String = other.unwrap_or("nowhere").chars().take(32).collect();
-            return Err(format!("its parameter `{name}` is in `{shown}`, which is not supported"));
-        }
+        let shown: String = place.chars().take(32).collect();
+        return Err(format!("its parameter `{name}` is in `{shown}`, which is not supported"));
     };
     if place == Place::Header {
         if NOT_PARAMETERS.iter().any(|header| header.eq_ignore_ascii_case(name)) {
@@ -182,7 +167,7 @@ fn source<'a>(node: Node<'a>, warnings: &mut Vec<String>) -> Result<Option<Param
             let style = match node.text("style") {
                 None => default_style(place),
                 Some(text) => {
-                    let style = Style::parse(text).filter(|style| style.fits(place));
+                    let style = node.read("style").filter(|style: &Style| style.fits(place));
                     style.ok_or_else(|| {
                         let shown: String = text.chars().take(32).collect();
                         format!(
