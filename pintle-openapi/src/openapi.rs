@@ -2,10 +2,11 @@ use std::{path::Path, time::Duration};
 
 use http::{HeaderName, HeaderValue};
 use pintle::client::http::Proxy;
+use pintle_oauth::client::Secret;
 use serde_json::Value;
 
 use crate::{
-    ApiTools, DocumentFiles, OAuthClient, OpenApiError, builder, document::Document, request::Secret,
+    ApiTools, DocumentFiles, OAuthClient, OpenApiError, builder, document::Document,
     rules::OperationPattern, settings::Settings,
 };
 

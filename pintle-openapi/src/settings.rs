@@ -2,8 +2,9 @@ use std::time::Duration;
 
 use http::HeaderMap;
 use pintle::client::http::Proxy;
+use pintle_oauth::client::Secret;
 
-use crate::{OAuthClient, operation::Servers, request::Secret, rules::OperationRules};
+use crate::{OAuthClient, operation::Servers, rules::OperationRules};
 
 /// The program's settings of an API.
 #[derive(Clone, Debug)]

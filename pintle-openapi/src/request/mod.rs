@@ -21,7 +21,7 @@ use crate::{
 
 pub use planned::PlannedRequest;
 pub use redaction::Redaction;
-pub(crate) use secret::{AppliedSecret, Secret};
+pub(crate) use secret::AppliedSecret;
 
 /// The limit of a URL, in bytes.
 const MAX_URL: usize = 60 << 10;

@@ -1,29 +1,13 @@
-use std::fmt;
-
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{
     HeaderMap, HeaderValue,
     header::{AUTHORIZATION, COOKIE, HeaderName},
 };
 
+use pintle_oauth::client::Secret;
+
 use super::PlannedRequest;
 use crate::{operation::Carrier, url::encode};
-
-/// A text that is in no message.
-#[derive(Clone)]
-pub(crate) struct Secret(String);
-
-impl Secret {
-    pub(crate) fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret(…)")
-    }
-}
 
 /// A credential, as it is sent.
 #[derive(Clone, Debug)]
@@ -32,19 +16,20 @@ pub(crate) struct AppliedSecret {
     sent: Sent,
 }
 
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 enum Sent {
     Header(HeaderName, HeaderValue),
     /// The name and the value, encoded.
-    Query(String),
+    Query(Secret),
     /// The name and the value, encoded.
-    Cookie(String),
+    Cookie(Secret),
 }
 
 impl AppliedSecret {
     /// Returns a credential as a security scheme sends it.
     pub(crate) fn new(carrier: &Carrier, secret: &Secret) -> Result<Self, &'static str> {
-        let text = &secret.0;
+        let text = secret.reveal();
+        let pair = |name: &str| Secret::new(format!("{}={}", encode(name), encode(text)));
         let header = |name: &HeaderName, text: &str| {
             let mut value = HeaderValue::from_str(text)
                 .map_err(|_| "it has characters that no header can carry; trim it")?;
@@ -56,8 +41,8 @@ impl AppliedSecret {
             Carrier::Bearer => header(&AUTHORIZATION, &format!("Bearer {text}"))?,
             Carrier::Basic if !text.contains(':') => return Err("it is not `user:password`; write both"),
             Carrier::Basic => header(&AUTHORIZATION, &format!("Basic {}", STANDARD.encode(text)))?,
-            Carrier::Query(name) => Sent::Query(format!("{}={}", encode(name), encode(text))),
-            Carrier::Cookie(name) => Sent::Cookie(format!("{}={}", encode(name), encode(text))),
+            Carrier::Query(name) => Sent::Query(pair(name)),
+            Carrier::Cookie(name) => Sent::Cookie(pair(name)),
         };
         Ok(Self { secret: secret.clone(), sent })
     }
@@ -66,8 +51,8 @@ impl AppliedSecret {
     pub(super) fn apply(&self, head: &mut HeaderMap, query: &mut Vec<String>, cookies: &mut Vec<String>) {
         match &self.sent {
             Sent::Header(name, value) => drop(head.insert(name.clone(), value.clone())),
-            Sent::Query(pair) => query.push(pair.clone()),
-            Sent::Cookie(pair) => cookies.push(pair.clone()),
+            Sent::Query(pair) => query.push(pair.reveal().to_owned()),
+            Sent::Cookie(pair) => cookies.push(pair.reveal().to_owned()),
         }
     }
 
@@ -75,19 +60,13 @@ impl AppliedSecret {
     pub(super) fn show(&self, planned: &mut PlannedRequest) {
         match &self.sent {
             Sent::Header(name, _) => planned.secret_header(name.as_str()),
-            Sent::Query(pair) => planned.secret_in_query(pair.split('=').next().unwrap_or_default()),
+            Sent::Query(pair) => planned.secret_in_query(pair.reveal().split('=').next().unwrap_or_default()),
             Sent::Cookie(_) => planned.secret_header(COOKIE.as_str()),
         }
     }
 
     /// Returns the secret, to remove it from what an API repeats.
     pub(crate) fn text(&self) -> &str {
-        &self.secret.0
-    }
-}
-
-impl fmt::Debug for Sent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Sent(…)")
+        self.secret.reveal()
     }
 }
