@@ -1,6 +1,6 @@
 use std::{
     collections::{BTreeMap, VecDeque},
-    hash::{DefaultHasher, Hash as _, Hasher},
+    hash::{DefaultHasher, Hash as _, Hasher as _},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -8,7 +8,6 @@ use pintle::{
     server::ToolError,
     types::{JsonObject, schema::CallToolResult},
 };
-use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::{argument::Argument, text::Text};
@@ -207,33 +206,15 @@ impl KnownCall {
 
 /// Returns a number for arguments, whatever the order of their members.
 fn digest(arguments: &JsonObject) -> u64 {
-    fn add(value: &Value, hasher: &mut DefaultHasher) {
-        match value {
-            Value::Array(values) => {
-                values.len().hash(hasher);
-                values.iter().for_each(|value| add(value, hasher));
-            }
-            Value::Object(members) => add_members(members, hasher),
-            value => value.hash(hasher),
-        }
-    }
-    fn add_members(members: &JsonObject, hasher: &mut DefaultHasher) {
-        let sorted: BTreeMap<_, _> = members.iter().collect();
-        sorted.len().hash(hasher);
-        for (name, value) in sorted {
-            name.hash(hasher);
-            add(value, hasher);
-        }
-    }
     let mut hasher = DefaultHasher::new();
-    add_members(arguments, &mut hasher);
+    arguments.hash(&mut hasher);
     hasher.finish()
 }
 
 #[cfg(test)]
 mod tests {
     use pintle::types::schema::ContentBlock;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
