@@ -111,8 +111,7 @@ impl<'a> InputSchema<'a> {
             name: source.name.to_owned(),
             place: source.place,
             encoding: source.encoding,
-            allow_reserved: source.place == Place::Query
-                && source.node.flag("allowReserved") == Some(true),
+            allow_reserved: source.place == Place::Query && source.node.flag("allowReserved") == Some(true),
             default,
         }
     }

@@ -40,11 +40,7 @@ pub(crate) fn accepted(wanted: &str) -> String {
 }
 
 /// Takes the first name that is not taken: this one, or one with a number from 2 on.
-pub(crate) fn free(
-    first: String,
-    numbered: impl Fn(usize) -> String,
-    taken: &mut HashSet<String>,
-) -> String {
+pub(crate) fn free(first: String, numbered: impl Fn(usize) -> String, taken: &mut HashSet<String>) -> String {
     let mut names = [first].into_iter().chain((2..).map(numbered));
     names.find(|name| taken.insert(name.clone())).unwrap_or_default()
 }

@@ -6,8 +6,8 @@ use pintle_oauth::client::Secret;
 use serde_json::Value;
 
 use crate::{
-    ApiTools, DocumentFiles, OAuthClient, OpenApiError, builder, document::Document,
-    rules::OperationPattern, settings::Settings,
+    ApiTools, DocumentFiles, OAuthClient, OpenApiError, builder, document::Document, rules::OperationPattern,
+    settings::Settings,
 };
 
 /// An OpenAPI document, and how its API is called.

@@ -82,38 +82,25 @@ impl Text {
         }
     }
 
-    /// Splits the text at a letter in its literals: where it is first, if `is_once`, or wherever it is.
-    fn split_at(self, letter: char, is_once: bool) -> Vec<Self> {
-        let mut texts = vec![Self::default()];
+    /// Splits the text wherever a letter is in its literals.
+    pub(crate) fn split_literals(self, letter: char) -> Vec<Self> {
+        let (mut texts, mut last) = (Vec::new(), Self::default());
         for part in self.0 {
             let Part::Literal(text) = part else {
-                texts.last_mut().into_iter().for_each(|last| last.0.push(part.clone()));
+                last.0.push(part);
                 continue;
             };
-            let limit = if is_once { 3 - texts.len() } else { usize::MAX };
-            for (number, piece) in text.splitn(limit, letter).enumerate() {
+            for (number, piece) in text.split(letter).enumerate() {
                 if number > 0 {
-                    texts.push(Self::default());
+                    texts.push(std::mem::take(&mut last));
                 }
                 if !piece.is_empty() {
-                    texts
-                        .last_mut()
-                        .into_iter()
-                        .for_each(|last| last.0.push(Part::Literal(piece.to_owned())));
+                    last.0.push(Part::Literal(piece.to_owned()));
                 }
             }
         }
+        texts.push(last);
         texts
-    }
-
-    /// Splits the text wherever a letter is in its literals.
-    pub(crate) fn split_literals(self, letter: char) -> Vec<Self> {
-        self.split_at(letter, false)
-    }
-
-    /// Splits the text where a letter is first in its literals.
-    pub(crate) fn split_literals_once(self, letter: char) -> Vec<Self> {
-        self.split_at(letter, true)
     }
 
     pub(crate) fn is_empty(&self) -> bool {

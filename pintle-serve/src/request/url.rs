@@ -42,10 +42,14 @@ impl UrlTemplate {
         if rest.contains('#') {
             return Err("`url` has a fragment, which is not sent: remove it, or write `%23`".to_owned());
         }
-        let (path, query) = split(Text::parts(rest, arguments)?);
+        let mut both = Text(Text::parts(rest, arguments)?).split_literals('?').into_iter();
+        let (path, query) = (both.next().unwrap_or_default(), both.next().unwrap_or_default());
+        if both.next().is_some() {
+            return Err("`url` has a second `?`: remove it, or write `%3F`".to_owned());
+        }
         let query = query.split_literals('&').into_iter().filter(|pair| !pair.is_empty());
         let query = query.map(Pair::of).collect::<Result<_, _>>()?;
-        Ok(Self { origin: format!("{scheme}://{host}"), path: checked_path(path)?, query })
+        Ok(Self { origin: format!("{scheme}://{host}"), path: checked_path(path.0)?, query })
     }
 
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
@@ -123,22 +127,26 @@ fn segment(place: &Place, arguments: &JsonObject) -> Result<String, CallFault> {
     }
 }
 
-/// Splits a URL after its host into the path and the query.
-fn split(parts: Vec<Part>) -> (Vec<Part>, Text) {
-    let mut both = Text(parts).split_literals_once('?').into_iter();
-    (both.next().unwrap_or_default().0, both.next().unwrap_or_default())
-}
-
 impl Pair {
     /// Reads a pair of a URL.
     fn of(pair: Text) -> Result<Self, String> {
-        let mut both = pair.split_literals_once('=').into_iter();
-        let (name, value) = (both.next().unwrap_or_default(), both.next());
-        let [Part::Literal(name)] = &name.0[..] else {
-            return Err("the query of `url` has a place outside of a value: write `name={place}`".to_owned());
-        };
-        let value = value.map(|value| value.refuse_lists(true)?.map_literals(sent)).transpose()?;
-        Ok(Self { name: sent(name)?, value })
+        let mut parts = pair.0;
+        let only = parts.len() == 1;
+        match parts.first_mut() {
+            Some(Part::Literal(name)) if only && !name.contains('=') => {
+                Ok(Self { name: sent(name)?, value: None })
+            }
+            Some(Part::Literal(first)) if first.find('=').is_some_and(|at| at > 0) => {
+                let (name, value) = first.split_once('=').unwrap_or_default();
+                let name = sent(name)?;
+                *first = value.to_owned();
+                if first.is_empty() {
+                    parts.remove(0);
+                }
+                Ok(Self { name, value: Some(Text(parts).refuse_lists(true)?.map_literals(sent)?) })
+            }
+            _ => Err("the query of `url` has a place outside of a value: write `name={place}`".to_owned()),
+        }
     }
 
     /// Reads a pair of a table.
