@@ -55,6 +55,17 @@ impl ArgumentEntry {
     }
 }
 
+/// Checks the arguments of an entry.
+pub(crate) fn checked(
+    entries: &BTreeMap<String, ArgumentEntry>,
+) -> Result<BTreeMap<String, Argument>, String> {
+    let checked = |(name, entry): (&String, &ArgumentEntry)| {
+        let argument = entry.argument().map_err(|message| format!("argument `{name}`: {message}"))?;
+        Ok((name.clone(), argument))
+    };
+    entries.iter().map(checked).collect()
+}
+
 /// Returns the schema of a call with these arguments, and no others.
 pub(crate) fn input_schema(arguments: &BTreeMap<String, Argument>) -> JsonObject {
     let mut schema = JsonObject::new();

@@ -17,7 +17,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{ArgumentEntry, EntryFault, argument::Argument, disk::read_own_file, text::Text};
+use crate::{
+    ArgumentEntry, EntryFault,
+    argument::{Argument, checked},
+    disk::read_own_file,
+    text::Text,
+};
 
 /// The most bytes of a file with a prompt.
 const MAX_BYTES: u64 = 256 << 10;
@@ -79,13 +84,10 @@ impl PromptEntry {
     }
 
     fn route(&self, name: &str) -> Result<PromptRoute, String> {
-        let mut arguments = BTreeMap::new();
-        for (name, argument) in &self.arguments {
-            let argument = argument.argument().map_err(|message| format!("argument `{name}`: {message}"))?;
-            if argument.schema.get("type").is_some_and(|kind| kind != "string") {
-                return Err(format!("argument `{name}`: arguments of prompts are texts: write `string`"));
-            }
-            arguments.insert(name.clone(), argument);
+        let arguments = checked(&self.arguments)?;
+        let is_other = |argument: &Argument| argument.schema.get("type").is_some_and(|kind| kind != "string");
+        if let Some((name, _)) = arguments.iter().find(|(_, argument)| is_other(argument)) {
+            return Err(format!("argument `{name}`: arguments of prompts are texts: write `string`"));
         }
         let text = self.text.as_deref().ok_or("it has no text: add `text = \"…\"` or `file = \"PATH\"`")?;
         let text = Text::read(text, &arguments, false)?;

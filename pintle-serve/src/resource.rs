@@ -22,7 +22,7 @@ use tokio::sync::Semaphore;
 
 use crate::{
     ArgumentEntry, CallFault, CommandEntry, EntryFault, SecretValue, ToolEntry,
-    argument::{Argument, all_used, check, input_schema},
+    argument::{all_used, check, checked, input_schema},
     command::Command,
     turn::turn,
     units::read_duration,
@@ -193,16 +193,15 @@ impl Served {
 
     fn command(entry: &ResourceEntry, folder: &Path) -> Result<Contents, String> {
         let template = Template::parse(&entry.uri).map_err(|error| error.to_string())?;
-        let mut arguments: BTreeMap<String, Argument> = BTreeMap::new();
-        for name in template.names() {
-            let brief = ArgumentEntry::Brief("string".to_owned());
-            let argument = entry.arguments.get(name).unwrap_or(&brief).argument();
-            let argument = argument.map_err(|message| format!("argument `{name}`: {message}"))?;
-            arguments.insert(name.to_owned(), argument);
-        }
-        if let Some(other) = entry.arguments.keys().find(|name| !arguments.contains_key(*name)) {
+        if let Some(other) = entry.arguments.keys().find(|name| !template.names().any(|known| known == *name))
+        {
             return Err(format!("`{other}` is no variable of `{}`: write `{{{other}}}` there", entry.uri));
         }
+        let mut arguments = entry.arguments.clone();
+        for name in template.names() {
+            arguments.entry(name.to_owned()).or_insert_with(|| ArgumentEntry::Brief("string".to_owned()));
+        }
+        let arguments = checked(&arguments)?;
         let tool = ToolEntry {
             command: CommandEntry::Words(entry.command.clone()),
             cwd: entry.cwd.clone(),

@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 
 use crate::{
     CallFault, CallPlan, EntryFault, OutputKind, ServedWorkers, ToolEntry,
-    argument::{Argument, all_used, arguments_of, check, input_schema},
+    argument::{Argument, all_used, arguments_of, check, checked, input_schema},
     command::Command,
     environment::OnStart,
     once::Once,
@@ -151,7 +151,7 @@ impl ServedTools {
 impl ServedTool {
     fn new(name: &str, entry: &ToolEntry, workers: &ServedWorkers, folder: &Path) -> Result<Self, String> {
         let mut arguments = match &entry.input_schema {
-            None => BTreeMap::new(),
+            None => checked(&entry.arguments)?,
             Some(_) if !entry.arguments.is_empty() || !entry.ask.is_empty() => {
                 return Err(
                     "`input_schema` is in place of `arguments` and `ask`: remove it, or them".to_owned()
@@ -159,10 +159,6 @@ impl ServedTool {
             }
             Some(schema) => arguments_of(schema)?,
         };
-        for (name, argument) in &entry.arguments {
-            let argument = argument.argument().map_err(|message| format!("argument `{name}`: {message}"))?;
-            arguments.insert(name.clone(), argument);
-        }
         let is_command = entry.worker.is_none();
         if is_command && entry.output_schema.is_some() && entry.output != OutputKind::Json {
             return Err("`output_schema` is for `output = \"json\"`: add that".to_owned());
