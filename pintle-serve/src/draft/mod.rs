@@ -3,7 +3,7 @@
 mod help;
 mod import;
 
-use std::{collections::BTreeMap, fmt::Write as _};
+use std::collections::BTreeMap;
 
 use pintle::types::JsonObject;
 use serde_json::{Value, json};
@@ -133,17 +133,7 @@ fn key(name: &str) -> String {
     if is_bare { name.to_owned() } else { text(name) }
 }
 
+/// Writes a text. JSON escapes as TOML does, but for one control character.
 fn text(text: &str) -> String {
-    let mut written = String::from('"');
-    for letter in text.chars() {
-        match letter {
-            '"' | '\\' => written.extend(['\\', letter]),
-            '\n' => written.push_str("\\n"),
-            letter if letter.is_control() => {
-                let _ = write!(written, "\\u{:04X}", u32::from(letter));
-            }
-            letter => written.push(letter),
-        }
-    }
-    written + "\""
+    json!(text).to_string().replace('\u{7f}', "\\u007F")
 }
