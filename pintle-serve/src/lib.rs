@@ -60,7 +60,7 @@ mod units;
 mod worker;
 
 pub use argument::ArgumentEntry;
-pub use command::CommandPlan;
+pub use command::{CommandPlan, quoted};
 pub use disk::{read_file, read_own_file, written_by_others};
 pub use draft::{HelpDraft, ImportDraft};
 pub use entry::{CommandEntry, RequestEntry, ToolEntry};

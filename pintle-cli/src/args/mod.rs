@@ -6,7 +6,6 @@ mod global;
 mod help;
 mod near;
 mod questions;
-mod quoted;
 mod target;
 mod usage;
 
@@ -16,7 +15,7 @@ pub(crate) use global::{GlobalArgs, with_more_time};
 pub(crate) use help::{HELP, examples, help_of};
 pub(crate) use near::near;
 pub(crate) use pintle_serve::duration;
+pub(crate) use pintle_serve::quoted;
 pub(crate) use questions::QuestionArgs;
-pub(crate) use quoted::quoted;
 pub(crate) use target::TargetArgs;
 pub(crate) use usage::usage_failure;

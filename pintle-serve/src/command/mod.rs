@@ -20,8 +20,7 @@ use tokio::{
     time::timeout,
 };
 
-pub use plan::CommandPlan;
-pub(crate) use plan::quoted;
+pub use plan::{CommandPlan, quoted};
 use template::CommandTemplate;
 
 use crate::{

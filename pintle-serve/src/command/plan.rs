@@ -50,9 +50,15 @@ impl fmt::Display for CommandPlan {
     }
 }
 
-/// Quotes a word for `sh`, if it needs that.
-pub(crate) fn quoted(word: &str) -> String {
-    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./=:,@%+".contains(letter);
+/// Quotes a word for a shell, if it needs that.
+///
+/// ```
+/// use pintle_serve::quoted;
+///
+/// assert_eq!(["a=b", "", "a b", "it's", "~"].map(quoted), ["a=b", "''", "'a b'", r"'it'\''s'", "'~'"]);
+/// ```
+pub fn quoted(word: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./=:,@%+…".contains(letter);
     match !word.is_empty() && word.chars().all(is_plain) {
         true => word.to_owned(),
         false => format!("'{}'", word.replace('\'', r"'\''")),
