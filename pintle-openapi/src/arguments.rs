@@ -9,7 +9,7 @@ use crate::{
     document::{Node, Version},
     names,
     operation::{Body, BodyShape, BodySource, Media, Member, Parameter, ParameterSource, Place},
-    schema::{Direction, SchemaWriter},
+    schema::{Direction, SchemaWriter, is_hidden},
     visible::visible,
 };
 
@@ -32,9 +32,9 @@ impl Arguments {
     ) -> Self {
         let mut sources = sources.to_vec();
         sources.sort_by_key(|source| source.place);
-        let lifted: Option<Vec<Lifted<'a>>> = body
-            .and_then(|body| body.lifted())
-            .map(|members| members.into_iter().filter(|(_, node, _)| !is_read_only(*node)).collect());
+        let lifted: Option<Vec<Lifted<'a>>> = body.and_then(|body| body.lifted()).map(|members| {
+            members.into_iter().filter(|(_, node, _)| !is_hidden(*node, Direction::Input)).collect()
+        });
         let mut unnamed: Vec<_> = sources.iter().map(|source| (source.name, source.place.as_str())).collect();
         match (&lifted, body) {
             (Some(members), _) => unnamed.extend(members.iter().map(|(name, ..)| (*name, "body"))),
@@ -59,10 +59,6 @@ impl Arguments {
         });
         Self { schema: schema.finish(warnings), parameters, body }
     }
-}
-
-fn is_read_only(node: Node<'_>) -> bool {
-    node.flag("readOnly").or_else(|| node.resolve().ok()?.flag("readOnly")).unwrap_or(false)
 }
 
 /// Names arguments by their wanted names and places. Those with the same name get their places behind it, all of them, so that none is taken

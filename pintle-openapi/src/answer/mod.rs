@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 
 pub(crate) use fields::Fields;
 
-use crate::operation::Media;
+use crate::operation::{Media, essence};
 
 /// How many characters of an error are shown.
 const SHOWN: usize = 1_000;
@@ -215,7 +215,5 @@ fn line(status: StatusCode) -> String {
 }
 
 fn media_type(headers: &HeaderMap) -> Option<String> {
-    let media_type = headers.get(CONTENT_TYPE)?.to_str().ok()?;
-    let essence = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    Some(essence).filter(|essence| !essence.is_empty())
+    Some(essence(headers.get(CONTENT_TYPE)?.to_str().ok()?)).filter(|essence| !essence.is_empty())
 }

@@ -8,4 +8,5 @@ mod keyword;
 mod visibility;
 mod writer;
 
+pub(crate) use visibility::is_hidden;
 pub(crate) use writer::{Direction, SchemaWriter, WrittenSchema};

@@ -9,7 +9,7 @@ use crate::document::Node;
 const MAX_PARTS: usize = 64;
 
 /// Returns whether a property is left out.
-fn is_hidden(property: Node<'_>, direction: Direction) -> bool {
+pub(crate) fn is_hidden(property: Node<'_>, direction: Direction) -> bool {
     let flag = match direction {
         Direction::Input => "readOnly",
         Direction::Output => "writeOnly",
