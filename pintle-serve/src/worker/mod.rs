@@ -82,7 +82,7 @@ impl WorkerTool {
         Ok(WorkerPlan {
             worker: self.pool.settings.name.clone(),
             line: line.map_err(|error| CallFault(error.to_string()))?,
-            command: self.pool.settings.plan(),
+            command: self.pool.settings.plan.clone(),
         })
     }
 

@@ -146,7 +146,7 @@ impl Process {
 
     /// Returns why the process is over, if it has written too much without a call.
     pub(super) fn flood(&self) -> Option<String> {
-        self.idle.is_full().then(|| {
+        self.idle.add(0).then(|| {
             let reason = format!("wrote more than {MAX_IDLE} bytes without a call, and was ended");
             tracing::warn!(worker = self.settings.name, "a worker {reason}");
             (self.settings.log)(&self.settings.name, &format!("{reason}: have it write during calls only"));

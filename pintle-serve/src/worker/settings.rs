@@ -24,7 +24,8 @@ pub(super) type WorkerLog = Arc<dyn Fn(&str, &str) + Send + Sync>;
 /// The settings of the processes of a worker, checked.
 pub(super) struct WorkerSettings {
     pub(super) name: String,
-    words: Vec<String>,
+    /// The command that starts a process.
+    pub(super) plan: CommandPlan,
     pub(super) environment: Environment,
     /// The calls of a process at the same time.
     pub(super) max_running: usize,
@@ -45,30 +46,26 @@ impl WorkerSettings {
         if entry.command.iter().any(|word| word.contains('\0')) {
             return Err("a word of the command holds a NUL, which no program takes: remove it".to_owned());
         }
+        let environment = Environment::new(folder, entry.cwd.as_deref(), &entry.env, &entry.inherit)?;
         Ok(Self {
             name: name.to_owned(),
-            words: entry.command.clone(),
-            environment: Environment::new(folder, entry.cwd.as_deref(), &entry.env, &entry.inherit)?,
+            plan: CommandPlan {
+                words: entry.command.clone(),
+                env: environment.names(),
+                cwd: environment.cwd.clone(),
+                stdin: None,
+                max_cpu: None,
+            },
+            environment,
             max_running: entry.max_running.unwrap_or(MAX_RUNNING).into(),
             max_message: entry.max_message.unwrap_or(MAX_MESSAGE),
             log,
         })
     }
 
-    /// Returns the command that starts a process.
-    pub(super) fn plan(&self) -> CommandPlan {
-        CommandPlan {
-            words: self.words.clone(),
-            env: self.environment.names(),
-            cwd: self.environment.cwd.clone(),
-            stdin: None,
-            max_cpu: None,
-        }
-    }
-
     /// Starts a process. `flooded` is notified when it has written too much without a call.
     pub(super) fn start(&self, flooded: &Arc<Notify>) -> Result<(Child, Arc<IdleOutput>, Redaction), String> {
-        let (program, words) = self.words.split_first().ok_or("it has no command")?;
+        let (program, words) = self.plan.words.split_first().ok_or("it has no command")?;
         let (command, redaction) =
             self.environment.command(program, words).map_err(|error| error.to_string())?;
         let (log, name, flooded) = (self.log.clone(), self.name.clone(), flooded.clone());
@@ -94,16 +91,11 @@ impl IdleOutput {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = is_idle.then_some(0);
     }
 
-    /// Adds bytes. Returns whether they are too many.
-    fn add(&self, bytes: usize) -> bool {
-        if let Some(written) = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
-            *written += bytes;
-        }
-        self.is_full()
-    }
-
-    pub(super) fn is_full(&self) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_some_and(|written| written > MAX_IDLE)
+    /// Adds bytes. Returns whether there are too many.
+    pub(super) fn add(&self, bytes: usize) -> bool {
+        let mut written = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *written = written.map(|before| before.saturating_add(bytes));
+        written.is_some_and(|written| written > MAX_IDLE)
     }
 }
 
