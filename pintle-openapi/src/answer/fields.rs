@@ -12,33 +12,6 @@ const MAX_SCHEMAS: usize = 500;
 /// How many fields a note names.
 const SHOWN: usize = 8;
 
-/// The keywords that are about what a schema of fewer fields has no longer, or no longer only.
-const DROPPED: &[&str] = &[
-    "$defs",
-    "additionalProperties",
-    "const",
-    "contains",
-    "default",
-    "dependentSchemas",
-    "else",
-    "enum",
-    "examples",
-    "if",
-    "maxContains",
-    "maxItems",
-    "maxProperties",
-    "minContains",
-    "minItems",
-    "minProperties",
-    "not",
-    "patternProperties",
-    "propertyNames",
-    "then",
-    "unevaluatedItems",
-    "unevaluatedProperties",
-    "uniqueItems",
-];
-
 /// The fields that are left of an answer: names of members with dots between them, through all lists.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fields(Vec<String>);
@@ -171,7 +144,7 @@ impl SchemaProjection<'_> {
             self.open(rests);
         }
         let mut projected = Map::new();
-        for (word, value) in members.iter().filter(|(word, _)| !DROPPED.contains(&word.as_str())) {
+        for (word, value) in members {
             let value = match (word.as_str(), value) {
                 ("properties", Value::Object(properties)) => self.properties(properties, rests)?,
                 ("items", items) => self.schema(items, rests)?,
@@ -184,7 +157,9 @@ impl SchemaProjection<'_> {
                         |name: &&Value| name.as_str().is_some_and(|name| !below(rests, name).is_empty());
                     names.iter().filter(is_kept).cloned().collect()
                 }
-                (_, value) => value.clone(),
+                ("deprecated" | "description" | "title" | "type", value) => value.clone(),
+                // Others are about what is not there any more, or not only.
+                _ => continue,
             };
             // Of fewer fields, several alternatives may be right.
             let word = if word == "oneOf" && !members.contains_key("anyOf") { "anyOf" } else { word };
