@@ -1,10 +1,15 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, Request, Response};
+use http::{HeaderMap, HeaderName, Request, Response};
 use pintle::client::http::Proxy;
 
-use crate::{answer, client::ApiClient, operation::Base, request::Redaction};
+use crate::{
+    answer,
+    client::ApiClient,
+    operation::{Base, is_of_connection},
+    request::Redaction,
+};
 
 /// A client of one origin, for requests that a program makes without a document, with the limits of an API: of time, size, redirects and
 /// networks.
@@ -38,6 +43,11 @@ impl OriginClient {
     pub fn new(origin: &str, timeout: Duration, max_answer: usize) -> Result<Self, String> {
         let base = Base::parse(origin, true)?;
         Ok(Self { base, client: ApiClient::new(HeaderMap::new(), timeout, max_answer, Proxy::system()) })
+    }
+
+    /// Returns whether a header is that of a request, and not of its connection.
+    pub fn sends(header: &HeaderName) -> bool {
+        !is_of_connection(header)
     }
 
     /// Allows requests to private networks and to this machine.

@@ -11,7 +11,7 @@ use crate::document::{Document, Node, Version};
 
 pub(crate) use body::{Body, BodyKind, BodyShape, BodySource, Member, PartStyle};
 pub(crate) use media::{Media, essence};
-pub(crate) use parameter::{Encoding, Parameter, ParameterSource, Place, Style, sources};
+pub(crate) use parameter::{Encoding, Parameter, ParameterSource, Place, Style, is_of_connection, sources};
 pub(crate) use path::{PathTemplate, Piece};
 pub(crate) use security::{Carrier, Scheme, schemes, wanted};
 pub(crate) use servers::{Base, Servers};

@@ -1,3 +1,4 @@
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -118,20 +119,21 @@ pub(crate) fn sources<'a>(
     Ok(sources)
 }
 
-/// Headers that have their values from elsewhere.
-const NOT_PARAMETERS: &[&str] = &[
-    "accept",
-    "authorization",
-    "connection",
-    "content-length",
-    "content-type",
-    "expect",
-    "host",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-];
+/// Returns whether a header is one of a connection, and not of a request.
+pub(crate) fn is_of_connection(header: &HeaderName) -> bool {
+    const OF_CONNECTION: [&str; 9] = [
+        "connection",
+        "content-length",
+        "expect",
+        "host",
+        "keep-alive",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    ];
+    OF_CONNECTION.contains(&header.as_str())
+}
 
 fn source<'a>(node: Node<'a>, warnings: &mut Vec<String>) -> Result<Option<ParameterSource<'a>>, String> {
     let name = node.text("name").filter(|name| !name.is_empty()).ok_or("a parameter has no name")?;
@@ -146,11 +148,11 @@ fn source<'a>(node: Node<'a>, warnings: &mut Vec<String>) -> Result<Option<Param
         return Err(format!("its parameter `{name}` is in `{shown}`, which is not supported"));
     };
     if place == Place::Header {
-        if NOT_PARAMETERS.iter().any(|header| header.eq_ignore_ascii_case(name)) {
+        let header: HeaderName =
+            name.parse().map_err(|_| format!("its parameter `{name}` has a name that no header can have"))?;
+        // They have their values from elsewhere.
+        if [ACCEPT, AUTHORIZATION, CONTENT_TYPE].contains(&header) || is_of_connection(&header) {
             return Ok(None);
-        }
-        if http::HeaderName::from_bytes(name.as_bytes()).is_err() {
-            return Err(format!("its parameter `{name}` has a name that no header can have"));
         }
     }
     let is_cookie_letter = |byte: u8| byte.is_ascii_graphic() && !b"()<>@,;:\\\"/?={}".contains(&byte);

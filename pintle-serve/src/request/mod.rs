@@ -30,19 +30,6 @@ const MAX_URL: usize = 60 << 10;
 /// The limit of the value of a header, in bytes.
 const MAX_HEADER: usize = 16 << 10;
 const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
-/// The headers of the connection, which are not those of a request.
-const OF_CONNECTION: [&str; 9] = [
-    "connection",
-    "content-length",
-    "expect",
-    "host",
-    "keep-alive",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-];
-
 /// The request of a tool, checked.
 #[derive(Debug)]
 pub(crate) struct Request {
@@ -119,7 +106,7 @@ impl Request {
         }
         for (name, value) in &entry.headers {
             let header = name.parse::<HeaderName>();
-            let header = header.ok().filter(|header| !OF_CONNECTION.contains(&header.as_str()));
+            let header = header.ok().filter(OriginClient::sends);
             let header = header.ok_or_else(|| format!("`{name}` is no header that can be set: remove it"))?;
             match value {
                 SecretValue::Text(text) => {
