@@ -27,7 +27,7 @@ pub use served::ServedWorkers;
 
 use crate::{CallFault, OutputKind, ToolEntry, turn::turn};
 use journal::{Journal, JournalEntry};
-use message::{WorkerMessage, WorkerQuestion, result_of};
+use message::{WorkerMessage, result_of};
 use pool::WorkerPool;
 
 /// The function of a worker that a tool calls.
@@ -46,13 +46,6 @@ struct CallLine<'a> {
     arguments: &'a JsonObject,
     answers: &'a JsonObject,
     once: &'a JsonObject,
-}
-
-/// The end of a run of a call.
-enum RunEnd {
-    Result(Value),
-    /// The call runs again, with the answer.
-    Question(WorkerQuestion),
 }
 
 impl WorkerTool {
@@ -101,33 +94,35 @@ impl WorkerTool {
     ) -> Result<CallToolResult, ToolError> {
         let mut journal = Journal::read(cx).await?;
         loop {
-            match self.run(cx, arguments, &mut journal, running).await? {
-                RunEnd::Result(value) => {
-                    let wrong = |reason| format!("worker `{}` wrote {reason}", self.pool.settings.name);
-                    return result_of(value).map_err(|reason| ToolError::new(wrong(reason)));
-                }
-                RunEnd::Question(question) => journal.add(cx, JournalEntry::Question(question)).await?,
+            if let Some(value) = self.run(cx, arguments, &mut journal, running).await? {
+                let wrong = |reason| format!("worker `{}` wrote {reason}", self.pool.settings.name);
+                return result_of(value).map_err(|reason| ToolError::new(wrong(reason)));
             }
         }
     }
 
+    /// Runs the function once. Returns `None` if it has asked, and the journal has the answer.
     async fn run(
         &self,
         cx: &Cx,
         arguments: &JsonObject,
         journal: &mut Journal,
         running: &Semaphore,
-    ) -> Result<RunEnd, ToolError> {
+    ) -> Result<Option<Value>, ToolError> {
         let name = &self.pool.settings.name;
         let begun = async {
             let turn = running.acquire().await?;
             Ok((turn, self.pool.run(|id| Ok(self.line(id, arguments, journal)?), self.timeout).await?))
         };
-        let (_turn, mut run) = turn(&format!("worker `{name}`"), begun).await?;
+        let (turn, mut run) = turn(&format!("worker `{name}`"), begun).await?;
         while let Some(event) = run.next().await {
             match event.map_err(ToolError::new)? {
-                WorkerMessage::Result(value) => return Ok(RunEnd::Result(value)),
-                WorkerMessage::Question(question) => return Ok(RunEnd::Question(question)),
+                WorkerMessage::Result(value) => return Ok(Some(value)),
+                WorkerMessage::Question(question) => {
+                    drop((turn, run));
+                    journal.add(cx, JournalEntry::Question(question)).await?;
+                    return Ok(None);
+                }
                 WorkerMessage::Error(text) => return Err(ToolError::new(text)),
                 WorkerMessage::Once(value) => journal.add(cx, JournalEntry::Once(value)).await?,
                 WorkerMessage::Progress { done, total, text: None } => cx.progress(done, total).await,
