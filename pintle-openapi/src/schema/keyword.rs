@@ -13,7 +13,7 @@ const MAX_DATA: usize = 1 << 10;
 const MAX_ENUM: usize = 1_000;
 
 /// The kind of a keyword's value.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy)]
 pub(super) enum KeywordKind {
     /// A schema.
     Schema,
@@ -22,7 +22,7 @@ pub(super) enum KeywordKind {
     /// An object whose members are schemas.
     Map,
     /// Everything else, which is copied if it is valid.
-    Plain,
+    Plain(fn(&Value) -> Option<Value>),
 }
 
 const SCHEMA: &[&str] = &[
@@ -39,66 +39,37 @@ const SCHEMA: &[&str] = &[
 ];
 const LIST: &[&str] = &["allOf", "anyOf", "oneOf", "prefixItems"];
 const MAP: &[&str] = &["$defs", "dependentSchemas", "patternProperties", "properties"];
-const PLAIN: &[&str] = &[
-    "const",
-    "contentEncoding",
-    "contentMediaType",
-    "default",
-    "deprecated",
-    "description",
-    "enum",
-    "exclusiveMaximum",
-    "exclusiveMinimum",
-    "format",
-    "maxContains",
-    "maxItems",
-    "maxLength",
-    "maxProperties",
-    "maximum",
-    "minContains",
-    "minItems",
-    "minLength",
-    "minProperties",
-    "minimum",
-    "multipleOf",
-    "pattern",
-    "required",
-    "title",
-    "type",
-    "uniqueItems",
-];
-
+/// The words that have a `max…` and a `min…` that are counts.
+const COUNTS: &[&str] = &["Contains", "Items", "Length", "Properties"];
 const TYPES: &[&str] = &["array", "boolean", "integer", "null", "number", "object", "string"];
 
 /// Returns what the value of a keyword is; `None` for what is no keyword.
 pub(super) fn kind(keyword: &str) -> Option<KeywordKind> {
-    let kinds = [
-        (SCHEMA, KeywordKind::Schema),
-        (LIST, KeywordKind::List),
-        (MAP, KeywordKind::Map),
-        (PLAIN, KeywordKind::Plain),
-    ];
-    kinds.into_iter().find(|(names, _)| names.contains(&keyword)).map(|(_, kind)| kind)
-}
-
-/// Returns the value of a plain keyword, if it is valid.
-pub(super) fn plain(keyword: &str, value: &Value) -> Option<Value> {
-    let is_valid = match keyword {
-        "type" => return types(value),
-        "required" => return Some(required(value)),
-        "description" | "title" => return value.as_str().map(|text| visible(text).into()),
-        "enum" => value.as_array().is_some_and(|values| (1..=MAX_ENUM).contains(&values.len())),
-        "const" => true,
-        "default" => is_short(value),
-        "deprecated" | "uniqueItems" => value.is_boolean(),
-        "exclusiveMaximum" | "exclusiveMinimum" | "maximum" | "minimum" => value.is_number(),
-        "multipleOf" => value.as_f64().is_some_and(|number| number > 0.0),
-        "pattern" => is_linear(value),
-        "contentEncoding" | "contentMediaType" | "format" => value.is_string(),
-        // A count, which some documents write as 1.0.
-        _ => return count(value),
-    };
-    is_valid.then(|| value.clone())
+    Some(KeywordKind::Plain(match keyword {
+        _ if SCHEMA.contains(&keyword) => return Some(KeywordKind::Schema),
+        _ if LIST.contains(&keyword) => return Some(KeywordKind::List),
+        _ if MAP.contains(&keyword) => return Some(KeywordKind::Map),
+        "type" => types,
+        "required" => |value| Some(required(value)),
+        "description" | "title" => |value| value.as_str().map(|text| visible(text).into()),
+        "enum" => |value| {
+            let length = value.as_array()?.len();
+            (1..=MAX_ENUM).contains(&length).then(|| value.clone())
+        },
+        "const" => |value| Some(value.clone()),
+        "default" => |value| is_short(value).then(|| value.clone()),
+        "deprecated" | "uniqueItems" => |value| value.as_bool().map(Value::from),
+        "exclusiveMaximum" | "exclusiveMinimum" | "maximum" | "minimum" => {
+            |value| value.is_number().then(|| value.clone())
+        }
+        "multipleOf" => |value| value.as_f64().filter(|number| *number > 0.0).map(|_| value.clone()),
+        "pattern" => |value| is_linear(value).then(|| value.clone()),
+        "contentEncoding" | "contentMediaType" | "format" => |value| value.as_str().map(Value::from),
+        _ => {
+            let counted = keyword.strip_prefix("max").or(keyword.strip_prefix("min"))?;
+            return COUNTS.contains(&counted).then_some(KeywordKind::Plain(count));
+        }
+    }))
 }
 
 /// Returns whether a pattern can be matched in linear time, which validators and model APIs demand: it has no look-around, no
@@ -116,6 +87,7 @@ pub(super) fn is_short(value: &Value) -> bool {
     }
 }
 
+/// Returns a count, which some documents write as 1.0.
 fn count(value: &Value) -> Option<Value> {
     let whole =
         |number: f64| (number.fract() == 0.0 && (0.0..1e15).contains(&number)).then_some(number as u64);

@@ -181,7 +181,7 @@ impl<'a> SchemaWriter<'a> {
                         .map(|(name, part)| (name.to_owned(), self.write(part, &HashSet::new())));
                     Some(Value::Object(parts.collect()))
                 }
-                Some(KeywordKind::Plain) => self.plain(word, value.value),
+                Some(KeywordKind::Plain(valid)) => self.plain(word, value.value, valid),
             };
             written.extend(value.map(|value| (word.to_owned(), value)));
         }
@@ -213,11 +213,11 @@ impl<'a> SchemaWriter<'a> {
         Some(self.write(value, &HashSet::new()))
     }
 
-    fn plain(&mut self, word: &str, value: &Value) -> Option<Value> {
+    fn plain(&mut self, word: &str, value: &Value, valid: fn(&Value) -> Option<Value>) -> Option<Value> {
         if word == "enum" {
             self.nodes += value.as_array().map_or(0, |values| values.len() / 8);
         }
-        let kept = keyword::plain(word, value);
+        let kept = valid(value);
         // What 3.0 has there is raised below.
         if kept.is_none() && !value.is_boolean() {
             self.warn(format!("`{word}` of a schema has a value that is left out"));
@@ -285,5 +285,5 @@ fn nullable(written: &mut Map<String, Value>) {
 
 /// Returns whether a schema of such words is repeated where it is referred to.
 fn is_scalar_word(word: &str) -> bool {
-    matches!(keyword::kind(word), None | Some(KeywordKind::Plain)) && word != "$ref" && word != "enum"
+    matches!(keyword::kind(word), None | Some(KeywordKind::Plain(_))) && word != "$ref" && word != "enum"
 }
