@@ -5,6 +5,9 @@ use super::{DraftArgument, ToolDraft, shortened};
 /// The headings of lists of commands, in lower case.
 const COMMANDS: [&str; 4] = ["commands:", "available commands:", "subcommands:", "positional arguments:"];
 
+/// The words of a usage that are no arguments, in lower case.
+const NO_ARGUMENTS: [&str; 7] = ["options", "option", "flags", "args", "command", "commands", "subcommand"];
+
 /// A draft of a tool, read from the help text of a program.
 ///
 /// It is a beginning: its writer removes what is not needed, and reads what is left.
@@ -85,16 +88,13 @@ impl HelpDraft {
             return;
         }
         let name = argument_name(&flag);
-        if name.is_empty() || self.tool.arguments.contains_key(&name) {
-            return;
-        }
         let values = choices(value.as_deref().unwrap_or_default(), text);
-        match &value {
-            None => self.tool.words.push(format!("{{{name}?{flag}}}")),
-            Some(_) if flag.starts_with("--") => self.tool.words.push(format!("{flag}={{{name}}}")),
-            Some(_) if is_required => self.tool.words.extend([flag, format!("{{{name}}}")]),
-            Some(_) => self.tool.words.extend([format!("{{{name}?{flag}}}"), format!("{{{name}}}")]),
-        }
+        let words = match &value {
+            None => vec![format!("{{{name}?{flag}}}")],
+            Some(_) if flag.starts_with("--") => vec![format!("{flag}={{{name}}}")],
+            Some(_) if is_required => vec![flag, format!("{{{name}}}")],
+            Some(_) => vec![format!("{{{name}?{flag}}}"), format!("{{{name}}}")],
+        };
         let argument = DraftArgument {
             kind: value.as_deref().map_or("boolean", kind),
             is_required: is_required && value.is_some(),
@@ -102,7 +102,15 @@ impl HelpDraft {
             values,
             ..DraftArgument::default()
         };
-        self.tool.arguments.insert(name, argument);
+        self.add(name, words, argument);
+    }
+
+    /// Adds an argument and its words, unless there is one of this name.
+    fn add(&mut self, name: String, words: Vec<String>, argument: DraftArgument) {
+        if !name.is_empty() && !self.tool.arguments.contains_key(&name) {
+            self.tool.words.extend(words);
+            self.tool.arguments.insert(name, argument);
+        }
     }
 
     /// Adds a word of the usage that is no option.
@@ -111,31 +119,24 @@ impl HelpDraft {
         let plain = word.trim_matches(['[', ']', '<', '>', '.', ' ']);
         let lower = plain.to_lowercase();
         let is_name = !plain.is_empty() && plain.chars().all(|c| c.is_alphanumeric() || "-_".contains(c));
-        if !is_name || plain.starts_with('-') || matches!(&*lower, "options" | "option" | "flags" | "args") {
+        if !is_name || plain.starts_with('-') || NO_ARGUMENTS.contains(&&*lower) {
             return;
         }
-        if matches!(&*lower, "command" | "commands" | "subcommand") {
-            return;
-        }
-        let is_list = word.contains("...");
         let name = argument_name(&lower);
-        if self.tool.arguments.contains_key(&name) {
-            return;
-        }
         let explained = lines.iter().find_map(|line| {
             let (word, text) = line.trim_start().split_once("  ")?;
             let word = word.trim_matches(['[', ']', '<', '>', '.']);
             (indent(line) > 0 && word == plain).then(|| text.trim())
         });
-        self.tool.words.push(format!("{{{name}}}"));
+        let words = vec![format!("{{{name}}}")];
         let argument = DraftArgument {
             kind: "string",
             is_required: !is_optional,
-            is_list,
+            is_list: word.contains("..."),
             description: shortened(explained.unwrap_or_default()),
             ..DraftArgument::default()
         };
-        self.tool.arguments.insert(name, argument);
+        self.add(name, words, argument);
     }
 
     /// Returns the draft as a tool of a file in TOML.
