@@ -112,7 +112,7 @@ async fn connect(url: &str, token: &str, mode: Mode) -> Connection {
 }
 
 /// Has a gateway end, so that its logs are written, and returns one of them.
-fn ended(gateway: HttpServing, machine: &Machine, log: &str) -> String {
+pub(crate) fn ended(gateway: HttpServing, machine: &Machine, log: &str) -> String {
     let mut gateway = gateway;
     let kill = std::process::Command::new("kill").arg(gateway.id().to_string()).status();
     assert!(kill.unwrap().success());
@@ -132,7 +132,7 @@ async fn names(client: &Connection, until: impl Fn(&[String]) -> bool) -> Vec<St
 }
 
 /// Requests a page. Returns its whole response.
-fn page(gateway: &HttpServing, path: &str, token: &str) -> String {
+pub(crate) fn page(gateway: &HttpServing, path: &str, token: &str) -> String {
     let address = gateway.url.strip_prefix("http://").unwrap().split('/').next().unwrap();
     let mut connection = TcpStream::connect(address).unwrap();
     write!(

@@ -5,7 +5,10 @@ use std::sync::{Arc, Mutex};
 use pintle::{Client, Connection, client::http::Http, transport::Child};
 use serde_json::json;
 
-use crate::support::{HttpServing, http_request::HttpRequest, machine::Machine, pintle, run, scripted_http};
+use crate::{
+    gateway::{ended, page},
+    support::{HttpServing, http_request::HttpRequest, machine::Machine, pintle, run, scripted_http},
+};
 
 const PETS: &str = r#"
 openapi: 3.1.0
@@ -197,6 +200,37 @@ async fn an_included_file_has_apis_and_chooses_what_they_return() {
         let checked = run(&mut command(&machine, &["serve", "team.toml", "--check"]));
         assert!(checked.code == Some(1) && checked.stderr.contains(expected), "{checked:?}");
     }
+}
+
+#[tokio::test]
+async fn an_api_is_searched_limited_audited_and_ready() {
+    let (api, requests) = api();
+    let rules = "[[rules]]\ntools = [\"pets_getPet\"]\ndecision = \"allow\"\nrate = { calls = 2, seconds = 3600 }\n\
+                 [[rules]]\ntools = [\"pets_add\"]\ndecision = \"deny\"\nreason = \"the shop is closed\"\n";
+    let options = "search = true\naudit = \"audit.jsonl\"\n";
+    let machine = machine("apis-search", &format!("{options}{}{rules}", file(&api)));
+    let (serving, client) = connect(&machine, &["serve", "team.toml"]).await;
+    assert_eq!(names(&client).await, ["search_tools", "call_tool"]);
+    let found = client.call_tool("search_tools", json!({"query": "returns a pet"})).await.unwrap().text();
+    assert!(found.contains("pets_getPet"), "{found}");
+    let call = async |name: &str| {
+        let called = json!({"name": name, "arguments": {"id": "1"}});
+        client.call_tool("call_tool", called).await.map(|result| result.text())
+    };
+    for _ in 0..2 {
+        assert_eq!(call("pets_getPet").await.unwrap(), r#"{"name":"Tern"}"#);
+    }
+    let limited = call("pets_getPet").await.unwrap_err().to_string();
+    assert!(limited.contains("was called too often"), "{limited}");
+    let denied = call("pets_add").await.unwrap_err().to_string();
+    assert!(denied.contains("the shop is closed"), "{denied}");
+    assert_eq!(requests.lock().unwrap().len(), 2);
+    let ready = page(&serving, "/ready", "");
+    assert!(ready.starts_with("HTTP/1.1 200 OK\r\n"), "{ready}");
+    let audit = ended(serving, &machine, "audit.jsonl");
+    let decided = |tool: &str| audit.lines().filter(|line| line.contains(&format!("\"{tool}\""))).count();
+    assert_eq!((decided("pets_getPet"), decided("pets_add")), (3, 1), "{audit}");
+    assert!(!audit.contains("s3cret"), "{audit}");
 }
 
 #[tokio::test]

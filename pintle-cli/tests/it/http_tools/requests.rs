@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use pintle::{
     Client,
     client::{Answer, http::Http},
+    transport::Child,
 };
 use serde_json::{Value, json};
 
@@ -110,6 +111,24 @@ async fn a_tool_is_a_request() {
     assert!(question.contains(&format!("curl -X POST http://{api}/tell ")), "{question}");
     let long = call("tell", json!({"text": "x".repeat(200)})).await;
     assert!(long.text().contains("the answer has more than 100 bytes"), "{long:?}");
+}
+
+#[tokio::test]
+async fn a_private_address_that_is_not_written_as_one_is_reached_only_if_the_tool_allows_it() {
+    let (api, requests) = api();
+    let machine = Machine::new("requests-private");
+    // The system resolves it as a name.
+    let url = format!("http://127.1:{}/cities/oslo/weather", api.rsplit(':').next().unwrap());
+    for (setting, is_allowed) in [("", false), (", allow_private = true", true)] {
+        machine.write("tools.toml", &format!("[tools.weather]\nrequest = {{ url = \"{url}\"{setting} }}\n"));
+        let file = machine.path("tools.toml");
+        let child = Child::command(env!("CARGO_BIN_EXE_pintle")).args(["serve", file.to_str().unwrap()]);
+        let client = Client::new("test", "1").connect(child.spawn().unwrap()).await.unwrap();
+        let result = client.call_tool("weather", json!({})).await.unwrap();
+        assert_eq!(result.is_error != Some(true), is_allowed, "{result:?}");
+        assert_eq!(requests.lock().unwrap().len(), usize::from(is_allowed), "{result:?}");
+        client.close().await;
+    }
 }
 
 #[test]

@@ -39,14 +39,29 @@ impl Recipe {
         assert!(ran.status.success(), "{ran:?}");
     }
 
+    /// Writes a program into the folder, which comes first in `PATH`.
+    #[cfg(unix)]
+    fn program(&self, name: &str, script: &str) {
+        use std::os::unix::fs::PermissionsExt;
+
+        self.machine.write(name, script);
+        std::fs::set_permissions(self.machine.path(name), PermissionsExt::from_mode(0o755)).unwrap();
+    }
+
     async fn client(&self) -> Connection {
         let file = self.machine.path("tools.toml");
+        let path = format!("{}:{}", self.machine.path("").display(), std::env::var("PATH").unwrap());
         let child = Child::command(env!("CARGO_BIN_EXE_pintle")).args(["serve", file.to_str().unwrap()]);
-        let child = child.env("GITHUB_TOKEN", "t0ken");
+        let child = child.env("PATH", path).env("GITHUB_TOKEN", "t0ken");
+        let child = child.env("WEATHER_TOKEN", "w3ather").env("WEATHER_KEY", "k3y");
         let client = Client::new("test", "1").on_elicit(|question| {
-            // What is asked for is the branch; everything else is a confirmation.
-            let asked = question.requested_schema.properties.iter().next().is_some();
-            let content = if asked { json!({"branch": "main"}) } else { json!({}) };
+            // What is asked for is a branch or a number; everything else is a confirmation.
+            let asked = question.requested_schema.properties.iter().next().map(|(name, _)| name);
+            let content = match asked {
+                Some("branch") => json!({"branch": "main"}),
+                Some("pieces") => json!({"pieces": 3}),
+                _ => json!({}),
+            };
             async move { Answer::accept(content) }
         });
         client.connect(child.spawn().unwrap()).await.unwrap()
@@ -155,11 +170,8 @@ async fn a_database_a_filter_and_a_script() {
 #[cfg(unix)]
 #[tokio::test]
 async fn a_payment_that_is_repeated() {
-    use std::os::unix::fs::PermissionsExt;
-
     let pay = Recipe::of("pay");
-    pay.machine.write("pay", "#!/bin/sh\necho \"$*\" >> paid\nwc -l < paid\n");
-    std::fs::set_permissions(pay.machine.path("pay"), PermissionsExt::from_mode(0o755)).unwrap();
+    pay.program("pay", "#!/bin/sh\necho \"$*\" >> paid\nwc -l < paid\n");
     let client = pay.client().await;
     for _ in 0..2 {
         assert_eq!(call(&client, "pay", json!({"order": "7", "amount": 9.5})).await.trim(), "1");
@@ -167,17 +179,75 @@ async fn a_payment_that_is_repeated() {
     assert_eq!(pay.machine.read("paid"), "--order=7 --amount=9.5\n");
 }
 
-#[tokio::test]
-async fn ten_operations_of_github() {
-    let Some(document) = document_of_github() else { return };
-    let requests: Arc<Mutex<Vec<(String, String)>>> = Arc::default();
+/// The heads and bodies of requests.
+type Requests = Arc<Mutex<Vec<(String, String)>>>;
+
+/// A server that gives this answer in JSON, and keeps the requests.
+fn api(answer: &'static str) -> (String, Requests) {
+    let requests: Requests = Arc::default();
     let kept = requests.clone();
     let address = scripted_http::serve_with(move |request: &HttpRequest| {
         kept.lock()
             .unwrap()
             .push((request.head.clone(), String::from_utf8_lossy(&request.body).into_owned()));
-        ("200 OK", "application/json", r#"{"number":7}"#.to_owned())
+        ("200 OK", "application/json", answer.to_owned())
     });
+    (address, requests)
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn issues_of_github() {
+    let issues = Recipe::of("issues");
+    issues.program("gh", "#!/bin/sh\nprintf '[{\"title\":\"%s %s\"}]' \"$GH_TOKEN\" \"$*\"\n");
+    let client = issues.client().await;
+    let listed = call(&client, "issues", json!({"repository": "ann/x y"})).await;
+    assert_eq!(listed, r#"[{"title":"t0ken issue list --repo=ann/x y --json number,title"}]"#);
+}
+
+#[tokio::test]
+async fn a_worker_that_asks() {
+    if !has("python3") {
+        return;
+    }
+    let order = Recipe::of("order");
+    order.machine.write("tools.py", include_str!("../../../../docs/workers/tools.py"));
+    let client = order.client().await;
+    for number in 1..=2 {
+        let ordered = call(&client, "order", json!({"what": "tea"})).await;
+        assert_eq!(ordered, format!("Order {number}: 3 tea"));
+    }
+}
+
+#[tokio::test]
+async fn requests_with_secrets() {
+    let (address, requests) = api(r#"{"data":[{"sky":"clear"}]}"#);
+    let recipe = Recipe { machine: Machine::new("recipe-forecast") };
+    let file = text("[tools.forecast]\n");
+    let named = "https://api.example.com/";
+    assert_eq!(file.matches(named).count(), 2, "{file}");
+    recipe.machine.write("tools.toml", &file.replace(named, &format!("http://{address}/")));
+    let client = recipe.client().await;
+    let sky = call(&client, "forecast", json!({"city": "São Paulo", "units": "c"})).await;
+    assert_eq!(sky, r#"{"sky":"clear"}"#);
+    // The user confirms it.
+    call(&client, "report", json!({"title": "It \"rains\"", "labels": ["wet"]})).await;
+    let requests = requests.lock().unwrap();
+    let [(read, _), (write, body)] = &requests[..] else { panic!("{requests:?}") };
+    let line = "GET /v1/cities/S%C3%A3o%20Paulo/forecast?days=3&units=c&key=k3y HTTP/1.1\r\n";
+    assert!(read.starts_with(line), "{read}");
+    assert!(write.starts_with("POST /v1/faults HTTP/1.1\r\n"), "{write}");
+    for head in [read, write] {
+        assert!(head.to_ascii_lowercase().contains("\r\nauthorization: bearer w3ather\r\n"), "{head}");
+    }
+    let wanted = json!({"title": "It \"rains\"", "labels": ["wet"], "urgent": false, "source": "model"});
+    assert_eq!(serde_json::from_str::<Value>(body).unwrap(), wanted);
+}
+
+#[tokio::test]
+async fn ten_operations_of_github() {
+    let Some(document) = document_of_github() else { return };
+    let (address, requests) = api(r#"{"number":7}"#);
     let recipe = Recipe { machine: Machine::new("recipe-github") };
     std::fs::copy(document, recipe.machine.path("api.github.com.json")).unwrap();
     let file = text("[apis.github]\n");
