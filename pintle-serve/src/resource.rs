@@ -5,12 +5,13 @@ use std::{
     time::Duration,
 };
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use pintle::{
     directory::Directory,
-    server::{Cx, IntoResourceResult, RequestError, ResourceRoute, TemplateRoute},
+    server::{Cx, RequestError, ResourceRoute, TemplateRoute},
     types::{
         JsonObject,
-        schema::{ReadResourceResult, Resource, ResourceContents, ResourceTemplate},
+        schema::{Resource, ResourceContents, ResourceTemplate},
     },
     uri::{Template, Vars, uri_from_path},
 };
@@ -248,16 +249,23 @@ impl Served {
         })
     }
 
-    async fn read(&self, cx: &Cx, arguments: JsonObject) -> Result<ReadContents, RequestError> {
-        match &self.contents {
-            Contents::Text(text) => Ok(ReadContents::Output(text.clone().into())),
+    async fn read(&self, cx: &Cx, arguments: JsonObject) -> Result<ResourceContents, RequestError> {
+        let uri = match cx.target() {
+            Some(target) if self.is_template() => target.name().to_owned(),
+            _ => self.entry.uri.clone(),
+        };
+        Ok(match &self.contents {
+            Contents::Text(text) => ResourceContents::text(uri, text.clone()),
             Contents::File(directory, file) => {
                 let (directory, file) = (directory.clone(), file.clone());
                 let read = tokio::task::spawn_blocking(move || directory.read(&file)).await?;
-                read.map(ReadContents::File).map_err(|error| {
+                let mut contents = read.map_err(|error| {
                     tracing::warn!(%error, "a file cannot be read");
                     RequestError::new("the file cannot be read: see the server's log")
-                })
+                })?;
+                contents.uri = uri;
+                contents.mime_type = self.entry.mime_type.clone().or(contents.mime_type);
+                contents
             }
             Contents::Command { command, schema, running } => {
                 let refused = |fault: CallFault| RequestError::bad_request(fault.to_string());
@@ -265,31 +273,12 @@ impl Served {
                 let plan = command.plan(&arguments).map_err(refused)?;
                 let what = format!("the resource `{}`", self.name);
                 let _turn = turn(&what, async { Ok(running.acquire().await?) }).await?;
-                Ok(ReadContents::Output(command.run(cx, None, plan).await?))
+                match String::from_utf8(command.run(cx, None, plan).await?) {
+                    Ok(text) => ResourceContents::text(uri, text),
+                    Err(error) => ResourceContents::blob(uri, STANDARD.encode(error.as_bytes())),
+                }
             }
-        }
+        })
     }
 }
 
-/// The contents that were read.
-enum ReadContents {
-    /// A file, with the type of its name.
-    File(ResourceContents),
-    Output(Vec<u8>),
-}
-
-impl IntoResourceResult for ReadContents {
-    fn into_resource_result(self, uri: &str, mime: Option<&str>) -> Result<ReadResourceResult, RequestError> {
-        match self {
-            Self::File(mut contents) => {
-                uri.clone_into(&mut contents.uri);
-                contents.mime_type = mime.map(str::to_owned).or(contents.mime_type);
-                Ok(ReadResourceResult::new(vec![contents]))
-            }
-            Self::Output(output) => match String::from_utf8(output) {
-                Ok(text) => text.into_resource_result(uri, mime),
-                Err(error) => error.into_bytes().into_resource_result(uri, mime),
-            },
-        }
-    }
-}
