@@ -37,19 +37,15 @@ pub(crate) struct KnownCall {
     key: String,
     arguments: u64,
     /// `None` while the call runs. If the call is dropped, nobody sends its end.
-    end: watch::Receiver<Option<CallEnd>>,
+    end: watch::Receiver<CallEnd>,
 }
 
 /// A call that has to run. If it is dropped, its outcome is unknown.
 #[derive(Debug)]
-pub(crate) struct NewCall(watch::Sender<Option<CallEnd>>);
+pub(crate) struct NewCall(watch::Sender<CallEnd>);
 
-#[derive(Clone, Debug)]
-enum CallEnd {
-    Result(CallToolResult),
-    LargeResult,
-    Error(String),
-}
+/// The result of a call, or why there is none to return again.
+type CallEnd = Option<Result<CallToolResult, String>>;
 
 impl Once {
     /// Reads the key of an entry, which no call can leave out.
@@ -167,10 +163,13 @@ impl NewCall {
     pub(crate) fn end(self, ended: &Result<CallToolResult, ToolError>) {
         self.0.send_replace(Some(match ended {
             Ok(result) if serde_json::to_vec(result).is_ok_and(|text| text.len() <= MAX_RESULT) => {
-                CallEnd::Result(result.clone())
+                Ok(result.clone())
             }
-            Ok(_) => CallEnd::LargeResult,
-            Err(error) => CallEnd::Error(error.to_string().chars().take(MAX_RESULT / 4).collect()),
+            Ok(_) => Err("; its result is too large to be kept".to_owned()),
+            Err(error) => {
+                let error: String = error.to_string().chars().take(MAX_RESULT / 4).collect();
+                Err(format!(", and failed: {error}; use another key to run it again"))
+            }
         }));
     }
 }
@@ -186,15 +185,8 @@ impl KnownCall {
         let key = &self.key;
         let end = self.end.wait_for(Option::is_some).await;
         let message = match end.as_deref() {
-            Ok(Some(CallEnd::Result(result))) => return Ok(result.clone()),
-            Ok(Some(CallEnd::LargeResult)) => {
-                format!("the call with the key `{key}` has run before; its result is too large to be kept")
-            }
-            Ok(Some(CallEnd::Error(error))) => {
-                format!(
-                    "the call with the key `{key}` has run before, and failed: {error}; use another key to run it again"
-                )
-            }
+            Ok(Some(Ok(result))) => return Ok(result.clone()),
+            Ok(Some(Err(how))) => format!("the call with the key `{key}` has run before{how}"),
             Ok(None) | Err(_) => format!(
                 "the call with the key `{key}` was cancelled while it ran, so that its outcome is unknown: find out what \
                  came of it before you use another key"
