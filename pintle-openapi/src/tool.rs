@@ -4,7 +4,7 @@ use pintle::{
     schema::Schema,
     types::{JsonObject, schema::Tool},
 };
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::{answer::AnswerPlan, request::RequestPlan};
 
@@ -25,7 +25,12 @@ pub(crate) struct ApiTool {
 impl ApiTool {
     /// Checks the arguments of a call. The error is for the model.
     pub(crate) fn check(&self, arguments: &JsonObject) -> Result<(), String> {
-        let compiled = self.compiled.get_or_init(|| compile(&self.tool));
+        let compiled = self.compiled.get_or_init(|| {
+            let compiled = Schema::for_arguments(&Value::Object((*self.tool.input_schema).clone()));
+            compiled
+                .map_err(|error| tracing::warn!(tool = self.tool.name, %error, "arguments are not checked"))
+                .ok()
+        });
         let Some(schema) = compiled else { return Ok(()) };
         let value = Value::Object(arguments.clone());
         schema.check(&value).map_err(|faults| {
@@ -33,9 +38,7 @@ impl ApiTool {
             format!("{}\ncorrect the arguments and try again", faults.join("\n"))
         })
     }
-}
 
-impl ApiTool {
     /// Returns the types that an argument may have; none if that is not said.
     fn types(&self, argument: &str) -> Vec<&str> {
         let property = self.tool.input_schema.get("properties").and_then(|all| all.get(argument));
@@ -61,33 +64,5 @@ impl ApiTool {
         let value: Value = serde_json::from_str(text).ok()?;
         let is_number = value.is_number() && (has("integer") || has("number"));
         (is_number || value.is_boolean() && has("boolean")).then_some(value)
-    }
-}
-
-fn compile(tool: &Tool) -> Option<Schema> {
-    let schema = Value::Object((*tool.input_schema).clone());
-    let compiled = Schema::for_arguments(&schema).or_else(|_| {
-        // Patterns that cannot be matched in linear time are the usual reason.
-        let mut without = schema;
-        remove_patterns(&mut without);
-        Schema::for_arguments(&without)
-    });
-    compiled.map_err(|error| tracing::warn!(tool = tool.name, %error, "arguments are not checked")).ok()
-}
-
-fn remove_patterns(schema: &mut Value) {
-    match schema {
-        Value::Array(parts) => parts.iter_mut().for_each(remove_patterns),
-        Value::Object(members) => {
-            // A property of this name is a schema.
-            if members.get("pattern").is_some_and(Value::is_string) {
-                members.shift_remove("pattern");
-            }
-            if members.get("patternProperties").is_some_and(Value::is_object) {
-                members.insert("patternProperties".to_owned(), Value::Object(Map::new()));
-            }
-            members.values_mut().for_each(remove_patterns);
-        }
-        _ => {}
     }
 }

@@ -63,7 +63,7 @@ pub(super) fn kind(keyword: &str) -> Option<KeywordKind> {
             |value| value.is_number().then(|| value.clone())
         }
         "multipleOf" => |value| value.as_f64().filter(|number| *number > 0.0).map(|_| value.clone()),
-        "pattern" => |value| is_linear(value).then(|| value.clone()),
+        "pattern" => |value| value.as_str().filter(|pattern| is_linear(pattern)).map(Value::from),
         "contentEncoding" | "contentMediaType" | "format" => |value| value.as_str().map(Value::from),
         _ => {
             let counted = keyword.strip_prefix("max").or(keyword.strip_prefix("min"))?;
@@ -74,8 +74,8 @@ pub(super) fn kind(keyword: &str) -> Option<KeywordKind> {
 
 /// Returns whether a pattern can be matched in linear time, which validators and model APIs demand: it has no look-around, no
 /// back-references and no large repetitions.
-fn is_linear(pattern: &Value) -> bool {
-    pattern.is_string() && Schema::compile(&json!({ "pattern": pattern })).is_ok()
+pub(super) fn is_linear(pattern: &str) -> bool {
+    Schema::compile(&json!({ "pattern": pattern })).is_ok()
 }
 
 /// Returns whether a value may be repeated in a schema as an example.

@@ -174,7 +174,11 @@ impl<'a> SchemaWriter<'a> {
                     (!parts.is_empty()).then(|| parts.into())
                 }
                 Some(KeywordKind::Map) => {
-                    let shown = |name: &str| word != "properties" || !hidden.contains(name);
+                    let shown = |name: &str| match word {
+                        "properties" => !hidden.contains(name),
+                        "patternProperties" => keyword::is_linear(name),
+                        _ => true,
+                    };
                     let parts: Vec<_> = value.members().filter(|(name, _)| shown(name)).collect();
                     let parts = parts
                         .into_iter()
