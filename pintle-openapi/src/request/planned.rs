@@ -1,6 +1,6 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
-use http::{HeaderMap, Method, Request};
+use http::{HeaderValue, Method, Request};
 use serde::Serialize;
 
 /// A request of a call, without its secrets.
@@ -22,16 +22,19 @@ pub struct PlannedRequest {
 impl PlannedRequest {
     /// Describes a request. Values of headers that are [sensitive](http::HeaderValue::is_sensitive) are left out.
     pub fn new(request: &Request<Bytes>) -> Self {
-        let body = match std::str::from_utf8(request.body()) {
-            Ok("") => None,
-            Ok(text) => Some((text.to_owned(), false)),
-            Err(_) => Some((STANDARD.encode(request.body()), true)),
+        let (body, is_base64) = match std::str::from_utf8(request.body()) {
+            Ok("") => (None, false),
+            Ok(text) => (Some(text.to_owned()), false),
+            Err(_) => (Some(STANDARD.encode(request.body())), true),
         };
-        let (body, is_base64) = body.map_or((None, false), |(body, is_base64)| (Some(body), is_base64));
+        let shown = |value: &HeaderValue| {
+            (!value.is_sensitive()).then(|| String::from_utf8_lossy(value.as_bytes()).into_owned())
+        };
+        let headers = request.headers().iter();
         Self {
             method: request.method().to_string(),
             url: request.uri().to_string(),
-            headers: headers(request.headers()),
+            headers: headers.map(|(name, value)| (name.to_string(), shown(value))).collect(),
             body,
             is_base64,
         }
@@ -73,12 +76,4 @@ impl PlannedRequest {
         }
         words
     }
-}
-
-fn headers(headers: &HeaderMap) -> Vec<(String, Option<String>)> {
-    let shown = |value: &http::HeaderValue| match value.is_sensitive() {
-        true => None,
-        false => Some(String::from_utf8_lossy(value.as_bytes()).into_owned()),
-    };
-    headers.iter().map(|(name, value)| (name.to_string(), shown(value))).collect()
 }
