@@ -37,6 +37,9 @@ impl Base {
         if authority.host().is_empty() {
             return Err(refuse("it has no host"));
         }
+        if authority.as_str() != authority.host() && authority.port_u16().is_none() {
+            return Err(refuse("its port is no number up to 65535; correct it"));
+        }
         if uri.query().is_some() || url.contains('#') {
             return Err(refuse("it has a query or a fragment; leave that out"));
         }
@@ -222,6 +225,9 @@ mod tests {
             "https://u:s3cret@a.test",
             "https://a.test/?s3cret",
             "https://a.test/%2e%2E/",
+            "https://a.test:x/",
+            "https://a.test:65536",
+            "https://a.test:",
             "a b",
         ] {
             let refused = Base::parse(url, true).unwrap_err();
