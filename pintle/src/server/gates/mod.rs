@@ -21,7 +21,7 @@ use serde::Deserialize;
 
 use self::{
     audit::AuditRecord,
-    rates::Rates,
+    rates::{Rates, rule_keys},
     rule::{Match, Rule, RuleDecision, RuleSubject},
 };
 use super::{core::gate::seen_states::SeenStates, judged::arguments::JudgedArguments};
@@ -89,7 +89,9 @@ struct CurrentRules {
     /// A number that no other rules of this process have.
     id: u64,
     set: RuleSet,
-    rates: Rates,
+    /// The keys of the rules, by which their calls are counted.
+    keys: Vec<String>,
+    rates: Arc<Rates>,
 }
 
 /// The rule that decides about a request, and why: see [`Rules::explain`].
@@ -124,7 +126,7 @@ impl Rules {
     }
 
     fn with_audit(set: RuleSet, audit: Option<Box<Audit>>) -> Result<Self> {
-        let current = RwLock::new(Arc::new(CurrentRules::new(set, None)?));
+        let current = RwLock::new(Arc::new(CurrentRules::new(set, Arc::new(Rates::new(None)))?));
         Ok(Self(Arc::new(RulesInner { current, audit, rates: OnceLock::new(), seen: Arc::default() })))
     }
 
@@ -166,13 +168,14 @@ impl Rules {
         if self.0.rates.set((store.clone(), part.clone())).is_ok() {
             self.0.seen.share(store.clone(), part.clone());
             let set = self.current().set.clone();
-            let next = Arc::new(CurrentRules::checked(set, Some((store, part))));
+            let next = Arc::new(CurrentRules::checked(set, Arc::new(Rates::new(Some((store, part))))));
             *self.0.current.write().unwrap_or_else(PoisonError::into_inner) = next;
         }
         self
     }
 
-    /// Replaces the rules. Counts of rates begin anew, unless they are [shared](Self::share_rates). Notify clients with [`Server::tools_changed`](crate::server::Server::tools_changed)
+    /// Replaces the rules. The calls that a rule has counted stay counted, if the next one of its name has the same rate; a rule without a
+    /// name has to stay as it is for that. Notify clients with [`Server::tools_changed`](crate::server::Server::tools_changed)
     /// and its kin.
     ///
     /// # Errors
@@ -183,7 +186,7 @@ impl Rules {
         if current.set == set {
             return Ok(());
         }
-        let next = Arc::new(CurrentRules::new(set, self.0.rates.get().cloned())?);
+        let next = Arc::new(CurrentRules::new(set, current.rates.clone())?);
         *self.0.current.write().unwrap_or_else(PoisonError::into_inner) = next;
         Ok(())
     }
@@ -333,10 +336,11 @@ impl Gate for Rules {
             let mut decision = current.decision_of(decided).name();
             let last = decided.unwrap_or(current.set.rules.len());
             let mut wait = None;
-            for (number, rule) in current.set.rules.iter().enumerate().take(last.saturating_add(1)) {
+            let rules = current.set.rules.iter().zip(&current.keys).enumerate();
+            for (number, (rule, key)) in rules.take(last.saturating_add(1)) {
                 if let Some(limit) = &rule.rate
                     && matches!(rule.matches(subject), Match::Yes | Match::Unjudgeable(_))
-                    && let Some(longer) = current.rates.take((number, rule.name.as_deref()), limit, subject)
+                    && let Some(longer) = current.rates.take(key, limit, subject)
                 {
                     (wait, decided) = (wait.max(Some(longer)), Some(number));
                     decision = "limit";
@@ -377,7 +381,7 @@ impl DecidedRule {
 }
 
 impl CurrentRules {
-    fn new(set: RuleSet, rates: Option<(Arc<dyn Store>, Arc<str>)>) -> Result<Self> {
+    fn new(set: RuleSet, rates: Arc<Rates>) -> Result<Self> {
         let numbered = set.rules.iter().enumerate();
         let faults: Vec<_> = numbered
             .filter_map(|(number, rule)| Some(format!("{}: {}", label(number, rule), rule.fault()?)))
@@ -388,9 +392,10 @@ impl CurrentRules {
         }
     }
 
-    fn checked(set: RuleSet, rates: Option<(Arc<dyn Store>, Arc<str>)>) -> Self {
+    fn checked(set: RuleSet, rates: Arc<Rates>) -> Self {
         static LAST: AtomicU64 = AtomicU64::new(0);
-        Self { id: LAST.fetch_add(1, Ordering::Relaxed), set, rates: Rates::new(rates) }
+        let keys = rule_keys(&set.rules);
+        Self { id: LAST.fetch_add(1, Ordering::Relaxed), set, keys, rates }
     }
 
     fn label(&self, number: usize) -> Option<String> {

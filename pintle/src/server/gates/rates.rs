@@ -7,7 +7,7 @@ use std::{
 use tokio::time::Instant;
 
 use super::{
-    rule::{RateLimit, RateScope, RuleSubject},
+    rule::{RateLimit, RateScope, Rule, RuleSubject},
     shared_rates::SharedRates,
 };
 use crate::{
@@ -21,7 +21,7 @@ const MAX_BUCKETS: usize = 10_000;
 /// The calls that were counted, by rule and by what the rule counts separately.
 #[derive(Debug)]
 pub(super) struct Rates {
-    own: Mutex<HashMap<(usize, Box<str>), Bucket>>,
+    own: Mutex<HashMap<String, Bucket>>,
     /// Those that are shared with other processes, in place of the own ones.
     shared: Option<SharedRates>,
 }
@@ -39,28 +39,20 @@ impl Rates {
         Self { own: Mutex::default(), shared: store.map(|(store, part)| SharedRates::new(store, part)) }
     }
 
-    /// Takes one call from the bucket of a rule. Returns how long to wait if it is empty.
-    pub(super) fn take(
-        &self,
-        (rule, name): (usize, Option<&str>),
-        limit: &RateLimit,
-        subject: &RuleSubject<'_>,
-    ) -> Option<Duration> {
-        let key = key(limit.per, subject);
+    /// Takes one call from the bucket of a rule with this key. Returns how long to wait if it is empty.
+    pub(super) fn take(&self, rule: &str, limit: &RateLimit, subject: &RuleSubject<'_>) -> Option<Duration> {
+        // A changed limit is another bucket.
+        let bucket = format!("{rule} {}/{} {}", limit.calls, limit.seconds, key(limit.per, subject));
         if let Some(shared) = &self.shared {
-            // Rules with a name keep it when others are added before them. A changed limit is another bucket.
-            let rule = name.map_or_else(|| rule.to_string(), |name| format!("={}:{name}", name.len()));
-            let bucket = format!("{rule} {}/{} {key}", limit.calls, limit.seconds);
             return shared.take(bucket, limit.calls, limit.window());
         }
         let now = Instant::now();
-        let key = (rule, key);
         let mut buckets = self.own.lock().unwrap_or_else(PoisonError::into_inner);
-        if buckets.len() >= MAX_BUCKETS && !buckets.contains_key(&key) {
+        if buckets.len() >= MAX_BUCKETS && !buckets.contains_key(&bucket) {
             let oldest = buckets.iter().min_by_key(|(_, bucket)| bucket.at).map(|(key, _)| key.clone());
             oldest.map(|oldest| buckets.remove(&oldest));
         }
-        let bucket = buckets.entry(key).or_insert_with(|| Bucket::full(limit.calls, now));
+        let bucket = buckets.entry(bucket).or_insert_with(|| Bucket::full(limit.calls, now));
         bucket.take(now, limit.calls, limit.window())
     }
 }
@@ -84,6 +76,24 @@ impl Bucket {
         }
         Some(Duration::from_secs_f64((1.0 - self.left) / per_second).max(Duration::from_millis(1)))
     }
+}
+
+/// Returns the keys of rules, which do not depend on other rules: the names, or what the rules say.
+pub(super) fn rule_keys(rules: &[Rule]) -> Vec<String> {
+    let mut known = HashMap::<String, usize>::new();
+    let keys = rules.iter().map(|rule| {
+        let key = match &rule.name {
+            Some(name) => format!("={}:{name}", name.len()),
+            None => format!("#{:016x}", rule.fingerprint()),
+        };
+        let times = known.entry(key.clone()).or_default();
+        *times += 1;
+        match times {
+            1 => key,
+            times => format!("{key} {times}"),
+        }
+    });
+    keys.collect()
 }
 
 /// Returns what is counted separately. No part of a name can be taken for another part.
@@ -150,7 +160,7 @@ mod tests {
         ] {
             let rates = Rates::new(None);
             let allowed = calls.map(|(identity, list, name)| {
-                rates.take((0, None), &limit(1, per), &subject(identity, list, name)).is_none()
+                rates.take("", &limit(1, per), &subject(identity, list, name)).is_none()
             });
             assert_eq!(allowed, expected, "{per:?}");
         }
@@ -162,30 +172,44 @@ mod tests {
         for number in 0..=MAX_BUCKETS {
             let name = number.to_string();
             let caller = subject(Principal::Named(&name), ListKind::Tools, "a");
-            assert_eq!(rates.take((0, None), &limit(1, RateScope::Principal), &caller), None);
+            assert_eq!(rates.take("", &limit(1, RateScope::Principal), &caller), None);
         }
         assert_eq!(rates.own.lock().unwrap().len(), MAX_BUCKETS);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_shared_bucket_is_that_of_a_rule_by_its_name_and_of_its_limit() {
-        let bucket = async |rule: (usize, Option<&str>), calls: u32| {
+        let bucket = async |names: &[Option<&str>], calls: u32| {
+            let rules = names.iter().map(|name| {
+                let mut rule = Rule::default();
+                rule.name = name.map(str::to_owned);
+                rule.tools = vec![name.unwrap_or("a").to_owned()];
+                rule
+            });
+            let rule = rule_keys(&rules.collect::<Vec<_>>()).pop().unwrap();
             let store = Arc::new(WatchedStore::default());
             let rates = Rates::new(Some((store.clone(), "part ".into())));
-            rates.take(rule, &limit(calls, RateScope::All), &subject(Principal::Local, ListKind::Tools, "a"));
+            rates.take(
+                &rule,
+                &limit(calls, RateScope::All),
+                &subject(Principal::Local, ListKind::Tools, "a"),
+            );
             for _ in 0..5 {
                 yield_now().await;
             }
             store.store.names().pop().unwrap()
         };
-        let named = bucket((0, Some("x")), 5).await;
+        let (named, unnamed) = (bucket(&[Some("x")], 5).await, bucket(&[None], 5).await);
         assert!(named.starts_with("rate:part "), "{named}");
-        assert_eq!(bucket((3, Some("x")), 5).await, named, "other rules were added before it");
+        let before = [Some("y"), Some("x")];
+        assert_eq!(bucket(&before, 5).await, named, "another rule was added before it");
+        assert_eq!(bucket(&[Some("y"), None], 5).await, unnamed, "another rule was added before it");
         let others = [
-            bucket((0, Some("y")), 5).await,
-            bucket((0, Some("x")), 6).await,
-            bucket((0, None), 5).await,
-            bucket((1, None), 5).await,
+            bucket(&[Some("y")], 5).await,
+            bucket(&[Some("x")], 6).await,
+            bucket(&[Some("x"), Some("x")], 5).await,
+            unnamed,
+            bucket(&[None, None], 5).await,
         ];
         for (at, other) in others.iter().enumerate() {
             assert!(*other != named && !others[..at].contains(other), "{other}");
@@ -195,7 +219,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_waits_as_long_as_is_said_has_a_call() {
         let (rates, limit) = (Rates::new(None), limit(6, RateScope::All));
-        let take = || rates.take((0, None), &limit, &subject(Principal::Local, ListKind::Tools, "a"));
+        let take = || rates.take("", &limit, &subject(Principal::Local, ListKind::Tools, "a"));
         assert!((0..6).all(|_| take().is_none()));
         tokio::time::advance(Duration::from_secs(7)).await;
         let wait = take().unwrap();

@@ -1,4 +1,9 @@
-use std::{collections::BTreeMap, sync::OnceLock, time::Duration};
+use std::{
+    collections::BTreeMap,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    sync::OnceLock,
+    time::Duration,
+};
 
 use pintle_types::schema::ToolAnnotations;
 use schemars::JsonSchema;
@@ -179,6 +184,15 @@ fn any_matches(patterns: &[String], name: &str) -> bool {
 }
 
 impl Rule {
+    /// Returns a number that other rules do not have.
+    pub(super) fn fingerprint(&self) -> u64 {
+        // What is compiled is no part of the text.
+        let text = format!("{:?}", Self { uri_patterns: UriPatterns::default(), ..self.clone() });
+        let mut hasher = DefaultHasher::new();
+        text.hash(&mut hasher);
+        hasher.finish()
+    }
+
     pub(super) fn matches(&self, subject: &RuleSubject<'_>) -> Match {
         let is_of_backend = |backend: &str| any_matches(&self.backends, backend);
         let unmet = if !self.matches_entry(subject) {

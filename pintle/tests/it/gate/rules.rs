@@ -231,6 +231,34 @@ async fn rates_are_counted_for_each_principal_and_refill() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn calls_stay_counted_when_other_rules_change() {
+    let rate = |calls: u32| json!({"rate": {"calls": calls, "seconds": 60, "per": "all"}});
+    let named = |calls: u32, tools: &str| json!({"name": "slow", "tools": [tools], "rate": {"calls": calls, "seconds": 60, "per": "all"}});
+    let (other, allow) = (json!({"tools": ["b"], "decision": "deny"}), json!({"decision": "allow"}));
+    for (before, after, is_counted) in [
+        (rate(2), vec![rate(2)], true),
+        (rate(2), vec![other.clone(), rate(2)], true),
+        (rate(2), vec![rate(3)], false),
+        (named(2, "*"), vec![other.clone(), named(2, "a*")], true),
+        (named(2, "*"), vec![named(3, "*")], false),
+    ] {
+        let with = |mut rules: Vec<Value>| {
+            rules.push(allow.clone());
+            set(json!({ "rules": rules }))
+        };
+        let rules = Rules::new(with(vec![before])).unwrap();
+        let server = Server::new("s", "0").tool(tool("a", || async { "a" })).gate(rules.clone());
+        let mut client = Client::over(Raw::known(&server, Caller::new()), R5, json!({})).await;
+        for _ in 0..2 {
+            assert!(client.call("tools/call", json!({"name": "a"})).await["error"].is_null());
+        }
+        rules.replace(with(after.clone())).unwrap();
+        let refused = !client.call("tools/call", json!({"name": "a"})).await["error"].is_null();
+        assert_eq!(refused, is_counted, "{after:?}");
+    }
+}
+
 #[tokio::test]
 async fn rules_can_be_replaced_and_every_decision_is_written_down_once() {
     let records = Arc::new(Mutex::new(Vec::new()));
