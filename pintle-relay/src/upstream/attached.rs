@@ -19,9 +19,10 @@ pub(crate) struct AttachedServers {
 }
 
 impl AttachedServers {
+    /// Adds a server. One that is there already is not notified twice.
     pub(crate) fn add(&self, changes: ProviderChanges) {
         let mut servers = lock(&self.servers);
-        servers.retain(ProviderChanges::is_connected);
+        servers.retain(|known| known.is_connected() && !known.is_same(&changes));
         servers.push(changes);
     }
 

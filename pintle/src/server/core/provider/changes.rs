@@ -90,6 +90,12 @@ impl ProviderChanges {
         self.refresh();
     }
 
+    /// Returns whether both are handles of one server, with the same prefixes in between.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.server, &other.server) && self.prefixes == other.prefixes
+    }
+
     /// Returns whether the server is still there.
     pub fn is_connected(&self) -> bool {
         self.server.is_alive()
