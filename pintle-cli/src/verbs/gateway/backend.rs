@@ -1,10 +1,14 @@
+mod offering;
 #[cfg(test)]
 mod replaced;
+#[cfg(test)]
+mod tests;
+mod watched;
 
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, Mutex, OnceLock, PoisonError, RwLock,
+        Arc, OnceLock, PoisonError, RwLock,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -12,19 +16,19 @@ use std::{
 
 use http::Extensions;
 use pintle::{
-    proto::Peer,
     server::{
-        ConnectionEvent, Cx, ListKind, Lookup, Mount, Outcome, PageRequest, Principal, Provider,
-        ProviderChanges, ProviderInfo, ProviderPage, ProviderSubscription, ReportPart, RequestError, Scope,
-        SessionHandle, Target, Transform, Watch, WatchFuture,
+        Cx, ListKind, Lookup, Mount, Outcome, PageRequest, Principal, Provider, ProviderInfo, ProviderPage,
+        ReportPart, RequestError, Scope, Target, Transform, Watch,
     },
     types::{
-        JsonObject, Notification, RpcError,
+        JsonObject, RpcError,
         schema::{PromptsCapability, ResourcesCapability, ServerCapabilities, ToolsCapability},
     },
 };
 use tokio::time::Instant;
 
+pub(super) use self::offering::{Offer, Offering, OpenTarget, shown};
+use self::watched::WatchedUris;
 use super::{
     api::BackendProvider,
     caller_targets::{CallerError, CallerTargets},
@@ -43,16 +47,17 @@ pub(super) struct Backend {
     name: String,
     /// The targets that the file has chosen for extensions.
     chosen: BTreeMap<String, String>,
+    offering: Arc<Offering>,
     state: RwLock<BackendState>,
     /// The number of targets that it has had. Attempts to connect to an earlier one end.
     target: AtomicU64,
-    attached: Mutex<Vec<ProviderChanges>>,
+    watched: WatchedUris,
 }
 
 #[derive(Clone)]
 enum BackendState {
     Down(Arc<Outage>),
-    Up(Arc<ConnectedTarget>),
+    Up(Arc<OpenTarget>),
     /// Connected for each token of a client.
     PerCaller(Arc<CallerTargets>),
     /// No longer in the file.
@@ -63,8 +68,6 @@ enum BackendState {
 struct Outage {
     since: Instant,
     reason: String,
-    /// The text before the `_` of its names; it is empty if they have no prefix.
-    prefix: String,
 }
 
 /// The name of the backend that answered a request, for the log. The first one is kept.
@@ -78,14 +81,15 @@ impl AnsweredBy {
 }
 
 impl Backend {
-    /// Creates the backend of a target whose names have a prefix; it is empty if they have none.
-    pub(super) fn new(name: &str, prefix: &str) -> Self {
+    /// Creates a backend that is offered like this when it is connected.
+    pub(super) fn new(name: &str, offer: Offer) -> Self {
         Self {
             name: name.to_owned(),
             chosen: BTreeMap::new(),
-            state: RwLock::new(being_connected(prefix)),
+            offering: Arc::new(Offering::new(offer)),
+            state: RwLock::new(being_connected()),
             target: AtomicU64::new(0),
-            attached: Mutex::default(),
+            watched: WatchedUris::default(),
         }
     }
 
@@ -95,16 +99,37 @@ impl Backend {
         self
     }
 
-    /// Begins with another target, and returns its number. The one before is offered until [`wait`](Self::wait) or
-    /// [`connect`](Self::connect).
+    /// Offers what is connected like this from now on, and notifies clients. Connections stay.
+    pub(super) fn offer(&self, offer: Offer) {
+        self.offering.replace(offer);
+        let watched = self.watched.all();
+        for connected in self.all_connected() {
+            watched.iter().for_each(|uri| connected.watch().watched(uri));
+        }
+        self.notify();
+    }
+
+    /// Returns how the backend is offered at the moment.
+    pub(super) fn offering(&self) -> Arc<Offering> {
+        self.offering.clone()
+    }
+
+    /// Begins with another target, and returns its number. The one before is offered until [`wait`](Self::wait),
+    /// [`connect`](Self::connect) or [`refuse`](Self::refuse).
     pub(super) fn replace(&self) -> u64 {
         self.target.fetch_add(1, Ordering::AcqRel) + 1
     }
 
     /// Offers nothing until the target of this number is connected.
-    pub(super) fn wait(&self, number: u64, prefix: &str) {
-        self.set_if(number, being_connected(prefix));
+    pub(super) fn wait(&self, number: u64) {
+        self.set_if(number, being_connected());
         self.notify();
+    }
+
+    /// Offers nothing, because the target of this number cannot be used.
+    pub(super) fn refuse(&self, number: u64, reason: String) {
+        self.wait(number);
+        self.fail(number, reason);
     }
 
     /// Returns whether the target of this number is still the one of the file.
@@ -112,29 +137,24 @@ impl Backend {
         self.target.load(Ordering::Acquire) == number
     }
 
-    /// Offers what the target of this number offers, and notifies clients.
-    pub(super) fn connect(&self, number: u64, connected: ConnectedTarget) {
-        let connected = Arc::new(connected);
-        for changes in self.attached() {
-            connected.watch().attach(changes);
-        }
-        self.set_if(number, BackendState::Up(connected));
+    /// Offers the target of this number, and notifies clients. What they watch is watched there.
+    pub(super) fn connect(&self, number: u64, target: Arc<OpenTarget>) {
+        let connected = target.current();
+        self.watched.all().iter().for_each(|uri| connected.watch().watched(uri));
+        self.set_if(number, BackendState::Up(target));
         self.notify();
     }
 
     /// Offers what the target of this number offers to each token of a client.
     pub(super) fn connect_callers(&self, number: u64, callers: CallerTargets) {
-        for changes in self.attached() {
-            callers.attach(&changes);
-        }
         self.set_if(number, BackendState::PerCaller(Arc::new(callers)));
         self.notify();
     }
 
-    /// Notes why the target of this number is not connected.
+    /// Notes why the target of this number is not connected. One before it stays.
     pub(super) fn fail(&self, number: u64, reason: String) {
         let BackendState::Down(outage) = self.state() else { return };
-        let outage = Outage { since: outage.since, reason, prefix: outage.prefix.clone() };
+        let outage = Outage { since: outage.since, reason };
         self.set_if(number, BackendState::Down(Arc::new(outage)));
     }
 
@@ -159,7 +179,7 @@ impl Backend {
 
     /// Notifies clients that everything may have changed.
     pub(super) fn notify(&self) {
-        for changes in self.attached() {
+        for changes in self.offering.attached() {
             changes.capabilities_changed();
             changes.tools_changed();
             changes.prompts_changed();
@@ -184,13 +204,9 @@ impl Backend {
         self.state.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn attached(&self) -> Vec<ProviderChanges> {
-        self.attached.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
     fn connected(&self) -> Option<Arc<ConnectedTarget>> {
         match self.state() {
-            BackendState::Up(connected) => Some(connected),
+            BackendState::Up(target) => Some(target.current()),
             BackendState::Down(_) | BackendState::PerCaller(_) | BackendState::Removed => None,
         }
     }
@@ -198,7 +214,7 @@ impl Backend {
     /// Returns all targets that are connected.
     fn all_connected(&self) -> Vec<Arc<ConnectedTarget>> {
         match self.state() {
-            BackendState::Up(connected) => vec![connected],
+            BackendState::Up(target) => vec![target.current()],
             BackendState::PerCaller(callers) => callers.all(),
             BackendState::Down(_) | BackendState::Removed => Vec::new(),
         }
@@ -207,7 +223,7 @@ impl Backend {
     /// Returns the target for a request.
     async fn connected_for(&self, cx: &Cx) -> Option<Result<Arc<ConnectedTarget>, CallerError>> {
         match self.state() {
-            BackendState::Up(connected) => Some(Ok(connected)),
+            BackendState::Up(target) => Some(Ok(target.current())),
             BackendState::PerCaller(callers) => {
                 let connected = tokio::time::timeout(OPEN_TIMEOUT, callers.connected(cx)).await;
                 let late = || CallerError { message: "it cannot be reached in time".to_owned(), link: None };
@@ -253,12 +269,13 @@ impl Backend {
     /// Returns the tool of a caller that has to log in first.
     fn login_tool<'a>(
         &'a self,
-        callers: &'a CallerTargets,
+        callers: &CallerTargets,
         identity: Principal<'_>,
         extensions: &Extensions,
     ) -> Option<LoginTool<'a>> {
         let link = callers.link(identity, extensions)?;
-        Some(LoginTool { target: &self.name, prefix: callers.prefix(), link })
+        let prefix = self.offering.offer().prefix_text().to_owned();
+        Some(LoginTool { target: &self.name, prefix, link })
     }
 
     /// Returns the list of a caller for which the target cannot be listed.
@@ -279,8 +296,9 @@ impl Outage {
     }
 }
 
-/// Returns whether a target whose names have this prefix, or none if it is empty, may have a tool or prompt.
-fn may_have(prefix: &str, target: &Target<'_>) -> bool {
+/// Returns whether a target that is offered like this may have a tool or prompt.
+fn may_have(offer: &Offer, target: &Target<'_>) -> bool {
+    let prefix = offer.prefix_text();
     let rest = target.name().strip_prefix(prefix);
     matches!(target, Target::Tool(_) | Target::Prompt(_))
         && rest.is_some_and(|rest| prefix.is_empty() || rest.starts_with('_'))
@@ -295,9 +313,9 @@ fn is_uri(target: &Target<'_>) -> bool {
     matches!(target, Target::Resource(_) | Target::Template(_))
 }
 
-fn being_connected(prefix: &str) -> BackendState {
+fn being_connected() -> BackendState {
     let reason = "it is being connected".to_owned();
-    BackendState::Down(Arc::new(Outage { since: Instant::now(), reason, prefix: prefix.to_owned() }))
+    BackendState::Down(Arc::new(Outage { since: Instant::now(), reason }))
 }
 
 impl Provider for Backend {
@@ -347,7 +365,7 @@ impl Provider for Backend {
 
     fn find(&self, scope: &Scope<'_>, target: &Target<'_>) -> Lookup {
         match self.state() {
-            BackendState::Up(connected) => found_in(&connected, scope, target),
+            BackendState::Up(open) => found_in(&open.current(), scope, target),
             BackendState::PerCaller(callers) => {
                 let login = self.login_tool(&callers, scope.identity(), scope.extensions);
                 if let Some(tool) = login.filter(|tool| tool.is(target)) {
@@ -355,12 +373,12 @@ impl Provider for Backend {
                 }
                 match callers.known(scope) {
                     Some(connected) => found_in(&connected, scope, target),
-                    None if is_uri(target) || may_have(callers.prefix(), target) => Lookup::Stale(None),
+                    None if is_uri(target) || may_have(&self.offering.offer(), target) => Lookup::Stale(None),
                     None => Lookup::None,
                 }
             }
             BackendState::Removed => Lookup::None,
-            BackendState::Down(outage) => match may_have(&outage.prefix, target) {
+            BackendState::Down(outage) => match may_have(&self.offering.offer(), target) {
                 true => Lookup::Failed(RequestError::new(outage.describe(&self.name))),
                 false => Lookup::None,
             },
@@ -402,196 +420,5 @@ impl Provider for Backend {
 
     fn watch(&self) -> &dyn Watch {
         self
-    }
-}
-
-impl Watch for Backend {
-    fn attach(&self, changes: ProviderChanges) {
-        match self.state() {
-            BackendState::Up(connected) => connected.watch().attach(changes.clone()),
-            BackendState::PerCaller(callers) => callers.attach(&changes),
-            BackendState::Down(_) | BackendState::Removed => {}
-        }
-        let mut attached = self.attached.lock().unwrap_or_else(PoisonError::into_inner);
-        attached.retain(ProviderChanges::is_connected);
-        attached.push(changes);
-    }
-
-    fn watched(&self, uri: &str) {
-        for connected in self.all_connected() {
-            connected.watch().watched(uri);
-        }
-    }
-
-    fn unwatched(&self, uri: &str) {
-        for connected in self.all_connected() {
-            connected.watch().unwatched(uri);
-        }
-    }
-
-    fn subscribe(
-        &self,
-        cx: Cx,
-        uris: Vec<String>,
-    ) -> WatchFuture<'_, Result<ProviderSubscription, RequestError>> {
-        Box::pin(async move {
-            match self.connected_for(&cx).await {
-                Some(Ok(connected)) => connected.watch().subscribe(cx, uris).await,
-                Some(Err(_)) | None => Ok(ProviderSubscription::new()),
-            }
-        })
-    }
-
-    fn unsubscribe(&self, cx: Cx, uri: String) -> WatchFuture<'_, ()> {
-        Box::pin(async move {
-            if let Some(Ok(connected)) = self.connected_for(&cx).await {
-                connected.watch().unsubscribe(cx, uri).await;
-            }
-        })
-    }
-
-    fn connection_event(&self, event: ConnectionEvent<'_>) -> Result<(), RpcError> {
-        self.all_connected().iter().try_for_each(|connected| connected.watch().connection_event(event))
-    }
-
-    fn notified(
-        &self,
-        notification: Notification,
-        peer: Option<Arc<Peer>>,
-        session: Option<SessionHandle>,
-    ) -> WatchFuture<'_, ()> {
-        let connected = self.all_connected();
-        Box::pin(async move {
-            for connected in connected {
-                connected.watch().notified(notification.clone(), peer.clone(), session.clone()).await;
-            }
-        })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::{future::ready, io, sync::atomic::AtomicUsize};
-
-    use pintle::{
-        Client, Server,
-        server::{Prefix, around, tool},
-        types::{RawObject, schema::Tool},
-    };
-    use pintle_relay::Relay;
-
-    use super::{
-        super::whole_list::{MAX_ENTRIES, MAX_PAGES},
-        *,
-    };
-
-    /// A server whose list of tools never ends, or never comes.
-    struct Hostile {
-        answers: bool,
-        /// The length of each description.
-        description: usize,
-    }
-
-    impl Provider for Hostile {
-        fn info(&self, _: Option<&Scope<'_>>) -> ProviderInfo {
-            let mut capabilities = ServerCapabilities::default();
-            capabilities.tools = Some(ToolsCapability::default());
-            ProviderInfo::new("hostile", capabilities)
-        }
-
-        async fn list(&self, _: Cx, _: ListKind, page: PageRequest) -> Result<ProviderPage, RequestError> {
-            if !self.answers {
-                return std::future::pending().await;
-            }
-            let first: usize = page.cursor.as_deref().unwrap_or("0").parse()?;
-            let tools = (first..first + 100).map(|number| {
-                let mut tool = Tool::new(format!("t{number}"), JsonObject::new());
-                tool.description = Some("x".repeat(self.description));
-                tool
-            });
-            Ok(ProviderPage::of(tools)?.next((first + 100).to_string()))
-        }
-
-        fn find(&self, _: &Scope<'_>, _: &Target<'_>) -> Lookup {
-            Lookup::None
-        }
-
-        async fn handle(&self, _: Cx) -> Outcome {
-            Outcome::Failed(RpcError::internal("it is hostile"))
-        }
-    }
-
-    pub(super) async fn backend(name: &str, server: Server) -> Arc<Backend> {
-        let open = move || ready(server.in_process().map_err(io::Error::other));
-        let relay = Relay::connect(Client::new("gateway", "0"), open).await.unwrap();
-        let backend = Arc::new(Backend::new(name, name));
-        let mounted = Mount::new(Prefix::new(name), Transform::new(BackendProvider::Relay(relay)));
-        backend.connect(0, HostNames::new(mounted, |_, _| {}));
-        backend
-    }
-
-    /// The tools of a gateway with a backend and an honest one after it.
-    async fn listed(hostile: Server) -> (usize, bool) {
-        let honest = Server::new("honest", "0").tool(tool("work", || async { "worked" }));
-        let gateway = Server::new("gateway", "0")
-            .provider(backend("hostile", hostile).await)
-            .provider(backend("honest", honest).await)
-            .provider(Arc::new(Backend::new("down", "down")));
-        let client = Client::new("client", "0").connect(gateway.in_process().unwrap()).await.unwrap();
-        let tools = client.tools().await.unwrap();
-        let worked = client.call_tool("honest_work", ()).await.unwrap().text() == "worked";
-        let has_work = tools.iter().any(|tool| tool.name == "honest_work");
-        (tools.len() - usize::from(has_work), has_work && worked)
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_hostile_backend_leaves_the_lists_of_others_alone() {
-        let hostile = |answers| Server::new("hostile", "0").provider(Hostile { answers, description: 0 });
-        assert_eq!(listed(hostile(true)).await, (MAX_ENTRIES, true), "an endless list is cut");
-        assert_eq!(listed(hostile(false)).await, (0, true), "a list that never comes is left out");
-        let many = (0..6_000).map(|number| tool(format!("t{number}"), || async { "" }));
-        let many = many.fold(Server::new("many", "0"), |server, tool| server.tool(tool));
-        assert_eq!(listed(many).await, (MAX_ENTRIES, true), "a huge list is cut");
-        let long = Server::new("hostile", "0").provider(Hostile { answers: true, description: 20_000 });
-        let (count, others) = listed(long).await;
-        assert!((300..420).contains(&count) && others, "8 MiB are offered: {count} tools");
-        let lists = Arc::new(AtomicUsize::new(0));
-        let counted = lists.clone();
-        let empty = Server::new("empty", "0").tool(tool("never", || async { "" }));
-        let empty = empty.layer(&around(move |cx, next| {
-            let number = counted.fetch_add(usize::from(cx.method() == "tools/list"), Ordering::SeqCst);
-            async move {
-                if cx.method() != "tools/list" {
-                    return next.run(cx).await;
-                }
-                let page = format!(r#"{{"tools":[],"nextCursor":"{number}"}}"#);
-                Outcome::Complete(page.parse::<RawObject>().unwrap().into())
-            }
-        }));
-        assert_eq!(listed(empty).await, (0, true), "empty pages are not read for ever");
-        assert_eq!(lists.load(Ordering::SeqCst), MAX_PAGES);
-        let imitator = Server::new("imitator", "0").tool(tool("work", || async { "stolen" }));
-        assert_eq!(listed(imitator).await, (1, true), "a name of another backend has another prefix");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_call_of_a_backend_that_is_down_says_for_how_long_and_why() {
-        let (prefixed, bare) = (Backend::new("notes", "n"), Backend::new("bare", ""));
-        prefixed.fail(0, "the port is closed".to_owned());
-        bare.fail(0, "it is asleep".to_owned());
-        tokio::time::advance(Duration::from_secs(90)).await;
-        for (backend, name, expected) in [
-            (prefixed, "n_write", "`notes` has been down for 90 s, call again later: the port is closed"),
-            (bare, "anything", "`bare` has been down for 90 s, call again later: it is asleep"),
-        ] {
-            let gateway = Server::new("gateway", "0").provider(backend);
-            let client = Client::new("client", "0").connect(gateway.in_process().unwrap()).await.unwrap();
-            let error = client.call_tool(name, ()).await.unwrap_err().to_string();
-            assert!(error.contains(expected), "{error}");
-        }
-        let other = Server::new("gateway", "0").provider(Backend::new("notes", "n"));
-        let client = Client::new("client", "0").connect(other.in_process().unwrap()).await.unwrap();
-        let error = client.call_tool("notes_write", ()).await.unwrap_err().to_string();
-        assert!(error.contains("no such tool"), "it is not of this backend: {error}");
     }
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use http::Extensions;
-use pintle::server::{Cx, Principal, Provider as _, ProviderChanges, Scope};
+use pintle::server::{Cx, Principal, Scope};
 use pintle_oauth::{
     client::{BearerTokens, Secret, TokenExchange},
     server::CallerToken,
@@ -16,7 +16,8 @@ use ring::digest::{SHA256, digest};
 use tokio::{sync::OnceCell, time::Instant};
 
 use super::{
-    backend::ConnectedTarget,
+    api::BackendProvider,
+    backend::{ConnectedTarget, Offering, OpenTarget},
     login::{PrincipalLogin, PrincipalLogins, elicitation_id},
 };
 use crate::failure::Failure;
@@ -28,7 +29,7 @@ const IDLE: Duration = Duration::from_secs(900);
 
 /// Opens a target for a caller.
 type OpenForCaller =
-    dyn Fn(Caller) -> Pin<Box<dyn Future<Output = Result<ConnectedTarget, Failure>> + Send>> + Send + Sync;
+    dyn Fn(Caller) -> Pin<Box<dyn Future<Output = Result<BackendProvider, Failure>> + Send>> + Send + Sync;
 
 /// A caller that a target is connected for.
 #[derive(Clone, Debug)]
@@ -49,50 +50,47 @@ pub(super) struct CallerError {
 
 /// A target that is connected for each caller, because each has other rights there.
 pub(super) struct CallerTargets {
-    /// The text before the `_` of its names; it is empty if they have no prefix.
-    prefix: String,
+    offering: Arc<Offering>,
     open: Box<OpenForCaller>,
     /// The logins of principals, if those are the callers; otherwise tokens are.
     logins: Option<Arc<PrincipalLogins>>,
     /// By the hash of the token or the name.
     callers: Mutex<HashMap<[u8; 32], CallerSlot>>,
-    attached: Mutex<Vec<ProviderChanges>>,
 }
 
 struct CallerSlot {
-    target: Arc<OnceCell<Arc<ConnectedTarget>>>,
+    target: Arc<OnceCell<OpenTarget>>,
     used: Instant,
 }
 
 impl CallerTargets {
-    /// Creates a target whose names have a prefix. `open` connects to it for a principal, if there are logins, or for a token.
+    /// Creates a target that is offered like this. `open` connects to it for a principal, if there are logins, or for a token.
     pub(super) fn new<F>(
-        prefix: &str,
+        offering: Arc<Offering>,
         logins: Option<Arc<PrincipalLogins>>,
         open: impl Fn(Caller) -> F + Send + Sync + 'static,
     ) -> Self
     where
-        F: Future<Output = Result<ConnectedTarget, Failure>> + Send + 'static,
+        F: Future<Output = Result<BackendProvider, Failure>> + Send + 'static,
     {
         Self {
-            prefix: prefix.to_owned(),
+            offering,
             open: Box::new(move |caller| Box::pin(open(caller))),
             logins,
             callers: Mutex::default(),
-            attached: Mutex::default(),
         }
     }
 
     /// Creates a target that `open` connects to with the tokens that the one of a caller is exchanged for, and the name of its principal.
     pub(super) fn with_exchange<F>(
-        prefix: &str,
+        offering: Arc<Offering>,
         exchange: TokenExchange,
         open: impl Fn(BearerTokens, String) -> F + Send + Sync + 'static,
     ) -> Self
     where
-        F: Future<Output = Result<ConnectedTarget, Failure>> + Send + 'static,
+        F: Future<Output = Result<BackendProvider, Failure>> + Send + 'static,
     {
-        Self::new(prefix, None, move |caller| {
+        Self::new(offering, None, move |caller| {
             let opened = match caller {
                 Caller::Token { token, principal } => {
                     Ok(open(BearerTokens::of_caller(exchange.clone(), token), principal))
@@ -113,13 +111,10 @@ impl CallerTargets {
         let caller = caller.map_err(|message| CallerError { message: message.to_owned(), link: None })?;
         let cell = self.slot(caller.key());
         let opened = cell.get_or_try_init(|| async {
-            let target = Arc::new((self.open)(caller.clone()).await?);
-            for changes in self.attached.lock().unwrap_or_else(PoisonError::into_inner).clone() {
-                target.watch().attach(changes);
-            }
-            Ok::<_, Failure>(target)
+            let provider = (self.open)(caller.clone()).await?;
+            Ok::<_, Failure>(OpenTarget::new(provider, self.offering.clone()))
         });
-        opened.await.cloned().map_err(|failure| {
+        opened.await.map(OpenTarget::current).map_err(|failure| {
             let login = self.login(&caller);
             let link = login.as_ref().and_then(PrincipalLogin::link);
             if let (Some(login), Some(link), Some(session)) = (login, &link, cx.session())
@@ -134,7 +129,8 @@ impl CallerTargets {
     /// Returns the target for the caller of a request, if it is connected.
     pub(super) fn known(&self, scope: &Scope<'_>) -> Option<Arc<ConnectedTarget>> {
         let caller = self.caller(scope.identity(), scope.extensions).ok()?;
-        self.callers().get(&caller.key())?.target.get().cloned()
+        let target = self.callers().get(&caller.key())?.target.clone();
+        target.get().map(OpenTarget::current)
     }
 
     /// Returns the link to the page on which the caller of a request has to log in first.
@@ -162,28 +158,13 @@ impl CallerTargets {
         }
     }
 
-    /// Returns the text before the `_` of its names.
-    pub(super) fn prefix(&self) -> &str {
-        &self.prefix
-    }
-
     /// Returns the targets of all callers.
     pub(super) fn all(&self) -> Vec<Arc<ConnectedTarget>> {
-        self.callers().values().filter_map(|slot| slot.target.get().cloned()).collect()
+        let targets: Vec<_> = self.callers().values().map(|slot| slot.target.clone()).collect();
+        targets.iter().filter_map(|target| target.get().map(OpenTarget::current)).collect()
     }
 
-    /// Reports changes of all targets to a server.
-    pub(super) fn attach(&self, changes: &ProviderChanges) {
-        let mut attached = self.attached.lock().unwrap_or_else(PoisonError::into_inner);
-        attached.retain(ProviderChanges::is_connected);
-        attached.push(changes.clone());
-        drop(attached);
-        for target in self.all() {
-            target.watch().attach(changes.clone());
-        }
-    }
-
-    fn slot(&self, key: [u8; 32]) -> Arc<OnceCell<Arc<ConnectedTarget>>> {
+    fn slot(&self, key: [u8; 32]) -> Arc<OnceCell<OpenTarget>> {
         let mut callers = self.callers();
         if !callers.contains_key(&key) {
             callers.retain(|_, slot| slot.used.elapsed() < IDLE);
@@ -218,9 +199,15 @@ impl Caller {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{
+        output::Output,
+        verbs::gateway::{backend::Offer, target::TargetEntry},
+    };
 
     fn targets() -> CallerTargets {
-        CallerTargets::new("notes", None, |_| std::future::pending())
+        let offer = Offer::of_target("notes", &TargetEntry::default(), &Output::kept().0);
+        let offering = Arc::new(Offering::new(offer));
+        CallerTargets::new(offering, None, |_| std::future::pending())
     }
 
     fn key(number: usize) -> [u8; 32] {

@@ -266,10 +266,7 @@ impl Gateway {
             for (backend, tools, changed) in &rows {
                 text.line(format!("{backend}: {}", counted(*tools, "tool", "tools")));
                 for (name, offered) in changed {
-                    text.line(format!(
-                        "  `{}` is offered as `{offered}`",
-                        super::target_opening::shown(name)
-                    ));
+                    text.line(format!("  `{}` is offered as `{offered}`", super::backend::shown(name)));
                 }
             }
         })?;

@@ -358,6 +358,14 @@ mod tests {
                 "line 1: target `demo`: `demo_ebb.flow` is a name that some hosts refuse",
             ),
             (
+                &demo("tools.tide.rename = \"ebb\"\ntools.berth.rename = \"ebb\"\n"),
+                "line 1: target `demo`: `berth` and `tide` would both be `ebb`; rename one",
+            ),
+            (
+                &demo("[servers.s.tools]\na.rename = \"x\"\nb.rename = \"x\"\n"),
+                "server `s`: `a` and `b` would both be `x`; rename one",
+            ),
+            (
                 "[targets.a]\nurl = \"https://a.example/mcp\"\nlogin = \"eech\"\n",
                 "line 3: unknown variant `eech`; did you mean `each`?",
             ),

@@ -5,7 +5,10 @@ use std::{
 
 use pintle::server::{ListKind, Provider as _, ReportPart};
 
-use super::{backend::Backend, running::Gateway, target_opening::shown};
+use super::{
+    backend::{Backend, shown},
+    running::Gateway,
+};
 
 /// The limit of names that are reported at once.
 const MAX_REPORTED: usize = 16;

@@ -56,49 +56,50 @@ impl Gateway {
             };
             match settled(current.clone(), read).await {
                 Ok(None) => {}
-                Ok(Some(next)) => {
-                    if let Some(files) = self.apply(&current, &next, routes).await {
-                        watched = Some(files);
+                Ok(Some(next)) => match self.apply(&current, &next, routes).await {
+                    Ok(files) => {
+                        watched = files.or(watched);
+                        self.output.note(format!("`{}` has changed, and is in use now", source.shown()));
+                        (current, reported) = (next, None);
                     }
-                    self.output.note(format!("`{}` has changed, and is in use now", source.shown()));
-                    (current, reported) = (next, None);
-                }
-                Err(failure) if reported.as_ref() == Some(&failure.message) => {}
-                Err(failure) => {
-                    self.output.note(format!(
-                        "{}; the gateway continues with the previous settings",
-                        failure.message
-                    ));
-                    reported = Some(failure.message);
-                }
+                    Err(failure) => self.report_fault(failure, &mut reported),
+                },
+                Err(failure) => self.report_fault(failure, &mut reported),
             }
         }
     }
 
+    /// Prints what is wrong with a file, once.
+    fn report_fault(&self, failure: Failure, reported: &mut Option<String>) {
+        if reported.as_ref() != Some(&failure.message) {
+            let message = &failure.message;
+            self.output.note(format!("{message}; the gateway continues with the previous settings"));
+            *reported = Some(failure.message);
+        }
+    }
+
     /// Applies a changed file. Returns the files that are resources, if they are others.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be used. Then nothing was changed.
     async fn apply(
         &self,
         current: &GatewayFile,
         next: &GatewayFile,
         routes: Option<&Routes>,
-    ) -> Option<WatchedFiles> {
-        if let Err(error) = self.gates.rules.replace(next.rule_set()) {
-            self.output.note(format!("the rules stay as they were: {error}"));
-            return None;
-        }
+    ) -> Result<Option<WatchedFiles>, Failure> {
+        let wrong = |reason: String| Failure::usage(reason, "pintle gateway --help");
         let has_same_entries = current.tools == next.tools
             && current.workers == next.workers
             && current.prompts == next.prompts
             && current.resources == next.resources;
-        let mut watched = None;
-        if !has_same_entries {
-            match self.replace_entries(next) {
-                Ok(files) => watched = Some(files),
-                Err(reason) => {
-                    self.output.note(format!("what the file itself has stays as it was: {reason}"));
-                }
-            }
-        }
+        let entries = match has_same_entries {
+            true => None,
+            false => Some(self.next_entries(next).map_err(wrong)?),
+        };
+        self.gates.rules.replace(next.rule_set()).map_err(|error| wrong(error.to_string()))?;
+        let watched = entries.map(|entries| self.replace_entries(entries)).transpose().map_err(wrong)?;
         for option in changed_at_start(current, next) {
             self.output.note(format!(
                 "`{option}` has changed, which takes effect when the gateway is started again"
@@ -110,9 +111,11 @@ impl Gateway {
             }
         }
         for (name, entry) in next.backends() {
-            if current.backend(name) != Some(entry)
-                && let Err(error) = self.connect_later(name, entry)
-            {
+            let before = current.backend(name);
+            if before == Some(entry) {
+                continue;
+            }
+            if let Err(error) = self.apply_backend(name, before, entry) {
                 self.output.note(format!("`{name}` cannot be added: {error}"));
             }
         }
@@ -122,7 +125,7 @@ impl Gateway {
         self.apply_servers(next, routes).await;
         // What rules hide may have changed too.
         self.backends().iter().for_each(|backend| backend.notify());
-        watched
+        Ok(watched)
     }
 
     /// Adds, changes and removes the paths of targets and virtual servers.

@@ -1,5 +1,6 @@
 use std::{
     collections::BTreeMap,
+    future::ready,
     path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -9,21 +10,21 @@ use http::StatusCode;
 use pintle::{
     Server,
     proto::Limits,
-    server::{AuditRecord, Mount, Rules, ToolSearch, Transform, around},
+    server::{AuditRecord, Rules, ToolSearch, around},
 };
 use pintle_serve::{EntryFault, ServedFolders};
 use tokio::sync::{Notify, oneshot};
 
 use super::{
     api::{ApiEntry, BackendProvider, LoadedApi},
-    backend::Backend,
+    backend::{Backend, OpenTarget},
     caller_targets::CallerTargets,
     file::{AdminEntry, BackendEntry, GatewayFile, OwnEntries, WatchedFiles},
     fleet::GatewayFleet,
     login::{LoginPages, ask_to_log_in},
     logs::{AccessLog, JsonLog, cut, logged},
     status::Counters,
-    target_opening::{TargetOpening, host_names},
+    target_opening::TargetOpening,
     virtual_server::{VirtualServer, VirtualServerEntry, VirtualServerGates},
     whole_list::read_lists,
 };
@@ -119,7 +120,7 @@ impl Gateway {
         let own = entries.register(own, &folders);
         let gates = VirtualServerGates { own, rules, audit, required_log, fleet: None };
         let backend = |(name, entry): (&String, BackendEntry<'_>)| {
-            Arc::new(Backend::new(name, entry.prefix_text(name)).extensions(&file.extensions))
+            Arc::new(Backend::new(name, entry.offer(name, output)).extensions(&file.extensions))
         };
         let backends: Vec<_> = file.backends().map(backend).collect();
         let limits = message_limits(file.max_message);
@@ -154,18 +155,21 @@ impl Gateway {
         Ok(gateway)
     }
 
-    /// Serves the entries of a changed file, and returns the files that are resources. Workers that have not changed go on, and calls that
-    /// have run once do not run again.
-    pub(super) fn replace_entries(&self, file: &GatewayFile) -> Result<WatchedFiles, String> {
+    /// Returns the entries of a changed file. Workers that have not changed go on, and calls that have run once do not run again.
+    pub(super) fn next_entries(&self, file: &GatewayFile) -> Result<OwnEntries, String> {
         let workers = file.served_workers(&self.output).map_err(|fault| fault.to_string())?;
         let workers = workers.on_start(self.supervisor.watcher());
-        let mut running = lock(&self.entries);
+        let running = lock(&self.entries);
         let workers = workers.keeping(running.workers());
         let own = file.own_entries(&workers).map_err(|fault| fault.to_string())?.keeping(&running);
-        let own = own.supervised_by(&self.supervisor);
+        Ok(own.supervised_by(&self.supervisor))
+    }
+
+    /// Serves the entries of a changed file, and returns the files that are resources.
+    pub(super) fn replace_entries(&self, own: OwnEntries) -> Result<WatchedFiles, String> {
         own.replace(&self.gates.own, &self.folders).map_err(|error| error.to_string())?;
         let watched = WatchedFiles::new(&own, &self.folders);
-        *running = own;
+        *lock(&self.entries) = own;
         Ok(watched)
     }
 
@@ -281,22 +285,47 @@ impl Gateway {
         let _ = tokio::time::timeout(FIRST_ATTEMPT_TIMEOUT, all).await;
     }
 
-    /// Connects the backend of this name to an entry, in the background. It is added if there is none.
-    pub(super) fn connect_later(&self, name: &str, entry: BackendEntry<'_>) -> pintle::Result<()> {
+    /// Has the backend of this name offered like an entry at once, and connected like it in the background, unless it is, with the same
+    /// secrets. What is connected before stays until then, if it may. A backend is added if there is none.
+    pub(super) fn apply_backend(
+        &self,
+        name: &str,
+        before: Option<BackendEntry<'_>>,
+        entry: BackendEntry<'_>,
+    ) -> pintle::Result<()> {
+        let offer = entry.offer(name, &self.output);
         let known = self.backends().into_iter().find(|backend| backend.name() == name);
         let backend = match known {
-            Some(backend) => backend,
+            Some(backend) => {
+                backend.offer(offer);
+                backend
+            }
             None => {
-                let backend = Backend::new(name, entry.prefix_text(name)).extensions(&self.extensions);
-                let backend = Arc::new(backend);
+                let backend = Arc::new(Backend::new(name, offer).extensions(&self.extensions));
                 self.server.add_provider(backend.clone())?;
                 lock(&self.backends).push(backend.clone());
                 backend
             }
         };
+        if before.is_some_and(|before| before.is_connected_like(entry)) {
+            self.read_later(&backend);
+            return Ok(());
+        }
         let number = backend.replace();
+        if !before.is_some_and(|before| before.may_stay_for(entry)) {
+            backend.wait(number);
+        }
         self.connect_backend(&backend, number, entry, None);
         Ok(())
+    }
+
+    /// Reads the lists of a backend in the background: it may offer names that another has.
+    fn read_later(&self, backend: &Arc<Backend>) {
+        let (backend, connected) = (backend.clone(), self.connected.clone());
+        tokio::spawn(async move {
+            read_lists(backend).await;
+            connected.notify_one();
+        });
     }
 
     fn connect_backend(
@@ -310,7 +339,6 @@ impl Gateway {
             BackendEntry::Target(target) => target,
             BackendEntry::Api(api, loaded) => return self.connect_api(backend, number, api, loaded),
         };
-        backend.wait(number, target.prefix_text(backend.name()));
         let starts = target.limits().starts("`max_programs` of the target").supervised_by(&self.supervisor);
         {
             let mut programs = lock(&self.programs);
@@ -337,8 +365,7 @@ impl Gateway {
         let name = backend.name();
         let refuse = |reason: String| {
             self.output.note(format!("`{name}` cannot be used: {reason}"));
-            backend.wait(number, api.prefix_text(name));
-            backend.fail(number, reason);
+            backend.refuse(number, reason);
         };
         if self.users == GatewayUsers::Everybody
             && let Err(failure) = api.not_for_everybody(name)
@@ -349,27 +376,19 @@ impl Gateway {
         for note in loaded.notes() {
             self.output.note(format!("`{name}`: {note}"));
         }
-        let (prefix, output) = (api.prefix(name), self.output.clone());
-        let offered = move |tools| {
-            let tools = Transform::new(BackendProvider::Api(tools));
-            host_names(Mount::new(prefix.clone(), tools), &output)
-        };
         if let Some((entry, url)) = api.exchange() {
             let exchange = match entry.exchange(self.issuer.as_deref(), url) {
                 Ok(exchange) => exchange,
                 Err(failure) => return refuse(failure.message),
             };
             let tools = loaded.tools.clone();
-            let open = move |tokens, _| std::future::ready(Ok(offered(tools.for_caller(tokens))));
-            let callers = CallerTargets::with_exchange(api.prefix_text(name), exchange, open);
+            let open = move |tokens, _| ready(Ok(BackendProvider::Api(tools.for_caller(tokens))));
+            let callers = CallerTargets::with_exchange(backend.offering(), exchange, open);
             return backend.connect_callers(number, callers);
         }
-        backend.connect(number, offered(loaded.tools.clone()));
-        let (backend, connected) = (backend.clone(), self.connected.clone());
-        tokio::spawn(async move {
-            read_lists(backend).await;
-            connected.notify_one();
-        });
+        let tools = BackendProvider::Api(loaded.tools.clone());
+        backend.connect(number, Arc::new(OpenTarget::new(tools, backend.offering())));
+        self.read_later(backend);
     }
 
     /// Disconnects from all targets, and waits until the programs have ended.

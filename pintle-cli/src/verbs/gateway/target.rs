@@ -1,6 +1,9 @@
 use std::{collections::BTreeMap, ffi::OsString, path::PathBuf, time::Duration};
 
-use pintle::server::{EntryEdit, ListKind, Prefix, Provider, ResultLimit, Transform};
+use pintle::{
+    Server,
+    server::{EntryEdit, ListKind, Prefix, Provider, ReportPart, ResultLimit, Transform},
+};
 use pintle_oauth::client::Reach;
 #[cfg(test)]
 use schemars::JsonSchema;
@@ -181,7 +184,39 @@ impl TargetEntry {
                 return fault;
             }
         }
-        self.written_secret()
+        let faults = self.transform(Server::new("check", "0")).report(ReportPart::Faults);
+        faults.into_iter().next().or_else(|| self.written_secret())
+    }
+
+    /// Returns whether the other entry of a target has the same connection, so that only what is offered differs.
+    pub(super) fn is_connected_like(&self, other: &Self) -> bool {
+        let connection = |entry: &Self| Self {
+            prefix: None,
+            prefix_uris: false,
+            max_result_bytes: None,
+            only: Vec::new(),
+            hide: Vec::new(),
+            tools: BTreeMap::new(),
+            prompts: ChoiceEntry::default(),
+            resources: ChoiceEntry::default(),
+            templates: ChoiceEntry::default(),
+            ..entry.clone()
+        };
+        connection(self) == connection(other)
+    }
+
+    /// Returns whether the connection of this entry may be used until that of the next one is there: not if the next one takes away what
+    /// it may reach, or whose rights it has there.
+    pub(super) fn may_stay_for(&self, next: &Self) -> bool {
+        let keeps = |before: &BTreeMap<String, SecretValue>, after: &BTreeMap<String, SecretValue>| {
+            let mut secrets = before.iter().filter(|(_, value)| matches!(value, SecretValue::Source(_)));
+            secrets.all(|(name, _)| after.contains_key(name))
+        };
+        (next.allow_private || !self.allow_private)
+            && self.login == next.login
+            && self.exchange.is_some() == next.exchange.is_some()
+            && keeps(&self.headers, &next.headers)
+            && keeps(&self.env, &next.env)
     }
 
     /// Returns what looks like a secret in the entry, and where it belongs.
@@ -316,5 +351,38 @@ impl ToolChangeEntry {
         }
         let edit = self.fix.iter().fold(edit, |edit, (name, value)| edit.fix(name, value.clone()));
         self.default.iter().fold(edit, |edit, (name, value)| edit.default_value(name, value.clone()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_offered_is_no_part_of_the_connection_and_what_is_taken_away_does_not_stay() {
+        let entry = |lines: &str| -> TargetEntry { toml::from_str(lines).unwrap() };
+        let url = "url = \"https://a.example/mcp\"\n";
+        let (key, other_key) = ("headers.K = { env = \"A\" }\n", "headers.K = { env = \"B\" }\n");
+        for (before, after, is_same, stays) in [
+            (
+                "",
+                "prefix = \"b\"\nhide = [\"x\"]\ntools.x.title = \"X\"\nresources.only = [\"y\"]\n",
+                true,
+                true,
+            ),
+            ("", "era = \"session\"\n", false, true),
+            ("", "idle = \"5m\"\n", false, true),
+            ("", "allow_private = true\n", false, true),
+            ("allow_private = true\n", "", false, false),
+            ("", key, false, true),
+            (key, other_key, false, true),
+            (key, "", false, false),
+            ("headers.K = \"v\"\n", "", false, true),
+            ("login = true\n", "login = \"each\"\n", false, false),
+        ] {
+            let (before, after) = (entry(&format!("{url}{before}")), entry(&format!("{url}{after}")));
+            assert_eq!(before.is_connected_like(&after), is_same, "{after:?}");
+            assert_eq!(before.may_stay_for(&after), stays, "{after:?}");
+        }
     }
 }

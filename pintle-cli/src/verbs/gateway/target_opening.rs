@@ -1,19 +1,14 @@
 use std::{sync::Arc, time::Duration};
 
-use pintle::{
-    client::http::Auth,
-    proto::Limits,
-    server::{Mount, Transform},
-};
+use pintle::{client::http::Auth, proto::Limits};
 use pintle_relay::Relay;
 use tokio::sync::{Notify, oneshot};
 
 use super::{
     api::BackendProvider,
-    backend::{Backend, ConnectedTarget},
+    backend::{Backend, OpenTarget},
     caller_targets::{Caller, CallerTargets},
     login::{LoginClientEntry, LoginPages, LoginTarget, PrincipalLogin, PrincipalLogins},
-    names::HostNames,
     running::GatewayUsers,
     target::TargetEntry,
     whole_list::read_lists,
@@ -45,26 +40,30 @@ pub(super) struct TargetOpening {
 }
 
 impl TargetOpening {
-    /// Connects to the target, again and again until it succeeds or is replaced.
+    /// Connects to the target, again and again until it succeeds or is replaced. What is offered before stays until then.
     pub(super) async fn connect(self, mut tried: Option<oneshot::Sender<()>>) {
+        if let Err(failure) = self.allowed() {
+            return self.refuse(failure);
+        }
         if self.target.exchange().is_some() {
             return self.connect_tokens();
         }
         if self.target.login_of_each().is_some() {
             return self.connect_principals();
         }
-        let (mut delay, mut login) = (Duration::from_secs(1), None);
+        let (mut delay, mut login, mut reported) = (Duration::from_secs(1), None, None);
         while self.backend.has_target(self.number) {
             match self.open(&mut login).await {
-                Ok(connected) => {
-                    self.backend.connect(self.number, connected);
-                    read_lists(self.backend.clone()).await;
-                    return self.connected.notify_one();
-                }
+                Ok(relay) => return self.switch_to(relay).await,
+                Err(failure) if reported.as_ref() == Some(&failure.message) => {}
                 Err(failure) => {
-                    let name = self.backend.name();
-                    self.output.note(format!("`{name}` cannot be connected: {}", failure.message));
-                    self.backend.fail(self.number, failure.message);
+                    let (name, mut next) = (self.backend.name(), "");
+                    if self.backend.is_up() {
+                        next = "; it is served as before until it can be";
+                    }
+                    self.output.note(format!("`{name}` cannot be connected: {}{next}", failure.message));
+                    self.backend.fail(self.number, failure.message.clone());
+                    reported = Some(failure.message);
                 }
             }
             drop(tried.take());
@@ -79,18 +78,44 @@ impl TargetOpening {
         }
     }
 
-    async fn open(&self, login: &mut Option<BackgroundLogin>) -> Result<ConnectedTarget, Failure> {
-        let Self { target, starts, users, output, .. } = self;
-        if *users == GatewayUsers::Everybody {
-            target.not_for_everybody(self.backend.name())?;
+    /// Refuses a target that the users of this gateway must not use, however often it is tried.
+    fn allowed(&self) -> Result<(), Failure> {
+        if self.users == GatewayUsers::Everybody {
+            self.target.not_for_everybody(self.backend.name())?;
         }
-        let endpoint = target.endpoint()?;
-        let resolved = endpoint.resolved(output).await?;
-        if target.has_login() && !matches!(users, GatewayUsers::Local | GatewayUsers::Machine) {
+        if self.target.has_login() && !matches!(self.users, GatewayUsers::Local | GatewayUsers::Machine) {
             let message = "`login` is for a gateway of one user, on standard streams or on this machine without tokens: clients would \
                            share the rights of whoever logs in";
             return Err(Failure::usage(message, "pintle gateway --help"));
         }
+        Ok(())
+    }
+
+    /// Offers nothing of the target, nor of the one before: the file says that others are to use it, or in another way.
+    fn refuse(&self, failure: Failure) {
+        let name = self.backend.name();
+        self.output.note(format!("`{name}` cannot be connected: {}", failure.message));
+        self.backend.refuse(self.number, failure.message);
+    }
+
+    /// Offers what is connected. If something else is offered until then, the lists are read first.
+    async fn switch_to(self, relay: Relay) {
+        let target = OpenTarget::new(BackendProvider::Relay(relay), self.backend.offering());
+        let (target, replaces) = (Arc::new(target), self.backend.is_up());
+        if !replaces {
+            self.backend.connect(self.number, target.clone());
+        }
+        read_lists(target.current()).await;
+        if replaces {
+            self.backend.connect(self.number, target);
+        }
+        self.connected.notify_one();
+    }
+
+    async fn open(&self, login: &mut Option<BackgroundLogin>) -> Result<Relay, Failure> {
+        let Self { target, starts, users, output, .. } = self;
+        let endpoint = target.endpoint()?;
+        let resolved = endpoint.resolved(output).await?;
         if target.has_login() && login.is_none() {
             *login = endpoint.background_login(&resolved, false, output)?;
         }
@@ -103,7 +128,7 @@ impl TargetOpening {
             None => failure,
         })?;
         let relay = if *users == GatewayUsers::Machine { relay.share_anonymous() } else { relay };
-        Ok(self.offered(target.limits().limited_connections(&kept, relay)))
+        Ok(target.limits().limited_connections(&kept, relay))
     }
 
     /// Has the target connected for each token of a client, when it is used.
@@ -111,29 +136,24 @@ impl TargetOpening {
         let Some((entry, url)) = self.target.exchange() else { return };
         let exchange = match entry.exchange(self.issuer.as_deref(), url) {
             Ok(exchange) => exchange,
-            Err(failure) => return self.backend.fail(self.number, failure.message),
+            Err(failure) => return self.refuse(failure),
         };
         let (backend, number, opening) = (self.backend.clone(), self.number, Arc::new(self));
-        let prefix = opening.target.prefix_text(backend.name()).to_owned();
         let open = move |tokens, principal| {
             let opening = opening.clone();
             async move { opening.open_for_caller(tokens, principal).await }
         };
-        backend.connect_callers(number, CallerTargets::with_exchange(&prefix, exchange, open));
+        let callers = CallerTargets::with_exchange(backend.offering(), exchange, open);
+        backend.connect_callers(number, callers);
     }
 
     /// Has the target connected for each principal, when it has logged in.
     fn connect_principals(self) {
         let logins = match self.login_target() {
             Ok(target) => Arc::new(PrincipalLogins::new(target)),
-            Err(failure) => {
-                let name = self.backend.name();
-                self.output.note(format!("`{name}` cannot be connected: {}", failure.message));
-                return self.backend.fail(self.number, failure.message);
-            }
+            Err(failure) => return self.refuse(failure),
         };
         let (backend, number, opening) = (self.backend.clone(), self.number, Arc::new(self));
-        let prefix = opening.target.prefix_text(backend.name()).to_owned();
         let (mut changed, of_callers) = (logins.changed(), logins.clone());
         let open = move |caller| {
             let (opening, logins) = (opening.clone(), logins.clone());
@@ -144,7 +164,7 @@ impl TargetOpening {
                 }
             }
         };
-        backend.connect_callers(number, CallerTargets::new(&prefix, Some(of_callers), open));
+        backend.connect_callers(number, CallerTargets::new(backend.offering(), Some(of_callers), open));
         // It ends with the logins.
         tokio::spawn(async move {
             while changed.changed().await.is_ok() && backend.has_target(number) {
@@ -173,7 +193,7 @@ impl TargetOpening {
         &self,
         login: PrincipalLogin,
         name: String,
-    ) -> Result<ConnectedTarget, Failure> {
+    ) -> Result<BackendProvider, Failure> {
         let waiting = || login.link().map(|link| wrong_login(login.describe(&link)));
         if let Some(waiting) = waiting() {
             return Err(waiting);
@@ -187,36 +207,15 @@ impl TargetOpening {
         &self,
         auth: impl Auth + Clone,
         principal: String,
-    ) -> Result<ConnectedTarget, Failure> {
+    ) -> Result<BackendProvider, Failure> {
         let endpoint = self.target.endpoint()?;
         let resolved = endpoint.resolved(&self.output).await?;
         let client = endpoint.client(&self.output).limits(self.limits.clone());
         let kept = resolved.clone();
         let relay = endpoint.relay(resolved, client, Some(auth), self.starts.clone(), &self.output).await?;
         let relay = self.target.limits().limited_connections(&kept, relay);
-        Ok(self.offered(relay.for_principal(principal)))
+        Ok(BackendProvider::Relay(relay.for_principal(principal)))
     }
-
-    /// Returns what clients see of the target.
-    fn offered(&self, relay: Relay) -> ConnectedTarget {
-        let Self { backend, target, output, .. } = self;
-        let relay = target.transform(BackendProvider::Relay(relay));
-        host_names(Mount::new(target.prefix(backend.name()), relay), output)
-    }
-}
-
-/// Gives tools and prompts names that every host accepts, and notes those that have others.
-pub(super) fn host_names(mounted: Mount<Transform<BackendProvider>>, output: &Output) -> ConnectedTarget {
-    let output = output.clone();
-    HostNames::new(mounted, move |name, offered| {
-        output
-            .note(format!("`{}` is offered as `{offered}`, because some hosts refuse the name", shown(name)));
-    })
-}
-
-/// Returns the beginning of a name, which may be of any length.
-pub(super) fn shown(name: &str) -> String {
-    name.chars().take(100).collect()
 }
 
 fn wrong_login(message: String) -> Failure {

@@ -69,7 +69,9 @@ impl VirtualServerEntry {
             let meant = near.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
             return Some(format!("there is no target `{unknown}`{meant}"));
         }
-        let fault = self.tools.values().find_map(|tool| tool.fault(str::to_owned));
+        let changed =
+            || self.transform(Server::new("check", "0")).report(ReportPart::Faults).into_iter().next();
+        let fault = self.tools.values().find_map(|tool| tool.fault(str::to_owned)).or_else(changed);
         fault.or_else(|| Rules::new(self.rule_set()).err().map(|error| error.to_string()))
     }
 

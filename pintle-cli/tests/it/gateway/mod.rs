@@ -18,6 +18,8 @@ mod login_fleet;
 mod logs;
 mod principal_login;
 mod protected;
+#[cfg(unix)]
+mod reloaded;
 mod servers;
 #[cfg(target_os = "linux")]
 mod soak;

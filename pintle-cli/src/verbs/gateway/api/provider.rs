@@ -5,7 +5,8 @@ use pintle::server::{
 use pintle_openapi::ApiTools;
 use pintle_relay::Relay;
 
-/// The server behind a backend, or the API.
+/// The server behind a backend, or the API. Clones share it.
+#[derive(Clone)]
 pub(in crate::verbs::gateway) enum BackendProvider {
     Relay(Relay),
     Api(ApiTools),

@@ -1,7 +1,9 @@
 use crate::{
     failure::Failure,
+    output::Output,
     verbs::gateway::{
         api::{ApiEntry, LoadedApi},
+        backend::Offer,
         target::TargetEntry,
     },
 };
@@ -36,6 +38,30 @@ impl<'a> BackendEntry<'a> {
         match self {
             Self::Target(target) => target.prefix_text(name),
             Self::Api(api, _) => api.prefix_text(name),
+        }
+    }
+
+    /// Returns how a backend of this name is offered.
+    pub(in crate::verbs::gateway) fn offer(self, name: &str, output: &Output) -> Offer {
+        match self {
+            Self::Target(target) => Offer::of_target(name, target, output),
+            Self::Api(api, _) => Offer::of_api(name, api, output),
+        }
+    }
+
+    /// Returns whether the other entry has the same connection.
+    pub(in crate::verbs::gateway) fn is_connected_like(self, other: Self) -> bool {
+        match (self, other) {
+            (Self::Target(target), Self::Target(other)) => target.is_connected_like(other),
+            _ => self == other,
+        }
+    }
+
+    /// Returns whether the connection of this entry may be used until that of the next one is there.
+    pub(in crate::verbs::gateway) fn may_stay_for(self, next: Self) -> bool {
+        match (self, next) {
+            (Self::Target(target), Self::Target(next)) => target.may_stay_for(next),
+            _ => false,
         }
     }
 

@@ -11,13 +11,13 @@ pub(in super::super) struct LoginTool<'a> {
     /// The name of the target.
     pub(in super::super) target: &'a str,
     /// The text before the `_` of its names; it is empty if they have no prefix.
-    pub(in super::super) prefix: &'a str,
+    pub(in super::super) prefix: String,
     pub(in super::super) link: String,
 }
 
 impl LoginTool<'_> {
     fn name(&self) -> String {
-        let prefix = if self.prefix.is_empty() { self.target } else { self.prefix };
+        let prefix = if self.prefix.is_empty() { self.target } else { &self.prefix };
         format!("{prefix}_login")
     }
 
