@@ -30,6 +30,11 @@ impl ExchangeEntry {
         self.client_secret.as_ref().and_then(fault_as_client_secret)
     }
 
+    /// Returns the secret of the gateway as a client.
+    pub(super) fn secret(&self) -> Option<&SecretValue> {
+        self.client_secret.as_ref()
+    }
+
     /// Returns the exchange for what is at a URL, as a client of the issuer of the tokens of clients.
     pub(super) fn exchange(&self, issuer: Option<&str>, url: &str) -> Result<TokenExchange, Failure> {
         let no_issuer = || Failure::internal(&"there is no authorization server");

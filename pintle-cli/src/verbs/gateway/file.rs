@@ -5,6 +5,7 @@ mod fault;
 mod include;
 mod migrate;
 mod own_entries;
+mod secret_files;
 mod secrets;
 mod source;
 mod text;
@@ -30,6 +31,7 @@ pub(super) use disk::read_text;
 use fault::Fault;
 use include::add;
 pub(super) use own_entries::{OwnEntries, WatchedFiles};
+use secret_files::SecretFiles;
 pub(super) use source::FileSource;
 use text::FileText;
 
@@ -91,6 +93,9 @@ pub(super) struct GatewayFile {
     /// The documents of the APIs.
     #[serde(skip)]
     pub(super) loaded: BTreeMap<String, LoadedApi>,
+    /// The files with secrets of the targets and APIs.
+    #[serde(skip)]
+    pub(super) secret_files: SecretFiles,
     /// The targets that answer for extensions which several declare, by the names of the extensions.
     pub(super) extensions: BTreeMap<String, String>,
     /// The folder of the file, in which commands run.
@@ -141,6 +146,9 @@ impl GatewayFile {
         }
         let text = FileText::of(path, &text);
         let mut file = Self::decode(&text, folder).map_err(wrong)?;
+        let secrets = file.backends().flat_map(|(_, entry)| entry.secrets());
+        let secrets = SecretFiles::read(secrets.map(|(_, value)| value), known.map(|it| &it.secret_files));
+        file.secret_files = secrets;
         for name in file.apis.keys().cloned().collect::<Vec<_>>() {
             file.load(&name, folder, known).map_err(|failure| match failure {
                 OpenFailure::Secret(failure) => failure,
@@ -150,6 +158,11 @@ impl GatewayFile {
             })?;
         }
         Ok(file)
+    }
+
+    /// Returns whether another one says the same, and only secrets in files beside it may differ.
+    pub(super) fn differs_in_secrets_only(&self, other: &Self) -> bool {
+        Self { secret_files: other.secret_files.clone(), ..self.clone() } == *other
     }
 
     pub(super) fn has_folders(&self) -> bool {

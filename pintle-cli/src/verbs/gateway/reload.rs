@@ -59,7 +59,9 @@ impl Gateway {
                 Ok(Some(next)) => match self.apply(&current, &next, routes).await {
                     Ok(files) => {
                         watched = files.or(watched);
-                        self.output.note(format!("`{}` has changed, and is in use now", source.shown()));
+                        if !current.differs_in_secrets_only(&next) {
+                            self.output.note(format!("`{}` has changed, and is in use now", source.shown()));
+                        }
                         (current, reported) = (next, None);
                     }
                     Err(failure) => self.report_fault(failure, &mut reported),
@@ -112,10 +114,19 @@ impl Gateway {
         }
         for (name, entry) in next.backends() {
             let before = current.backend(name);
-            if before == Some(entry) {
+            let secrets = entry.secrets().into_iter();
+            let is_known = |value| next.secret_files.is_same(&current.secret_files, value);
+            let rotated: Vec<_> = secrets.filter(|(_, value)| !is_known(value)).collect();
+            let same = before.filter(|before| *before == entry && rotated.is_empty());
+            if same.is_some() {
                 continue;
             }
-            if let Err(error) = self.apply_backend(name, before, entry) {
+            for (setting, _) in before.iter().flat_map(|_| &rotated) {
+                self.output.note(format!(
+                    "the secret of `{setting}` of `{name}` has changed, and is used from the next connection on"
+                ));
+            }
+            if let Err(error) = self.apply_backend(name, before, entry, !rotated.is_empty()) {
                 self.output.note(format!("`{name}` cannot be added: {error}"));
             }
         }

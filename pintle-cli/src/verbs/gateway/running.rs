@@ -292,6 +292,7 @@ impl Gateway {
         name: &str,
         before: Option<BackendEntry<'_>>,
         entry: BackendEntry<'_>,
+        has_new_secrets: bool,
     ) -> pintle::Result<()> {
         let offer = entry.offer(name, &self.output);
         let known = self.backends().into_iter().find(|backend| backend.name() == name);
@@ -307,7 +308,7 @@ impl Gateway {
                 backend
             }
         };
-        if before.is_some_and(|before| before.is_connected_like(entry)) {
+        if !has_new_secrets && before.is_some_and(|before| before.is_connected_like(entry)) {
             self.read_later(&backend);
             return Ok(());
         }

@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use pintle_serve::SecretError;
 pub(super) use pintle_serve::SecretValue;
 
@@ -14,6 +16,14 @@ pub(super) fn fault_as_client_secret(value: &SecretValue) -> Option<String> {
     matches!(value, SecretValue::Text(_)).then(|| {
         "`client_secret` does not belong into this file: write `{ env = \"VARIABLE\" }` or `{ file = \"PATH\" }`".into()
     })
+}
+
+/// Returns the values of a table with the names of their settings.
+pub(super) fn named<'a>(
+    table: &'a str,
+    values: &'a BTreeMap<String, SecretValue>,
+) -> impl Iterator<Item = (String, &'a SecretValue)> {
+    values.iter().map(move |(name, value)| (format!("{table}.{name}"), value))
 }
 
 /// Returns what looks like a secret among texts of a file with their names, and where it belongs.

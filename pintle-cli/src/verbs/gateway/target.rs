@@ -14,7 +14,7 @@ use super::{
     exchange::ExchangeEntry,
     login::{LoginClientEntry, LoginEntry},
     names,
-    secret::{NOT_HERE, SecretValue, written},
+    secret::{NOT_HERE, SecretValue, named, written},
 };
 use crate::{
     args::{ConnectArgs, EraArg, TargetArgs, duration},
@@ -217,6 +217,16 @@ impl TargetEntry {
             && self.exchange.is_some() == next.exchange.is_some()
             && keeps(&self.headers, &next.headers)
             && keeps(&self.env, &next.env)
+    }
+
+    /// Returns the values that may be secrets, with the settings that have them.
+    pub(super) fn secrets(&self) -> Vec<(String, &SecretValue)> {
+        let headers = named("headers", &self.headers);
+        let login = self.login_client.iter().filter_map(LoginClientEntry::secret);
+        let exchange = self.exchange.iter().filter_map(ExchangeEntry::secret);
+        let login = login.map(|secret| ("login_client.client_secret".to_owned(), secret));
+        let exchange = exchange.map(|secret| ("exchange.client_secret".to_owned(), secret));
+        headers.chain(named("env", &self.env)).chain(login).chain(exchange).collect()
     }
 
     /// Returns what looks like a secret in the entry, and where it belongs.

@@ -48,6 +48,14 @@ impl CredentialEntry {
         }
     }
 
+    /// Returns the secret.
+    pub(super) fn secret(&self) -> &SecretValue {
+        match self {
+            Self::Secret(value) => value,
+            Self::Client(client) => &client.client_secret,
+        }
+    }
+
     /// Adds the credential to an API, with the secrets that it needs.
     pub(super) fn add_to(&self, api: OpenApi, scheme: &str) -> Result<OpenApi, SecretError> {
         let client = match self {

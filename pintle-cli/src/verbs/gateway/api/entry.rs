@@ -16,7 +16,7 @@ use crate::{
     targets::secrets,
     verbs::gateway::{
         exchange::ExchangeEntry,
-        secret::{NOT_HERE, SecretValue, written},
+        secret::{NOT_HERE, SecretValue, named, written},
         target::duration_text,
     },
 };
@@ -107,6 +107,15 @@ impl ApiEntry {
         }
         let fault = self.secrets.iter().find_map(|(scheme, secret)| secret.fault(scheme));
         fault.or_else(|| written(&self.headers))
+    }
+
+    /// Returns the values that may be secrets, with the settings that have them.
+    pub(in crate::verbs::gateway) fn secrets(&self) -> Vec<(String, &SecretValue)> {
+        let secrets =
+            self.secrets.iter().map(|(scheme, secret)| (format!("secrets.{scheme}"), secret.secret()));
+        let exchange = self.exchange.iter().filter_map(ExchangeEntry::secret);
+        let exchange = exchange.map(|secret| ("exchange.client_secret".to_owned(), secret));
+        secrets.chain(named("headers", &self.headers)).chain(exchange).collect()
     }
 
     /// Returns the exchange of tokens, and the URL that the new ones are for.

@@ -17,7 +17,10 @@ impl GatewayFile {
         known: Option<&Self>,
     ) -> Result<(), OpenFailure> {
         let Some(entry) = self.apis.get(name) else { return Ok(()) };
-        let known = known.filter(|known| known.apis.get(name) == Some(entry));
+        let known = known.filter(|known| {
+            let secrets = entry.secrets().into_iter().map(|(_, value)| value);
+            known.apis.get(name) == Some(entry) && self.secret_files.are_same(&known.secret_files, secrets)
+        });
         let known = known.and_then(|known| known.loaded.get(name)).filter(|known| !known.has_changed());
         let loaded = match known {
             Some(known) => known.clone(),

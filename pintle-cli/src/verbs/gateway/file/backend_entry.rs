@@ -4,6 +4,7 @@ use crate::{
     verbs::gateway::{
         api::{ApiEntry, LoadedApi},
         backend::Offer,
+        secret::SecretValue,
         target::TargetEntry,
     },
 };
@@ -62,6 +63,14 @@ impl<'a> BackendEntry<'a> {
         match (self, next) {
             (Self::Target(target), Self::Target(next)) => target.may_stay_for(next),
             _ => false,
+        }
+    }
+
+    /// Returns the values that may be secrets, with the settings that have them.
+    pub(in crate::verbs::gateway) fn secrets(self) -> Vec<(String, &'a SecretValue)> {
+        match self {
+            Self::Target(target) => target.secrets(),
+            Self::Api(api, _) => api.secrets(),
         }
     }
 

@@ -77,6 +77,11 @@ impl LoginClientEntry {
         self.client_secret.as_ref().and_then(fault_as_client_secret)
     }
 
+    /// Returns the secret of the client.
+    pub(in super::super) fn secret(&self) -> Option<&SecretValue> {
+        self.client_secret.as_ref()
+    }
+
     /// Returns the client.
     pub(in super::super) fn registered(&self) -> Result<Registered, Failure> {
         let client = Registered::new(&self.issuer, &self.client_id);

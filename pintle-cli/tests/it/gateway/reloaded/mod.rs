@@ -2,6 +2,7 @@
 
 mod connections;
 mod offers;
+mod secrets;
 
 use pintle::Connection;
 
