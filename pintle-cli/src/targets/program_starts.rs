@@ -350,7 +350,7 @@ mod tests {
         let (waited, ()) = tokio::join!(starts.begin(Some("bob")), freed);
         assert_eq!(begun.elapsed(), 3 * SECOND);
         // Who does not wait any longer takes none.
-        drop(tokio::time::timeout(SECOND, starts.begin(None)).await.unwrap_err());
+        timeout(SECOND, starts.begin(None)).await.unwrap_err();
         drop(waited.unwrap());
         starts.begin(None).await.unwrap();
     }
