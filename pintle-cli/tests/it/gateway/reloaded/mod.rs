@@ -2,6 +2,7 @@
 
 mod connections;
 mod offers;
+mod rates;
 mod secrets;
 
 use pintle::Connection;
