@@ -424,7 +424,8 @@ impl Providers {
     /// Returns the instructions of the server with those of the providers.
     pub(crate) fn instructions(&self, own: Option<&str>) -> Option<String> {
         let provided = self.0.iter().filter_map(|known| known.info.headed_instructions());
-        let texts: Vec<_> = own.map(str::to_owned).into_iter().chain(provided).collect();
+        let own = own.filter(|own| !own.is_empty()).map(str::to_owned);
+        let texts: Vec<_> = own.into_iter().chain(provided).collect();
         (!texts.is_empty()).then(|| texts.join("\n\n"))
     }
 
