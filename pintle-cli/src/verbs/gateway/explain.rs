@@ -205,7 +205,7 @@ impl Gateway {
     ) -> Result<Server, Failure> {
         let wrong = |error: pintle::Error| Failure::usage(error.to_string(), NEXT);
         let mut gate = ExplainingGate { rules: vec![self.gates.rules.clone()], noted };
-        let base = || Server::new(&*self.name, env!("CARGO_PKG_VERSION"));
+        let base = || Server::new(&*self.settings().name, env!("CARGO_PKG_VERSION"));
         let backends = self.backends();
         if let Some(entry) = name.and_then(|name| file.servers.get(name)) {
             gate.rules.push(Rules::new(entry.rule_set()).map_err(wrong)?);
@@ -295,7 +295,8 @@ impl Gateway {
         self.connect(file).await;
         let mut all = Vec::new();
         for backend in self.backends().into_iter().filter(|backend| backend.is_up()) {
-            let server = Server::new(&*self.name, env!("CARGO_PKG_VERSION")).provider(backend.clone());
+            let server =
+                Server::new(&*self.settings().name, env!("CARGO_PKG_VERSION")).provider(backend.clone());
             let transport = server.in_process().map_err(failed)?;
             let client = Client::new("pintle", env!("CARGO_PKG_VERSION"));
             let tools = client.connect(transport).await.map_err(failed)?.tools().await.map_err(failed)?;

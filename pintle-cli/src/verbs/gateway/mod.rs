@@ -389,7 +389,7 @@ impl Beside for GatewayPages {
     }
 
     fn refused(&self, path: &str, status: StatusCode, start: Instant) {
-        if let Some(log) = &self.gateway.access_log {
+        if let Some(log) = self.gateway.gates.logs.get().access() {
             // The rest of the path of a login is a secret of its principal.
             let path = if path.starts_with(LOGIN_PATH) { LOGIN_PATH } else { path };
             log.refused(path, status, start);

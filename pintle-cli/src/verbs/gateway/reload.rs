@@ -1,12 +1,17 @@
+mod settings;
+
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use pintle::server::{RuleDecision, RuleSet};
 use tokio::task::spawn_blocking;
 
+pub(super) use self::settings::GatewaySettings;
 use super::{
     file::{FileSource, GatewayFile, WatchedFiles},
+    logs::OpenLogs,
     overlaps::Overlaps,
     running::Gateway,
+    virtual_server::VirtualServerEntry,
 };
 use crate::{
     failure::Failure,
@@ -96,13 +101,16 @@ impl Gateway {
             && current.workers == next.workers
             && current.prompts == next.prompts
             && current.resources == next.resources;
+        let logs = OpenLogs::open(next, Some(&self.gates.logs.get()), &self.output)?;
         let entries = match has_same_entries {
             true => None,
             false => Some(self.next_entries(next).map_err(wrong)?),
         };
         self.gates.rules.replace(next.rule_set()).map_err(|error| wrong(error.to_string()))?;
         let watched = entries.map(|entries| self.replace_entries(entries)).transpose().map_err(wrong)?;
-        for option in changed_at_start(current, next) {
+        self.gates.logs.replace(logs);
+        self.apply_settings(next, routes).await;
+        for option in changed_at_start(current, next, routes.is_some()) {
             self.output.note(format!(
                 "`{option}` has changed, which takes effect when the gateway is started again"
             ));
@@ -133,7 +141,8 @@ impl Gateway {
         if let Some(routes) = routes {
             self.apply_paths(current, next, routes).await;
         }
-        self.apply_servers(next, routes).await;
+        self.apply_servers(current, next, routes).await;
+        self.rename_servers(next);
         // What rules hide may have changed too.
         self.backends().iter().for_each(|backend| backend.notify());
         Ok(watched)
@@ -143,7 +152,9 @@ impl Gateway {
     async fn apply_paths(&self, current: &GatewayFile, next: &GatewayFile, routes: &Routes) {
         let gone = |name: &&String| next.backend(name).is_none() && !next.servers.contains_key(*name);
         for name in current.order.iter().chain(current.servers.keys()).filter(gone) {
-            routes.remove(&format!("{ENDPOINT}/{name}"));
+            let path = format!("{ENDPOINT}/{name}");
+            routes.remove(&path);
+            self.fronts().remove(&path);
         }
         for name in current.servers.keys().filter(|name| !next.servers.contains_key(*name)) {
             self.virtual_servers().remove(name);
@@ -157,22 +168,21 @@ impl Gateway {
     }
 
     /// Adds and changes virtual servers.
-    async fn apply_servers(&self, next: &GatewayFile, routes: Option<&Routes>) {
+    async fn apply_servers(&self, current: &GatewayFile, next: &GatewayFile, routes: Option<&Routes>) {
         let backends = self.backends();
         for (name, entry) in &next.servers {
             let running = self.virtual_servers().get(name).cloned();
-            let applied = match running {
-                Some(running) => running
+            let has_same_front = current.servers.get(name).is_some_and(|it| it.search == entry.search);
+            let applied = match (running, routes) {
+                (Some(running), routes) if has_same_front || routes.is_none() => running
                     .replace(entry, &backends)
                     .map_err(|error| Failure::usage(error.to_string(), "pintle gateway --help")),
-                None => {
-                    // On standard streams there is the one that was chosen.
-                    let Some(routes) = routes else { continue };
-                    match self.virtual_server(name, entry) {
-                        Ok((path, server)) => self.serve(routes, &path, &server).await,
-                        Err(failure) => Err(failure),
-                    }
-                }
+                // On standard streams there is the one that was chosen.
+                (_, None) => continue,
+                (_, Some(routes)) => match self.virtual_server(name, entry) {
+                    Ok((path, server)) => self.serve(routes, &path, &server).await,
+                    Err(failure) => Err(failure),
+                },
             };
             self.report(name, applied);
         }
@@ -244,17 +254,14 @@ async fn settled<T: Clone + PartialEq, E, F: Future<Output = Result<T, E>>>(
 }
 
 /// Returns the options that have changed and are read when the gateway starts.
-fn changed_at_start(current: &GatewayFile, next: &GatewayFile) -> Vec<&'static str> {
+fn changed_at_start(current: &GatewayFile, next: &GatewayFile, is_http: bool) -> Vec<&'static str> {
+    let searches = |(name, entry): (&String, &VirtualServerEntry)| {
+        next.servers.get(name).is_some_and(|next| next.search != entry.search)
+    };
     let options = [
-        ("name", current.name != next.name),
-        ("instructions", current.instructions != next.instructions),
-        ("audit", current.audit != next.audit),
-        ("audit_required", current.audit_required != next.audit_required),
         ("url", current.url != next.url),
-        ("access_log", current.access_log != next.access_log),
         ("auth", current.auth != next.auth),
-        ("search", current.search != next.search),
-        ("admin", current.admin != next.admin),
+        ("search", !is_http && (current.search != next.search || current.servers.iter().any(searches))),
         ("extensions", current.extensions != next.extensions),
         ("the order of targets", {
             let kept = |one: &GatewayFile, other: &GatewayFile| -> Vec<_> {
@@ -355,20 +362,18 @@ mod tests {
     fn options_that_are_read_at_the_start_are_named_when_they_change() {
         let target = "[targets.a]\nserver = \"demo\"\n";
         let old = GatewayFile::parse(target).unwrap();
-        assert_eq!(changed_at_start(&old, &old), Vec::<&str>::new());
-        let ruled = GatewayFile::parse(&format!("default = \"deny\"\n{target}hide = [\"x\"]\n")).unwrap();
-        assert_eq!(changed_at_start(&old, &ruled), Vec::<&str>::new());
+        assert_eq!(changed_at_start(&old, &old, false), Vec::<&str>::new());
+        let top = "name = \"x\"\ninstructions = \"x\"\naudit = \"x\"\naccess_log = \"x\"\n";
+        let other =
+            GatewayFile::parse(&format!("{top}default = \"deny\"\n{target}hide = [\"x\"]\n")).unwrap();
+        assert_eq!(changed_at_start(&old, &other, false), Vec::<&str>::new());
         for (line, option) in [
-            ("name = \"x\"", "name"),
-            ("instructions = \"x\"", "instructions"),
-            ("audit = \"x\"", "audit"),
             ("url = \"https://x.example\"", "url"),
-            ("access_log = \"x\"", "access_log"),
             ("auth = { issuer = \"https://i.example\", url = \"https://x.example\" }", "auth"),
             ("search = true", "search"),
         ] {
             let new = GatewayFile::parse(&format!("{line}\n{target}")).unwrap();
-            assert_eq!(changed_at_start(&old, &new), [option]);
+            assert_eq!(changed_at_start(&old, &new, false), [option]);
         }
     }
 }

@@ -1,8 +1,7 @@
 use std::{
     collections::BTreeMap,
     future::ready,
-    path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock},
     time::Duration,
 };
 
@@ -10,7 +9,7 @@ use http::StatusCode;
 use pintle::{
     Server,
     proto::Limits,
-    server::{AuditRecord, Rules, ToolSearch, around},
+    server::{AuditRecord, Next, Rules, ToolSearch, around},
 };
 use pintle_serve::{EntryFault, ServedFolders};
 use tokio::sync::{Notify, oneshot};
@@ -19,10 +18,11 @@ use super::{
     api::{ApiEntry, BackendProvider, LoadedApi},
     backend::{Backend, OpenTarget},
     caller_targets::CallerTargets,
-    file::{AdminEntry, BackendEntry, GatewayFile, OwnEntries, WatchedFiles},
+    file::{BackendEntry, GatewayFile, OwnEntries, WatchedFiles},
     fleet::GatewayFleet,
     login::{LoginPages, ask_to_log_in},
-    logs::{AccessLog, JsonLog, cut, logged},
+    logs::{CurrentLogs, OpenLogs, cut, logged},
+    reload::GatewaySettings,
     status::Counters,
     target_opening::TargetOpening,
     virtual_server::{VirtualServer, VirtualServerEntry, VirtualServerGates},
@@ -55,8 +55,7 @@ pub(super) enum GatewayUsers {
 
 /// The backends of a file, and its rules.
 pub(super) struct Gateway {
-    pub(super) name: String,
-    instructions: Option<String>,
+    pub(super) settings: RwLock<Arc<GatewaySettings>>,
     limits: Limits,
     backends: Mutex<Vec<Arc<Backend>>>,
     /// The targets that the file has chosen for extensions.
@@ -70,15 +69,14 @@ pub(super) struct Gateway {
     watched: Mutex<Option<WatchedFiles>>,
     /// The server with all backends.
     pub(super) server: Server,
-    /// Whether tools are searched in place of listed.
-    search: bool,
+    /// The same, as clients are served who list tools.
+    listed: OnceLock<Server>,
+    /// The servers that clients are served, by their paths.
+    fronts: Mutex<BTreeMap<String, Server>>,
     pub(super) gates: VirtualServerGates,
     virtual_servers: Mutex<BTreeMap<String, Arc<VirtualServer>>>,
     counters: Arc<Counters>,
-    audit_log: Option<JsonLog>,
-    pub(super) access_log: Option<AccessLog>,
     users: GatewayUsers,
-    admin: AdminEntry,
     /// The pages of logins, if its users can open them.
     pub(super) pages: Option<Arc<LoginPages>>,
     /// The issuer of the tokens of clients.
@@ -91,13 +89,11 @@ pub(super) struct Gateway {
 impl Gateway {
     pub(super) fn new(file: &GatewayFile, users: GatewayUsers, output: &Output) -> Result<Self, Failure> {
         let counters = Arc::new(Counters::default());
-        let open =
-            |path: &Option<PathBuf>| path.as_deref().map(|path| JsonLog::open(path, output)).transpose();
-        let (log, access_log) = (open(&file.audit)?, open(&file.access_log)?.map(AccessLog::new));
-        let (counted, written) = (counters.clone(), log.clone());
+        let logs = CurrentLogs::new(OpenLogs::open(file, None, output)?);
+        let (counted, written) = (counters.clone(), logs.clone());
         let audit = Arc::new(move |record: &AuditRecord<'_>| {
             counted.count(record.decision);
-            if let Some(log) = &written {
+            if let Some(log) = written.get().audit() {
                 let (principal, name) = (cut(record.principal), logged(record.name));
                 let upstream = record.upstream.map(logged);
                 let mut record = record.clone();
@@ -105,31 +101,30 @@ impl Gateway {
                 log.write(&record);
             }
         });
-        let required_log = log.clone().filter(|_| file.audit_required);
         let reported = audit.clone();
         let rules = Rules::audited(file.rule_set(), move |record: &AuditRecord<'_>| reported(record));
         let rules = rules.map_err(|error| wrong(&error))?;
-        let name = file.name.clone().unwrap_or_else(|| "pintle-gateway".to_owned());
+        let settings = GatewaySettings::of(file);
         let folders = ServedFolders::default();
         let wrong_entry = |fault: EntryFault| Failure::usage(fault.to_string(), "pintle gateway --help");
         let supervisor = Supervisor::default();
         let workers = file.served_workers(output).map_err(wrong_entry)?.on_start(supervisor.watcher());
         let entries = file.own_entries(&workers).map_err(wrong_entry)?.supervised_by(&supervisor);
-        let own = base(&name, None);
+        let own = base(&settings.name, None);
         let own = if file.has_logs() { own.logging() } else { own };
         let own = entries.register(own, &folders);
-        let gates = VirtualServerGates { own, rules, audit, required_log, fleet: None };
+        let gates = VirtualServerGates { own, rules, audit, logs, fleet: None };
         let backend = |(name, entry): (&String, BackendEntry<'_>)| {
             Arc::new(Backend::new(name, entry.offer(name, output)).extensions(&file.extensions))
         };
         let backends: Vec<_> = file.backends().map(backend).collect();
         let limits = message_limits(file.max_message);
-        let server = gates.guard(base(&name, file.instructions.as_deref()).limits(limits.clone()));
+        let server = base(&settings.name, settings.instructions.as_deref()).limits(limits.clone());
+        let server = gates.guard(server);
         let server = server.provider(gates.own.clone());
         let server = backends.iter().fold(server, |server, backend| server.provider(backend.clone()));
         let gateway = Self {
-            name,
-            instructions: file.instructions.clone(),
+            settings: RwLock::new(Arc::new(settings)),
             limits,
             backends: Mutex::new(backends),
             extensions: file.extensions.clone(),
@@ -138,14 +133,12 @@ impl Gateway {
             server,
             folders,
             entries: Mutex::new(entries),
-            search: file.search,
+            listed: OnceLock::new(),
+            fronts: Mutex::default(),
             gates,
             virtual_servers: Mutex::default(),
             counters,
-            audit_log: log,
-            access_log,
             users,
-            admin: file.admin.clone(),
             pages: None,
             issuer: file.auth.as_ref().map(|auth| auth.issuer.clone()),
             programs: Mutex::default(),
@@ -203,37 +196,45 @@ impl Gateway {
 
     /// Returns the server with all backends.
     pub(super) fn whole_server(&self) -> Server {
-        let server = match self.search {
-            // The gate is inside, and judges what is found and called.
-            true => base(&self.name, None)
-                .limits(self.limits.clone())
-                .provider(ToolSearch::new(self.server.clone())),
-            false => self.server.clone(),
-        };
-        self.logged(ENDPOINT, server)
+        let settings = self.settings();
+        if !settings.search {
+            let listed = self.listed.get_or_init(|| self.logged(ENDPOINT, self.server.clone())).clone();
+            lock(&self.fronts).insert(ENDPOINT.to_owned(), listed.clone());
+            return listed;
+        }
+        // The gate is inside, and judges what is found and called.
+        let search = ToolSearch::new(self.server.clone());
+        let server = base(&settings.name, None).limits(self.limits.clone());
+        self.logged(ENDPOINT, server.provider(search))
     }
 
     /// Returns a server with one backend, whose names are the same as in that with all of them.
     pub(super) fn target_server(&self, backend: &Arc<Backend>) -> (String, Server) {
         let path = format!("{ENDPOINT}/{}", backend.name());
-        let server = base(&self.name, self.instructions.as_deref()).limits(self.limits.clone());
+        let settings = self.settings();
+        let server = base(&settings.name, settings.instructions.as_deref()).limits(self.limits.clone());
         let server = self.gates.guard(server);
         let server = self.logged(&path, server.provider(backend.clone()));
         (path, server)
     }
 
-    /// Returns a virtual server.
+    /// Returns a virtual server, with the choice, the rates and the clients that it has if it runs.
     pub(super) fn virtual_server(
         &self,
         name: &str,
         entry: &VirtualServerEntry,
     ) -> Result<(String, Server), Failure> {
         let path = format!("{ENDPOINT}/{name}");
-        let provider = VirtualServer::new(name, entry, self.gates.clone(), &self.backends());
-        let provider = Arc::new(provider.map_err(|error| wrong(&error))?);
+        let (backends, running) = (self.backends(), lock(&self.virtual_servers).get(name).cloned());
+        let provider = match running {
+            Some(running) => running.replace(entry, &backends).map(|()| running),
+            None => VirtualServer::new(name, entry, self.gates.clone(), &backends).map(Arc::new),
+        };
+        let provider = provider.map_err(|error| wrong(&error))?;
         lock(&self.virtual_servers).insert(name.to_owned(), provider.clone());
-        let instructions = entry.instructions.as_deref().or(self.instructions.as_deref());
-        let server = base(&self.name, instructions).limits(self.limits.clone());
+        let settings = self.settings();
+        let instructions = entry.instructions.as_deref().or(settings.instructions.as_deref());
+        let server = base(&settings.name, instructions).limits(self.limits.clone());
         let server = match entry.search {
             true => server.provider(ToolSearch::new(provider)),
             false => server.provider(provider),
@@ -241,15 +242,29 @@ impl Gateway {
         Ok((path.clone(), self.logged(&path, server)))
     }
 
-    /// Has users asked to log in where a call needs it, and requests to a server logged, if the file says so.
+    /// Has users of the server at a path asked to log in where a call needs it, and requests to it logged, if the file says so.
     fn logged(&self, path: &str, server: Server) -> Server {
         let server = match self.pages.clone() {
             Some(pages) => server.layer(&around(move |cx, next| ask_to_log_in(pages.clone(), cx, next))),
             None => server,
         };
-        let Some(log) = self.access_log.clone() else { return server };
-        let path: Arc<str> = path.into();
-        server.layer(&around(move |cx, next| log.clone().around(path.clone(), cx, next)))
+        let (logs, logged): (_, Arc<str>) = (self.gates.logs.clone(), path.into());
+        let server = server.layer(&around(move |cx, next: Next| {
+            let (log, path) = (logs.get().access().cloned(), logged.clone());
+            async move {
+                match log {
+                    Some(log) => log.around(path, cx, next).await,
+                    None => next.run(cx).await,
+                }
+            }
+        }));
+        lock(&self.fronts).insert(path.to_owned(), server.clone());
+        server
+    }
+
+    /// Returns the servers that clients are served, by their paths.
+    pub(super) fn fronts(&self) -> MutexGuard<'_, BTreeMap<String, Server>> {
+        lock(&self.fronts)
     }
 
     pub(super) fn backends(&self) -> Vec<Arc<Backend>> {
@@ -397,25 +412,20 @@ impl Gateway {
         self.backends().iter().for_each(|backend| backend.remove());
         let programs = std::mem::take(&mut *lock(&self.programs));
         ProgramStarts::none_left(programs).await;
-        for (_, log) in self.logs() {
+        for (_, log) in self.gates.logs.get().all() {
             log.flush().await;
         }
     }
 
-    /// Returns the files that are written, by their options.
-    fn logs(&self) -> impl Iterator<Item = (&'static str, &JsonLog)> {
-        let access_log = self.access_log.as_ref().map(|log| ("access_log", log.file()));
-        self.audit_log.iter().map(|log| ("audit", log)).chain(access_log)
-    }
-
     /// Opens the files that are written again: they may have been renamed.
     pub(super) fn reopen_logs(&self) {
-        self.logs().for_each(|(_, log)| log.reopen());
+        self.gates.logs.get().all().for_each(|(_, log)| log.reopen());
     }
 
     /// Returns the pages beside the servers. Only administrators, and this machine, read the names of targets.
     pub(super) fn page(&self, path: &str, is_draining: bool, reader: &PageReader<'_>) -> Option<Page> {
-        let sees_names = reader.is_local || reader.principal.is_some_and(|name| self.admin.has(name));
+        let sees_names =
+            reader.is_local || reader.principal.is_some_and(|name| self.settings().admin.has(name));
         let text = |status, text: String| Page { status, content_type: "text/plain", text, is_open: false };
         Some(match path {
             "/health" => Page { is_open: true, ..text(StatusCode::OK, "ok\n".to_owned()) },
@@ -432,7 +442,7 @@ impl Gateway {
             }
             "/metrics" => {
                 let backends = if sees_names { self.backends() } else { Vec::new() };
-                text(StatusCode::OK, self.counters.metrics(&backends, self.logs()))
+                text(StatusCode::OK, self.counters.metrics(&backends, self.gates.logs.get().all()))
             }
             _ => return None,
         })

@@ -21,7 +21,7 @@ use serde::Deserialize;
 use super::{
     backend::Backend,
     fleet::GatewayFleet,
-    logs::JsonLog,
+    logs::CurrentLogs,
     target::{ChoiceEntry, ToolChangeEntry, chosen as chosen_of},
 };
 
@@ -39,7 +39,7 @@ pub(super) struct VirtualServerEntry {
     own: Option<bool>,
     /// Instructions for the models of clients, in place of those of the gateway.
     pub(super) instructions: Option<String>,
-    /// Whether it offers `search_tools` and `call_tool` in place of the tools. A change needs a new start.
+    /// Whether it offers `search_tools` and `call_tool` in place of the tools.
     pub(super) search: bool,
     /// The limit of bytes of the result of a tool. The rest is a link to the whole, which its caller can read for ten minutes.
     max_result_bytes: Option<usize>,
@@ -120,19 +120,17 @@ pub(super) struct VirtualServerGates {
     pub(super) own: Server,
     pub(super) rules: Rules,
     pub(super) audit: Arc<dyn Fn(&AuditRecord<'_>) + Send + Sync>,
-    /// The audit log, if nothing may be used while it cannot be written.
-    pub(super) required_log: Option<JsonLog>,
+    pub(super) logs: CurrentLogs,
     pub(super) fleet: Option<GatewayFleet>,
 }
 
 impl VirtualServerGates {
     /// Has the rules of the gateway judge what a server does.
     pub(super) fn guard(&self, server: Server) -> Server {
-        let server = server.gate(self.rules.clone());
-        let Some(log) = self.required_log.clone() else { return server };
-        server.gate(move |request: &GateRequest<'_>| match request.access {
+        let logs = self.logs.clone();
+        server.gate(self.rules.clone()).gate(move |request: &GateRequest<'_>| match request.access {
             Access::List => Decision::Allow,
-            _ if log.is_failing() => Decision::Deny(UNAUDITED.to_owned()),
+            _ if logs.get().refuse() => Decision::Deny(UNAUDITED.to_owned()),
             _ => Decision::Allow,
         })
     }

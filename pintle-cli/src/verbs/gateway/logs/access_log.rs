@@ -57,7 +57,8 @@ impl AccessLog {
 
     /// Handles a request to a path, and logs it.
     pub(in super::super) async fn around(self, path: Arc<str>, cx: Cx, next: Next) -> Outcome {
-        if cx.is_notification() {
+        // A search logs what is called with it.
+        if cx.is_notification() || cx.extensions().get::<AnsweredBy>().is_some() {
             return next.run(cx).await;
         }
         if let Some(mark) = cx.extensions().get::<RequestMark>() {

@@ -87,6 +87,10 @@ impl JsonLog {
         self.writer.unpark();
     }
 
+    pub(super) fn path(&self) -> &Path {
+        &self.shared.path
+    }
+
     /// Returns whether lines cannot be written.
     pub(in super::super) fn is_failing(&self) -> bool {
         self.shared.is_failing.load(Ordering::Acquire)

@@ -2,6 +2,8 @@
 
 mod access_log;
 mod json_log;
+mod open_logs;
 
 pub(super) use access_log::AccessLog;
 pub(super) use json_log::{JsonLog, cut, logged};
+pub(super) use open_logs::{CurrentLogs, OpenLogs};

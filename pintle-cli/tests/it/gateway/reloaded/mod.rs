@@ -4,6 +4,7 @@ mod connections;
 mod offers;
 mod rates;
 mod secrets;
+mod settings;
 
 use pintle::Connection;
 

@@ -1,0 +1,71 @@
+use std::{
+    path::Path,
+    sync::{Arc, PoisonError, RwLock},
+};
+
+use super::{AccessLog, JsonLog};
+use crate::{failure::Failure, output::Output, verbs::gateway::file::GatewayFile};
+
+/// The logs that are open at the moment. Clones share them.
+#[derive(Clone)]
+pub(in super::super) struct CurrentLogs(Arc<RwLock<Arc<OpenLogs>>>);
+
+/// The logs of a file.
+pub(in super::super) struct OpenLogs {
+    audit: Option<JsonLog>,
+    is_required: bool,
+    access: Option<AccessLog>,
+}
+
+impl CurrentLogs {
+    pub(in super::super) fn new(logs: OpenLogs) -> Self {
+        Self(Arc::new(RwLock::new(Arc::new(logs))))
+    }
+
+    pub(in super::super) fn get(&self) -> Arc<OpenLogs> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Writes to these from now on. What waits for the others is written there.
+    pub(in super::super) fn replace(&self, logs: OpenLogs) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(logs);
+    }
+}
+
+impl OpenLogs {
+    /// Opens the logs of a file, but for those that are open already.
+    pub(in super::super) fn open(
+        file: &GatewayFile,
+        known: Option<&Self>,
+        output: &Output,
+    ) -> Result<Self, Failure> {
+        let open = |path: &Path| {
+            let known = known.into_iter().flat_map(Self::all).find(|(_, log)| log.path() == path);
+            known.map_or_else(|| JsonLog::open(path, output), |(_, log)| Ok(log.clone()))
+        };
+        Ok(Self {
+            audit: file.audit.as_deref().map(open).transpose()?,
+            is_required: file.audit_required,
+            access: file.access_log.as_deref().map(open).transpose()?.map(AccessLog::new),
+        })
+    }
+
+    pub(in super::super) fn audit(&self) -> Option<&JsonLog> {
+        self.audit.as_ref()
+    }
+
+    pub(in super::super) fn access(&self) -> Option<&AccessLog> {
+        self.access.as_ref()
+    }
+
+    /// Returns whether nothing may be used, because it could not be written down.
+    pub(in super::super) fn refuse(&self) -> bool {
+        self.is_required && self.audit.as_ref().is_none_or(JsonLog::is_failing)
+    }
+
+    /// Returns the files that are written, by their options.
+    pub(in super::super) fn all(&self) -> impl Iterator<Item = (&'static str, &JsonLog)> {
+        let access = self.access.as_ref().map(|log| ("access_log", log.file()));
+        self.audit.iter().map(|log| ("audit", log)).chain(access)
+    }
+}
