@@ -39,7 +39,7 @@ pub(crate) type PathProtection = dyn Fn(&str) -> pintle::Result<Protected> + Sen
 pub(crate) struct Routes {
     routes: RwLock<Vec<Route>>,
     guard: Guard,
-    protection: Option<Box<PathProtection>>,
+    protection: RwLock<Option<Box<PathProtection>>>,
     is_draining: AtomicBool,
 }
 
@@ -60,7 +60,18 @@ pub(super) enum RouteService {
 impl Routes {
     /// Creates routes for requests that a guard allows. Tokens are checked for each path, if there is a protection.
     pub(super) fn new(guard: Guard, protection: Option<Box<PathProtection>>) -> Self {
+        let protection = RwLock::new(protection);
         Self { routes: RwLock::default(), guard, protection, is_draining: AtomicBool::new(false) }
+    }
+
+    /// Has the tokens for all paths checked in another way from now on. Sessions and open streams go on.
+    pub(crate) fn protect(&self, protection: Box<PathProtection>) -> Result<(), Failure> {
+        let mut routes = self.routes.write().unwrap_or_else(PoisonError::into_inner);
+        let protect = |route: &Route| RouteService::protected(&*protection, &route.path, &route.http);
+        let services = routes.iter().map(protect).collect::<Result<Vec<_>, _>>()?;
+        routes.iter_mut().zip(services).for_each(|(route, service)| route.service = service);
+        *self.protection.write().unwrap_or_else(PoisonError::into_inner) = Some(protection);
+        Ok(())
     }
 
     /// Serves a server at a path, in place of the one that is there. The first server is also at the two paths of the old transport.
@@ -75,15 +86,12 @@ impl Routes {
         let http = prepare(http.at(path));
         let is_first = self.read().first().is_none_or(|first| &*first.path == path);
         let http = if is_first { http.two_endpoints(SSE_STREAM, SSE_MESSAGES) } else { http };
-        let service = match &self.protection {
+        let mut routes = self.routes.write().unwrap_or_else(PoisonError::into_inner);
+        let service = match &*self.protection.read().unwrap_or_else(PoisonError::into_inner) {
             None => RouteService::Plain(http.clone()),
-            Some(protection) => {
-                let protected = protection(path).map_err(|error| Failure::internal(&error))?;
-                RouteService::Protected(protected.layer(PagedHttp(http.clone())))
-            }
+            Some(protection) => RouteService::protected(&**protection, path, &http)?,
         };
         let route = Route { path: path.into(), http, service };
-        let mut routes = self.routes.write().unwrap_or_else(PoisonError::into_inner);
         match routes.iter_mut().find(|known| &*known.path == path) {
             Some(known) => end(std::mem::replace(known, route)),
             None => routes.push(route),
@@ -116,7 +124,7 @@ impl Routes {
 
     /// Returns whether tokens are checked for each path.
     pub(super) fn are_protected(&self) -> bool {
-        self.protection.is_some()
+        self.protection.read().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
     /// Returns the server for a path; for other paths the first, which knows those of the old transport.
@@ -139,6 +147,11 @@ fn end(route: Route) {
 }
 
 impl RouteService {
+    fn protected(protection: &PathProtection, path: &str, http: &Http) -> Result<Self, Failure> {
+        let protected = protection(path).map_err(|error| Failure::internal(&error))?;
+        Ok(Self::Protected(protected.layer(PagedHttp(http.clone()))))
+    }
+
     /// Answers a request.
     pub(super) fn answer(
         self,

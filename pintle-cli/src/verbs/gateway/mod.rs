@@ -42,7 +42,7 @@ use self::{
 use crate::{
     args::{HELP, examples, message_size, near},
     failure::{Exit, Failure},
-    listen::{Beside, BrowserPage, ENDPOINT, ListenArgs, Page, PageReader, PathProtection, Routes},
+    listen::{Beside, BrowserPage, ENDPOINT, ListenArgs, Page, PageReader, Routes},
     output::{Output, counted},
     signals::interrupted,
 };
@@ -299,16 +299,8 @@ impl GatewayServing {
         let (listening, protection) = match &file.auth {
             None => (listen.listen(address, "gateway").await?, None),
             Some(auth) => {
-                let protection = auth.protection().map_err(wrong)?;
-                let nonces = fleet.as_ref().map(GatewayFleet::nonces);
-                let of_path: Box<PathProtection> = Box::new(move |path| {
-                    let protected = protection.of_path(path)?;
-                    Ok(match &nonces {
-                        Some(nonces) => protected.nonce_store(nonces.clone()),
-                        None => protected,
-                    })
-                });
-                (listen.listen_for_routes(address, "gateway").await?, Some(of_path))
+                let protection = auth.of_paths(fleet.as_ref()).map_err(wrong)?;
+                (listen.listen_for_routes(address, "gateway").await?, Some(protection))
             }
         };
         let users = match () {

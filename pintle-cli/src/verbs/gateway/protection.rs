@@ -5,6 +5,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::fleet::GatewayFleet;
+use crate::listen::PathProtection;
+
 /// The authorization server whose tokens clients need. Each path is a resource of its own: a token for one is not accepted at another.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[cfg_attr(test, derive(JsonSchema))]
@@ -49,8 +52,26 @@ impl AuthEntry {
         &self.url
     }
 
+    /// Returns the check of tokens for each path. A proof of possession is used once, by one of all processes.
+    pub(super) fn of_paths(&self, fleet: Option<&GatewayFleet>) -> pintle::Result<Box<PathProtection>> {
+        let (protection, nonces) = (self.protection()?, fleet.map(GatewayFleet::nonces));
+        Ok(Box::new(move |path| {
+            let protected = protection.of_path(path)?;
+            Ok(match &nonces {
+                Some(nonces) => protected.nonce_store(nonces.clone()),
+                None => protected,
+            })
+        }))
+    }
+
+    /// Returns whether principals have the same names with another entry, so that sessions and logins stay theirs.
+    pub(super) fn names_like(&self, other: &Self) -> bool {
+        let names = |entry: &Self| (entry.issuer.clone(), entry.url.clone(), entry.principal.clone());
+        names(self) == names(other)
+    }
+
     /// Returns the check of tokens.
-    pub(super) fn protection(&self) -> pintle::Result<Protection> {
+    fn protection(&self) -> pintle::Result<Protection> {
         let mut tokens = Jwt::new(&self.issuer)?;
         if let Some(url) = &self.jwks_url {
             tokens = tokens.keys_at(url);

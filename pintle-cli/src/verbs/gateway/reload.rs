@@ -106,11 +106,19 @@ impl Gateway {
             true => None,
             false => Some(self.next_entries(next).map_err(wrong)?),
         };
+        let auth = next.auth.as_ref().filter(|_| self.has_other_check(next));
+        let protection = auth.map(|auth| auth.of_paths(self.gates.fleet.as_ref())).transpose();
+        let protection = protection.map_err(|error| wrong(error.to_string()))?;
+        if let Some((routes, protection)) = routes.zip(protection) {
+            routes.protect(protection)?;
+        }
         self.gates.rules.replace(next.rule_set()).map_err(|error| wrong(error.to_string()))?;
         let watched = entries.map(|entries| self.replace_entries(entries)).transpose().map_err(wrong)?;
         self.gates.logs.replace(logs);
         self.apply_settings(next, routes).await;
-        for option in changed_at_start(current, next, routes.is_some()) {
+        let later = changed_at_start(current, next, routes.is_some()).into_iter();
+        let is_in_use = self.settings().auth == next.auth;
+        for option in later.filter(|option| *option != "auth" || !is_in_use) {
             self.output.note(format!(
                 "`{option}` has changed, which takes effect when the gateway is started again"
             ));

@@ -6,6 +6,7 @@ use crate::{
     listen::{ENDPOINT, Routes},
     verbs::gateway::{
         file::{AdminEntry, GatewayFile},
+        protection::AuthEntry,
         running::Gateway,
     },
 };
@@ -17,6 +18,8 @@ pub(in super::super) struct GatewaySettings {
     /// Whether tools are searched in place of listed.
     pub(in super::super) search: bool,
     pub(in super::super) admin: AdminEntry,
+    /// The check of tokens that is in use, which may not be that of the file.
+    pub(super) auth: Option<AuthEntry>,
 }
 
 impl GatewaySettings {
@@ -26,6 +29,7 @@ impl GatewaySettings {
             instructions: file.instructions.clone(),
             search: file.search,
             admin: file.admin.clone(),
+            auth: file.auth.clone(),
         }
     }
 }
@@ -35,9 +39,21 @@ impl Gateway {
         self.settings.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Returns whether a file has the tokens of clients checked in another way than now, which names the same principals.
+    pub(super) fn has_other_check(&self, next: &GatewayFile) -> bool {
+        let settings = self.settings();
+        let both = settings.auth.as_ref().zip(next.auth.as_ref());
+        both.is_some_and(|(current, next)| current != next && current.names_like(next))
+    }
+
     /// Applies the settings of a changed file that servers have in common.
     pub(super) async fn apply_settings(&self, next: &GatewayFile, routes: Option<&Routes>) {
-        let (before, settings) = (self.settings(), GatewaySettings::of(next));
+        let (before, mut settings) = (self.settings(), GatewaySettings::of(next));
+        if !self.has_other_check(next) {
+            settings.auth.clone_from(&before.auth);
+        }
+        // The server on standard streams is the one that was chosen.
+        settings.search = if routes.is_some() { next.search } else { before.search };
         let is_other_search = before.search != settings.search;
         *self.settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
         if let Some(routes) = routes.filter(|_| is_other_search) {

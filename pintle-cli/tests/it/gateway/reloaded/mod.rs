@@ -1,5 +1,6 @@
 //! Targets and settings that change while clients use them.
 
+mod auth;
 mod connections;
 mod offers;
 mod rates;
