@@ -12,7 +12,7 @@ use std::{
 use crate::failure::Failure;
 
 pub(crate) use directories::{cache_directory, state_directory as path};
-pub(crate) use private_file::{read_private, write_private};
+pub(crate) use private_file::{create_private, read_private, read_secret, write_private};
 pub(crate) use unique::{is_unique_name, unique_name};
 
 /// Returns the directory of the command's own files, and creates it for its owner only.

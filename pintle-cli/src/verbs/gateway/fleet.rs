@@ -1,12 +1,19 @@
-//! A gateway of several processes that share a Redis.
+//! A gateway of several processes that share a Redis, and the keys of one that does not.
 
-use std::{env, fs, path::PathBuf, sync::Arc};
+mod key_file;
+mod keys;
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use clap::Args;
 use pintle::{
     Server,
     server::{
-        Rules, StateKeys,
+        Rules,
         http::{Http, nodes::Nodes},
     },
 };
@@ -15,7 +22,10 @@ use pintle_redis::{Redis, RedisOptions};
 use crate::{
     failure::{Exit, Failure},
     listen::Routes,
+    output::Output,
 };
+
+pub(super) use keys::GatewayKeys;
 
 const HELP: &str = "pintle gateway --help";
 /// The name of what the login pages share. The others are named by their paths.
@@ -38,29 +48,49 @@ pub(super) struct FleetArgs {
     /// A file with that key, in place of a variable
     #[arg(long, value_name = "FILE")]
     redis_key_file: Vec<PathBuf>,
+    /// The file with the key of a gateway without a Redis, which is created if there is none; the default is in the directory of the
+    /// command's state
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["redis", "redis_env"])]
+    key_file: Option<PathBuf>,
 }
 
 /// The place of a shared Redis, and the keys that seal what is in it.
 pub(super) struct FleetAddress {
     url: String,
-    keys: StateKeys,
+    keys: GatewayKeys,
 }
 
 impl FleetArgs {
     /// Returns an option that was given, if there is one.
     pub(super) fn given(&self) -> Option<&'static str> {
-        let Self { redis, redis_env, redis_key_env, redis_key_file } = self;
+        let Self { redis, redis_env, redis_key_env, redis_key_file, key_file } = self;
         let options = [
             ("--redis", redis.is_some()),
             ("--redis-env", redis_env.is_some()),
             ("--redis-key-env", !redis_key_env.is_empty()),
             ("--redis-key-file", !redis_key_file.is_empty()),
+            ("--key-file", key_file.is_some()),
         ];
         options.into_iter().find(|(_, given)| *given).map(|(option, _)| option)
     }
 
+    /// Returns the keys of a gateway, and what it shares with other processes. `served` is the path of its file.
+    pub(super) async fn open(
+        &self,
+        served: Option<&Path>,
+        output: &Output,
+    ) -> Result<(GatewayKeys, Option<GatewayFleet>), Failure> {
+        match self.address()? {
+            Some(FleetAddress { url, keys }) => {
+                let fleet = GatewayFleet::open(&url, &keys).await?;
+                Ok((keys, Some(fleet)))
+            }
+            None => Ok((key_file::keys(self.key_file.as_deref(), served, output)?, None)),
+        }
+    }
+
     /// Returns the address, if there is one.
-    pub(super) fn address(&self) -> Result<Option<FleetAddress>, Failure> {
+    fn address(&self) -> Result<Option<FleetAddress>, Failure> {
         let keys = self.keys()?;
         let url = match (&self.redis, &self.redis_env) {
             (Some(url), _) if has_password(url) => {
@@ -85,8 +115,8 @@ impl FleetArgs {
         Ok(Some(FleetAddress { url, keys }))
     }
 
-    /// Returns the keys: the first seals, all of them open.
-    fn keys(&self) -> Result<Option<StateKeys>, Failure> {
+    /// Returns the keys, if there are any.
+    fn keys(&self) -> Result<Option<GatewayKeys>, Failure> {
         let variables = self
             .redis_key_env
             .iter()
@@ -98,18 +128,13 @@ impl FleetArgs {
             })?;
             Ok((format!("the file `{}`", path.display()), text))
         });
-        let mut keys: Option<StateKeys> = None;
+        let mut keys: Option<GatewayKeys> = None;
         for source in variables.chain(files) {
             let (place, text) = source?;
-            let key = key(text.trim()).ok_or_else(|| {
-                Failure::usage(
-                    format!("{place} is not a key of 64 hexadecimal digits"),
-                    "openssl rand -hex 32",
-                )
-            })?;
+            let key = GatewayKeys::parse(&place, &text)?;
             keys = Some(match keys {
-                Some(keys) => keys.and(StateKeys::from(key)),
-                None => StateKeys::from(key),
+                Some(keys) => keys.and(key),
+                None => key,
             });
         }
         Ok(keys)
@@ -129,32 +154,18 @@ fn has_password(url: &str) -> bool {
     authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':'))
 }
 
-/// Returns the key of 64 hexadecimal digits.
-fn key(text: &str) -> Option<[u8; 32]> {
-    let mut key = [0; 32];
-    if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return None;
-    }
-    for (at, byte) in key.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(text.get(2 * at..2 * at + 2)?, 16).ok()?;
-    }
-    Some(key)
-}
-
 /// The shared state of a gateway of several processes.
 #[derive(Clone)]
 pub(super) struct GatewayFleet {
     redis: Redis,
-    keys: StateKeys,
 }
 
 impl GatewayFleet {
     /// Connects to the Redis of an address.
-    pub(super) async fn open(address: FleetAddress) -> Result<Self, Failure> {
-        let FleetAddress { url, keys } = address;
-        let options = RedisOptions::default().prefix("pintle-gateway").seal(keys.clone());
-        let redis = Redis::connect_with(&url, options).await.map_err(|error| failed(&error))?;
-        Ok(Self { redis, keys })
+    async fn open(url: &str, keys: &GatewayKeys) -> Result<Self, Failure> {
+        let options = RedisOptions::default().prefix("pintle-gateway").seal(keys.of_stores());
+        let redis = Redis::connect_with(url, options).await.map_err(|error| failed(&error))?;
+        Ok(Self { redis })
     }
 
     /// Has the calls of rules counted together with those of the other processes.
@@ -180,8 +191,7 @@ impl GatewayFleet {
     /// Serves a server at a path. Its sessions are those of this path in all processes.
     pub(super) async fn serve(&self, routes: &Routes, path: &str, server: &Server) -> Result<(), Failure> {
         let store = self.redis.service(path).await.map_err(|error| failed(&error))?;
-        let server = server.clone().state_keys(self.keys.clone());
-        routes.insert(path, &server, |http: Http| http.shared(store))
+        routes.insert(path, server, |http: Http| http.shared(store))
     }
 }
 
@@ -209,13 +219,5 @@ mod tests {
             assert!(refused.contains("need a key"), "{refused}");
         }
         assert!(FleetArgs::default().address().unwrap().is_none());
-    }
-
-    #[test]
-    fn a_key_has_64_hexadecimal_digits() {
-        assert_eq!(key(&"0f".repeat(32)), Some([15; 32]));
-        for wrong in ["", "0f", &"0g".repeat(32), &"é".repeat(32), &"+f".repeat(32)] {
-            assert_eq!(key(wrong), None, "{wrong}");
-        }
     }
 }

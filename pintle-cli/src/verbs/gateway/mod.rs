@@ -35,7 +35,7 @@ use self::{
     drafts::{from_help, from_hosts, import},
     explain::ExplainedRequest,
     file::{FileSource, GatewayFile},
-    fleet::{FleetArgs, GatewayFleet},
+    fleet::{FleetArgs, GatewayFleet, GatewayKeys},
     login::{LOGIN_PATH, LoginFleet, LoginPages},
     running::{Gateway, GatewayUsers},
 };
@@ -253,7 +253,10 @@ pub(super) async fn run(args: GatewayArgs, output: &Output) -> Result<(), Failur
         }
         (None, Some(address)) => {
             let mut stop = pin!(interrupted());
-            let serving = GatewayServing::start(&started, &address, &listen, &fleet, output);
+            let serving = async {
+                let opened = fleet.open(source.path.as_deref(), output).await?;
+                GatewayServing::start(&started, &address, &listen, opened, output).await
+            };
             let serving = tokio::select! {
                 biased;
                 () = &mut stop => return Err(Failure::silent(Exit::Interrupted)),
@@ -288,13 +291,9 @@ impl GatewayServing {
         file: &GatewayFile,
         address: &str,
         listen: &ListenArgs,
-        fleet: &FleetArgs,
+        (keys, fleet): (GatewayKeys, Option<GatewayFleet>),
         output: &Output,
     ) -> Result<Self, Failure> {
-        let fleet = match fleet.address()? {
-            Some(address) => Some(GatewayFleet::open(address).await?),
-            None => None,
-        };
         let wrong = |error: pintle::Error| Failure::usage(error.to_string(), "pintle gateway --help");
         let (listening, protection) = match &file.auth {
             None => (listen.listen(address, "gateway").await?, None),
@@ -318,7 +317,9 @@ impl GatewayServing {
         };
         let pages = url.map(|url| LoginPages::new(&url, nodes.clone())).transpose()?.map(Arc::new);
         let logins = pages.clone().zip(nodes).map(|(pages, nodes)| Arc::new(LoginFleet::start(pages, nodes)));
-        let gateway = Arc::new(Gateway::new(file, users, output)?.login_pages(pages).shared_with(fleet));
+        let gateway = Arc::new(
+            Gateway::new(file, users, output)?.login_pages(pages).sealed_with(keys).shared_with(fleet),
+        );
         gateway.connect(file).await;
         let routes = Arc::new(listening.routes(protection));
         gateway.serve(&routes, ENDPOINT, &gateway.whole_server()).await?;
@@ -426,8 +427,9 @@ mod tests {
         let file = format!("[targets.slow]\nurl = \"http://{}/mcp\"\n", behind.address());
         let file = GatewayFile::parse(&file).unwrap();
         let (output, printed) = Output::kept();
-        let GatewayArgs { listen, fleet, .. } = Typed::parse_from(["gateway", "unused.toml"]).gateway;
-        let serving = GatewayServing::start(&file, "127.0.0.1:0", &listen, &fleet, &output).await.unwrap();
+        let GatewayArgs { listen, .. } = Typed::parse_from(["gateway", "unused.toml"]).gateway;
+        let keys = (GatewayKeys::random().unwrap(), None);
+        let serving = GatewayServing::start(&file, "127.0.0.1:0", &listen, keys, &output).await.unwrap();
         let url = format!("http://{}{ENDPOINT}", serving.http.address());
         for mode in [Mode::Modern, Mode::Legacy] {
             let mut timeouts = Timeouts::default();
@@ -452,9 +454,10 @@ mod tests {
     fn health_is_answered_while_the_targets_are_locked() {
         let runtime = crate::runtime(true).unwrap();
         let file = GatewayFile::parse("[targets.demo]\nserver = \"demo\"\n").unwrap();
-        let GatewayArgs { listen, fleet, .. } = Typed::parse_from(["gateway", "unused.toml"]).gateway;
+        let GatewayArgs { listen, .. } = Typed::parse_from(["gateway", "unused.toml"]).gateway;
         let (output, _) = Output::kept();
-        let starting = GatewayServing::start(&file, "127.0.0.1:0", &listen, &fleet, &output);
+        let keys = (GatewayKeys::random().unwrap(), None);
+        let starting = GatewayServing::start(&file, "127.0.0.1:0", &listen, keys, &output);
         let serving = runtime.block_on(starting).unwrap();
         let address = serving.http.address();
         let get = |path: &str| {

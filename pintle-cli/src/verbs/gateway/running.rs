@@ -19,7 +19,7 @@ use super::{
     backend::{Backend, OpenTarget},
     caller_targets::CallerTargets,
     file::{BackendEntry, GatewayFile, OwnEntries, WatchedFiles},
-    fleet::GatewayFleet,
+    fleet::{GatewayFleet, GatewayKeys},
     login::{LoginPages, ask_to_log_in},
     logs::{CurrentLogs, OpenLogs, cut, logged},
     reload::GatewaySettings,
@@ -77,6 +77,8 @@ pub(super) struct Gateway {
     virtual_servers: Mutex<BTreeMap<String, Arc<VirtualServer>>>,
     counters: Arc<Counters>,
     users: GatewayUsers,
+    /// The keys of what clients keep for the servers, if it outlives this process.
+    keys: Option<GatewayKeys>,
     /// The pages of logins, if its users can open them.
     pub(super) pages: Option<Arc<LoginPages>>,
     /// The issuer of the tokens of clients.
@@ -139,6 +141,7 @@ impl Gateway {
             virtual_servers: Mutex::default(),
             counters,
             users,
+            keys: None,
             pages: None,
             issuer: file.auth.as_ref().map(|auth| auth.issuer.clone()),
             programs: Mutex::default(),
@@ -177,6 +180,12 @@ impl Gateway {
         self
     }
 
+    /// Has what clients keep for the servers sealed with these keys.
+    pub(super) fn sealed_with(mut self, keys: GatewayKeys) -> Self {
+        self.keys = Some(keys);
+        self
+    }
+
     /// Shares sessions, and the rates of the rules, with other processes, if there are any.
     pub(super) fn shared_with(mut self, fleet: Option<GatewayFleet>) -> Self {
         if let Some(fleet) = &fleet {
@@ -188,9 +197,11 @@ impl Gateway {
 
     /// Serves a server at a path.
     pub(super) async fn serve(&self, routes: &Routes, path: &str, server: &Server) -> Result<(), Failure> {
+        let keys = self.keys.as_ref().map(|keys| keys.of_path(path));
+        let server = keys.into_iter().fold(server.clone(), Server::state_keys);
         match &self.gates.fleet {
-            Some(fleet) => fleet.serve(routes, path, server).await,
-            None => routes.insert(path, server, |http| http),
+            Some(fleet) => fleet.serve(routes, path, &server).await,
+            None => routes.insert(path, &server, |http| http),
         }
     }
 

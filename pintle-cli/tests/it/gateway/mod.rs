@@ -16,6 +16,7 @@ mod leaks;
 mod login;
 mod login_fleet;
 mod logs;
+mod operating;
 mod principal_login;
 mod protected;
 #[cfg(unix)]

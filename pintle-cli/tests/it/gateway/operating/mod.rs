@@ -1,0 +1,3 @@
+//! A gateway as whoever operates it sees it.
+
+mod restart;
