@@ -124,6 +124,7 @@ fn execute(verb: Verb, output: &Output) -> Result<(), Failure> {
             },
         };
         output.flush_recording().await;
+        output.flush_log().await;
         done
     });
     // A thread that is busy is not waited for.

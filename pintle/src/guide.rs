@@ -72,6 +72,9 @@ struct MountingPage;
 #[doc = include_str!("../../docs/observability.md")]
 struct ObservabilityPage;
 
+#[doc = include_str!("../../docs/operating.md")]
+struct OperatingPage;
+
 #[doc = include_str!("../../docs/promises.md")]
 struct PromisesPage;
 

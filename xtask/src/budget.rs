@@ -115,8 +115,8 @@ const BUDGETS: &[Budget] = &[
     // configuration files of hosts are 7, and logins 1: `pintle-oauth`, which has no others. What edits the lines of
     // `repl` is 8, and what writes manual pages 2. The Redis of a gateway is 50; 24 of those read its address,
     // and 6 follow a cluster or Sentinels. Tasks, the relay, served tools and APIs are crates of our own. The reader of YAML is 5, and what
-    // finds the line of a mistake in it 1.
-    Budget { package: "pintle-cli", build: "all features", features: "--all-features", limit: 208 },
+    // finds the line of a mistake in it 1. The filter of the log of services is 1.
+    Budget { package: "pintle-cli", build: "all features", features: "--all-features", limit: 209 },
 ];
 
 pub(crate) fn command(_: &[String]) -> Result<(), Failure> {

@@ -47,6 +47,11 @@ impl Listening {
         })
     }
 
+    /// The address, with the port that was chosen.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
     /// Returns the address as a URL, if only this machine can connect.
     pub(crate) fn local_url(&self) -> Option<String> {
         self.is_local.then(|| format!("http://{}", self.address))

@@ -8,6 +8,7 @@ mod edited_line;
 mod failed;
 mod image;
 mod line_reader;
+mod log;
 mod pager;
 mod paint;
 mod pick;
@@ -38,6 +39,8 @@ pub(crate) use console::{Console, Turn};
 pub(crate) use edited_line::EditedLine;
 pub(crate) use image::Image;
 pub(crate) use line_reader::{LineReader, LineRequest, TypedLine};
+use log::LogQueue;
+pub(crate) use log::{LogFormat, LogSettings, SERVICE};
 pub use paint::Paint;
 pub(crate) use paint::Tone;
 pub(crate) use pick::Pick;
@@ -63,6 +66,8 @@ pub(crate) struct Output {
     message_log: Option<MessageLog>,
     /// The recording to flush before the command ends.
     recording: Arc<OnceLock<RecordingFile>>,
+    /// The log of the service that the command is, which has the notes.
+    log: Arc<OnceLock<Arc<LogQueue>>>,
     console: Console,
 }
 
@@ -118,6 +123,7 @@ impl Output {
             has_progress: Arc::default(),
             message_log: None,
             recording: Arc::default(),
+            log: Arc::default(),
             console: Console::default(),
         }
     }
@@ -159,6 +165,26 @@ impl Output {
             _ if !is_flushed => self.note("the end of the recording is missing: its output is too slow"),
             0 => {}
             dropped => self.note(format_args!("{dropped} messages are missing in the recording")),
+        }
+    }
+
+    /// Begins the log of a service: what is noted from now on is an event of it, and nothing waits for standard error.
+    pub(crate) fn start_log(&self, settings: LogSettings) -> Result<(), Failure> {
+        let log = log::start(settings).map_err(|error| Failure::internal(&error))?;
+        // A command is one service.
+        let _ = self.log.set(log);
+        Ok(())
+    }
+
+    /// Returns the number of lines of the log that are lost.
+    pub(crate) fn lost_log_lines(&self) -> u64 {
+        self.log.get().map_or(0, |log| log.lost())
+    }
+
+    /// Waits until the log is written, up to a time.
+    pub(crate) async fn flush_log(&self) {
+        if let Some(log) = self.log.get() {
+            log.flush().await;
         }
     }
 
@@ -312,17 +338,22 @@ impl Output {
         !is_plain && lock(&self.out).is_terminal && io::stdin().is_terminal()
     }
 
-    /// Prints a note to standard error, unless `--quiet` was given, or `--json` without `-v`.
+    /// Prints a note to standard error, unless `--quiet` was given, or `--json` without `-v`. That of a service is logged.
     pub(crate) fn note(&self, note: impl Into<Text>) {
         let OutputSettings { only_results, json, verbose, .. } = self.settings;
-        if verbose > 0 || !only_results && !json {
+        if self.log.get().is_some() {
+            tracing::info!(target: SERVICE, "{}", note.into().rendered_plain());
+        } else if verbose > 0 || !only_results && !json {
             self.print_error(note.into());
         }
     }
 
-    /// Prints a warning to standard error, whatever the options are.
+    /// Prints a warning to standard error, whatever the options are. That of a service is logged.
     pub(crate) fn warning(&self, warning: impl Into<Text>) {
-        self.print_error(warning.into());
+        match self.log.get() {
+            Some(_) => tracing::warn!(target: SERVICE, "{}", warning.into().rendered_plain()),
+            None => self.print_error(warning.into()),
+        }
     }
 
     /// Prints a question to standard error, whatever the options are. The line is not ended.
@@ -348,9 +379,11 @@ impl Output {
         (text.rendered_plain(), lock(&self.err).rendered(text))
     }
 
-    /// Prints a detail to standard error if `-v` was given.
+    /// Prints a detail to standard error if `-v` was given. That of a service is logged.
     pub(crate) fn detail(&self, detail: impl Into<Text>) {
-        if self.settings.verbose > 0 {
+        if self.log.get().is_some() {
+            tracing::debug!(target: SERVICE, "{}", detail.into().rendered_plain());
+        } else if self.settings.verbose > 0 {
             self.print_error(detail.into());
         }
     }

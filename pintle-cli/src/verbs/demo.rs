@@ -4,7 +4,7 @@ use clap::Args;
 use pintle::server::StateKeys;
 
 use crate::{
-    args::{HELP, examples},
+    args::{HELP, LogArgs, examples},
     demo::{Harbour, server},
     failure::{Exit, Failure},
     listen::{ENDPOINT, ListenArgs},
@@ -30,6 +30,8 @@ pub(crate) struct DemoArgs {
     own_key: bool,
     #[command(flatten)]
     listen: ListenArgs,
+    #[command(flatten)]
+    log: LogArgs,
 }
 
 pub(super) async fn run(args: DemoArgs, output: &Output) -> Result<(), Failure> {
@@ -47,10 +49,12 @@ pub(super) async fn run(args: DemoArgs, output: &Output) -> Result<(), Failure> 
                 "the demo server speaks MCP on standard input and output: start it from a client, or press Ctrl-D",
             );
         }
+        args.log.start(output)?;
         let failed =
             |error| Failure::new(Exit::Server, format!("the demo server failed: {error}"), "pintle ls demo");
         return server.serve_stdio().await.map_err(failed);
     };
+    args.log.start(output)?;
     let listening = args.listen.listen(&address, "demo").await?;
     listening.announce(ENDPOINT, output)?;
     listening.serve_server(&server, output).await

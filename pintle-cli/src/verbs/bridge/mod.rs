@@ -9,7 +9,7 @@ use pintle_relay::Relay;
 
 use self::{pending::PendingTarget, programs::ProgramArgs};
 use crate::{
-    args::{HELP, TargetArgs, examples, message_limits, message_size},
+    args::{HELP, LogArgs, TargetArgs, examples, message_limits, message_size},
     auth::BackgroundLogin,
     failure::{Exit, Failure},
     listen::{ENDPOINT, ListenArgs, Listening, raise_open_files},
@@ -44,6 +44,8 @@ pub(crate) struct BridgeArgs {
     programs: ProgramArgs,
     #[command(flatten)]
     listen: ListenArgs,
+    #[command(flatten)]
+    log: LogArgs,
 }
 
 impl BridgeArgs {
@@ -53,7 +55,7 @@ impl BridgeArgs {
 }
 
 pub(super) async fn run(args: BridgeArgs, output: &Output) -> Result<(), Failure> {
-    let BridgeArgs { target, http, no_browser, max_message, programs, listen } = args;
+    let BridgeArgs { target, http, no_browser, max_message, programs, listen, log } = args;
     let (endpoint, words) = Endpoint::take("bridge", target)?;
     endpoint.no_more(&words, "bridge")?;
     if let Some(option) = listen.given().filter(|_| http.is_none()) {
@@ -65,6 +67,7 @@ pub(super) async fn run(args: BridgeArgs, output: &Output) -> Result<(), Failure
         let message = "standard output is a terminal, and a bridge speaks to a host there: give it `--http`";
         return Err(Failure::usage(message, endpoint.line("repl", &[])));
     }
+    log.start(output)?;
     let target = endpoint.resolved(output).await?;
     programs.check(&target)?;
     let listening = match &http {

@@ -1,5 +1,6 @@
 mod apis;
 mod backend_entry;
+mod changes;
 mod disk;
 mod fault;
 mod include;

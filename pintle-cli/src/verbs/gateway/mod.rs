@@ -40,7 +40,7 @@ use self::{
     running::{Gateway, GatewayUsers},
 };
 use crate::{
-    args::{HELP, examples, message_size, near},
+    args::{HELP, LogArgs, examples, message_size, near},
     failure::{Exit, Failure},
     listen::{Beside, BrowserPage, ENDPOINT, ListenArgs, Page, PageReader, Routes},
     output::{Output, counted},
@@ -122,6 +122,8 @@ pub(crate) struct GatewayArgs {
     listen: ListenArgs,
     #[command(flatten)]
     fleet: FleetArgs,
+    #[command(flatten)]
+    log: LogArgs,
 }
 
 impl GatewayArgs {
@@ -151,6 +153,7 @@ pub(super) async fn run(args: GatewayArgs, output: &Output) -> Result<(), Failur
         max_message,
         listen,
         fleet,
+        log,
     } = args;
     if from_hosts {
         return from_hosts::write(path.as_deref(), output);
@@ -226,6 +229,7 @@ pub(super) async fn run(args: GatewayArgs, output: &Output) -> Result<(), Failur
             Err(Failure::usage(message, next))
         }
         (None, None) => {
+            log.start(output)?;
             let gateway = Gateway::new(&started, GatewayUsers::Local, output)?;
             gateway.connect(&file).await;
             let server = match server {
@@ -252,6 +256,7 @@ pub(super) async fn run(args: GatewayArgs, output: &Output) -> Result<(), Failur
             })
         }
         (None, Some(address)) => {
+            log.start(output)?;
             let mut stop = pin!(interrupted());
             let serving = async {
                 let opened = fleet.open(source.path.as_deref(), output).await?;
@@ -332,6 +337,14 @@ impl GatewayServing {
             gateway.serve(&routes, &path, &server).await?;
         }
         listening.announce(ENDPOINT, output)?;
+        let names: Vec<_> =
+            gateway.backends().iter().map(|backend| format!("`{}`", backend.name())).collect();
+        output.note(format!(
+            "serving at {}, with {} targets: {}",
+            listening.address(),
+            names.len(),
+            names.join(", ")
+        ));
         let (shown, others) = (gateway.clone(), logins.clone());
         let pages = Arc::new(GatewayPages { gateway: shown, routes: routes.clone(), logins: others });
         let http = listening.serve_routes(routes.clone(), pages, output)?;
@@ -357,6 +370,7 @@ impl GatewayServing {
         }
         self.http.shutdown(CLOSE_GRACE).await;
         self.gateway.close().await;
+        output.note("ended");
     }
 }
 

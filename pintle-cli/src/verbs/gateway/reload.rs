@@ -65,7 +65,8 @@ impl Gateway {
                     Ok(files) => {
                         watched = files.or(watched);
                         if !current.differs_in_secrets_only(&next) {
-                            self.output.note(format!("`{}` has changed, and is in use now", source.shown()));
+                            let (shown, changes) = (source.shown(), current.changes(&next));
+                            self.output.note(format!("`{shown}` has changed, and is in use now: {changes}"));
                         }
                         (current, reported) = (next, None);
                     }

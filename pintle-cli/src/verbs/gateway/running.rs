@@ -453,7 +453,8 @@ impl Gateway {
             }
             "/metrics" => {
                 let backends = if sees_names { self.backends() } else { Vec::new() };
-                text(StatusCode::OK, self.counters.metrics(&backends, self.gates.logs.get().all()))
+                let (logs, lost) = (self.gates.logs.get(), self.output.lost_log_lines());
+                text(StatusCode::OK, self.counters.metrics(&backends, logs.all(), lost))
             }
             _ => return None,
         })

@@ -28,6 +28,7 @@ impl Counters {
         &self,
         backends: &[Arc<Backend>],
         logs: impl Iterator<Item = (&'static str, &'a JsonLog)>,
+        lost_log_lines: u64,
     ) -> String {
         let mut text = String::from("# TYPE pintle_gateway_decisions_total counter\n");
         for (name, counter) in DECISIONS.iter().zip(&self.0) {
@@ -45,6 +46,7 @@ impl Counters {
             let _ = writeln!(text, "pintle_gateway_log_failing{{log=\"{name}\"}} {failing}");
             let _ = writeln!(text, "pintle_gateway_log_lost_total{{log=\"{name}\"}} {lost}");
         }
+        let _ = writeln!(text, "pintle_gateway_log_lost_total{{log=\"stderr\"}} {lost_log_lines}");
         text
     }
 }

@@ -109,6 +109,7 @@ impl TargetOpening {
         if replaces {
             self.backend.connect(self.number, target);
         }
+        self.output.note(format!("`{}` is connected", self.backend.name()));
         self.connected.notify_one();
     }
 

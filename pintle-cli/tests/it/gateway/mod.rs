@@ -137,6 +137,11 @@ async fn names(client: &Connection, until: impl Fn(&[String]) -> bool) -> Vec<St
 /// Requests a page. Returns its whole response.
 pub(crate) fn page(gateway: &HttpServing, path: &str, token: &str) -> String {
     let address = gateway.url.strip_prefix("http://").unwrap().split('/').next().unwrap();
+    page_at(address, path, token)
+}
+
+/// Requests a page at an address. Returns its whole response.
+fn page_at(address: &str, path: &str, token: &str) -> String {
     let mut connection = TcpStream::connect(address).unwrap();
     write!(
         connection,

@@ -157,6 +157,14 @@ impl HttpServing {
         }
     }
 
+    /// Returns all lines of standard error, once the process has ended.
+    #[cfg(unix)]
+    pub(crate) async fn all_printed(&self) -> Vec<String> {
+        let mut lines = self.lines.clone();
+        while lines.changed().await.is_ok() {}
+        lines.borrow().clone()
+    }
+
     /// Waits until the process has ended by itself.
     pub(crate) fn exit_code(&mut self) -> Option<i32> {
         self.process.wait().unwrap().code()

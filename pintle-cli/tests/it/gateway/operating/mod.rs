@@ -1,3 +1,4 @@
 //! A gateway as whoever operates it sees it.
 
 mod restart;
+mod service_log;
