@@ -207,6 +207,31 @@ impl Relay {
         server.provider(self)
     }
 
+    /// Asks the server behind whether it answers, over the first connection. One that has ended is opened again, as for a call. The time
+    /// that the server takes is not limited by more than the timeouts of the client.
+    ///
+    /// # Errors
+    ///
+    /// The server cannot be reached, or does not answer.
+    pub async fn probe(&self) -> Result<(), RpcError> {
+        let link = self.inner.upstream.live_primary().await?;
+        self.inner.upstream.ping(&link.connection).await
+    }
+
+    /// As [`probe`](Self::probe), and opens no connection, which may start a program: if the first one has ended, the outcome of the last
+    /// attempt to open one is returned.
+    ///
+    /// # Errors
+    ///
+    /// The server could not be reached, or does not answer.
+    pub async fn probe_open(&self) -> Result<(), RpcError> {
+        let link = self.inner.upstream.primary();
+        match link.is_closed() {
+            true => self.inner.upstream.last_failure().map_or(Ok(()), Err),
+            false => self.inner.upstream.ping(&link.connection).await,
+        }
+    }
+
     /// Returns the name of the server behind, for messages.
     pub(super) fn backend(&self) -> String {
         backend_name(&self.inner.upstream.primary().connection)

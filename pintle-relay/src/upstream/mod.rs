@@ -25,7 +25,7 @@ use std::{
 };
 
 use pintle::{
-    Client, Connection, Result,
+    Client, Connection, Error, Result,
     client::{Change, Connector, Mode},
     forward::{OwnedPrincipal, Subscriber},
     server::{Cx, Scope, SessionHandle},
@@ -38,6 +38,7 @@ use tokio::{sync::watch, time::timeout};
 
 use self::{
     attached::AttachedServers,
+    failure::Failure,
     link::{MAX_SUBSCRIBE_WAIT, RelayLink},
     listeners::{LinkListener, OpenSessions, PrimaryListener, PrincipalListeners},
     outage::Outage,
@@ -533,6 +534,19 @@ impl Upstream {
     /// Whether the server is down for so long that its last lists are not returned any more.
     pub(crate) fn is_long_down(&self) -> bool {
         self.outage.is_long()
+    }
+
+    /// Returns the error of the last attempt to open a connection, if it failed.
+    pub(crate) fn last_failure(&self) -> Option<RpcError> {
+        self.outage.last()
+    }
+
+    /// Asks the server whether it answers. An error is an answer.
+    pub(crate) async fn ping(&self, connection: &Connection) -> Result<(), RpcError> {
+        match connection.ping().await {
+            Ok(()) | Err(Error::Rpc(_)) => Ok(()),
+            Err(error) => Err(Failure::of(error, || backend_name(connection)).into()),
+        }
     }
 
     /// Records that the server has answered.

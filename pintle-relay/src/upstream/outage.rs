@@ -16,11 +16,13 @@ pub(super) struct Outage(Mutex<Option<Down>>);
 struct Down {
     since: Instant,
     attempts: u32,
+    /// The error of the last attempt.
+    error: Option<RpcError>,
 }
 
 impl Down {
     fn begin() -> Self {
-        Self { since: Instant::now(), attempts: 0 }
+        Self { since: Instant::now(), attempts: 0, error: None }
     }
 }
 
@@ -28,6 +30,11 @@ impl Outage {
     /// Whether the server is down for so long that its last lists are not returned any more.
     pub(super) fn is_long(&self) -> bool {
         lock(&self.0).get_or_insert_with(Down::begin).since.elapsed() >= GRACE
+    }
+
+    /// Returns the error of the last attempt to connect.
+    pub(super) fn last(&self) -> Option<RpcError> {
+        lock(&self.0).as_ref()?.error.clone()
     }
 
     /// Records that the server has answered.
@@ -55,11 +62,13 @@ impl Outage {
                 let down = down.get_or_insert_with(Down::begin);
                 down.attempts += 1;
                 let (since, attempts) = (down.since.elapsed().as_secs(), down.attempts);
-                Err(RpcError::internal(format!(
+                let error = RpcError::internal(format!(
                     "`{}`, the server behind this one, has been down for {since} s, and {attempts} attempts to connect failed: \
                      {error}; call again later",
                     backend()
-                )))
+                ));
+                down.error = Some(error.clone());
+                Err(error)
             }
         }
     }

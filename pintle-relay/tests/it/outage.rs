@@ -184,3 +184,22 @@ async fn the_time_in_which_a_user_answers_is_not_that_of_a_relayed_call() {
         assert_eq!(answer["result"]["content"][0]["text"], "4 guests, true", "{upstream}: {answer}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_probe_says_whether_the_server_answers_and_one_of_them_opens_a_connection() {
+    let (behind, down) = (world::server(&Seen::default()), Arc::<AtomicBool>::default());
+    let relay = unsteady(&behind, &down).await;
+    assert!(relay.probe().await.is_ok() && relay.probe_open().await.is_ok());
+    crash(&behind).await;
+    // Nobody has tried.
+    assert!(relay.probe_open().await.is_ok() && behind.sessions().is_empty());
+    down.store(true, Ordering::SeqCst);
+    for _ in 0..2 {
+        let refused = relay.probe().await.unwrap_err();
+        assert!(refused.message.contains("nobody listens"), "{refused:?}");
+        assert_eq!(relay.probe_open().await.unwrap_err().message, refused.message);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    down.store(false, Ordering::SeqCst);
+    assert!(relay.probe().await.is_ok() && relay.probe_open().await.is_ok());
+}
