@@ -127,6 +127,15 @@ impl Redis {
         Ok(Self(Arc::new(Shared { connection, node })))
     }
 
+    /// Asks Redis whether it answers.
+    ///
+    /// # Errors
+    ///
+    /// Redis cannot be reached, or does not answer within [`RedisOptions::timeout`].
+    pub async fn ping(&self) -> io::Result<()> {
+        self.0.connection.run::<String>(&redis::cmd("PING")).await.map(drop)
+    }
+
     /// Returns the store of tasks, so that any process can be asked for the tasks of all.
     ///
     /// ```no_run
