@@ -53,6 +53,8 @@ pub(crate) struct PageReader<'a> {
     pub(crate) principal: Option<&'a str>,
     /// Whether the request comes from this machine, and nothing says that it was passed on for another.
     pub(crate) is_local: bool,
+    /// The media types that the reader wants.
+    pub(crate) accept: Option<&'a str>,
 }
 
 /// Headers with which proxies say that a request was passed on.
@@ -66,7 +68,8 @@ impl<'a> PageReader<'a> {
         let address = request.extensions().get::<PeerAddress>();
         let is_near = address.is_some_and(|PeerAddress(address)| address.ip().to_canonical().is_loopback());
         let is_forwarded = FORWARDED.iter().any(|name| request.headers().contains_key(*name));
-        Self { principal, is_local: is_near && !is_forwarded }
+        let accept = request.headers().get(header::ACCEPT).and_then(|value| value.to_str().ok());
+        Self { principal, is_local: is_near && !is_forwarded, accept }
     }
 }
 

@@ -122,6 +122,11 @@ impl Routes {
         self.is_draining.load(Ordering::Acquire)
     }
 
+    /// Returns the number of open sessions.
+    pub(crate) fn sessions(&self) -> usize {
+        self.read().iter().map(|route| route.http.sessions()).sum()
+    }
+
     /// Returns whether tokens are checked for each path.
     pub(super) fn are_protected(&self) -> bool {
         self.protection.read().unwrap_or_else(PoisonError::into_inner).is_some()

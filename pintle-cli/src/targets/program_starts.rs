@@ -111,6 +111,11 @@ impl ProgramStarts {
         Arc::strong_count(&self.programs.state) > 1
     }
 
+    /// Returns the number of programs that run.
+    pub(crate) fn running(&self) -> usize {
+        lock(&self.programs.state).all_running()
+    }
+
     /// Waits until no program runs, for a limited time.
     pub(crate) async fn all_gone(&self) {
         let gone = async {

@@ -8,7 +8,7 @@ mod watched;
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, OnceLock, PoisonError, RwLock,
+        Arc, PoisonError, RwLock,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -32,7 +32,9 @@ use self::watched::WatchedUris;
 use super::{
     api::BackendProvider,
     caller_targets::{CallerError, CallerTargets},
+    health::{BackendOutage, Health},
     login::{LoginTool, login_required},
+    logs::AnsweredBy,
     names::HostNames,
     whole_list::{LIST_TIMEOUT, whole_list},
 };
@@ -52,6 +54,7 @@ pub(super) struct Backend {
     /// The number of targets that it has had. Attempts to connect to an earlier one end.
     target: AtomicU64,
     watched: WatchedUris,
+    pub(super) health: Health,
 }
 
 #[derive(Clone)]
@@ -70,16 +73,6 @@ struct Outage {
     reason: String,
 }
 
-/// The name of the backend that answered a request, for the log. The first one is kept.
-#[derive(Clone, Default)]
-pub(super) struct AnsweredBy(Arc<OnceLock<String>>);
-
-impl AnsweredBy {
-    pub(super) fn get(&self) -> Option<&str> {
-        self.0.get().map(String::as_str)
-    }
-}
-
 impl Backend {
     /// Creates a backend that is offered like this when it is connected.
     pub(super) fn new(name: &str, offer: Offer) -> Self {
@@ -90,6 +83,7 @@ impl Backend {
             state: RwLock::new(being_connected()),
             target: AtomicU64::new(0),
             watched: WatchedUris::default(),
+            health: Health::default(),
         }
     }
 
@@ -117,7 +111,9 @@ impl Backend {
     /// Begins with another target, and returns its number. The one before is offered until [`wait`](Self::wait),
     /// [`connect`](Self::connect) or [`refuse`](Self::refuse).
     pub(super) fn replace(&self) -> u64 {
-        self.target.fetch_add(1, Ordering::AcqRel) + 1
+        let number = self.target.fetch_add(1, Ordering::AcqRel) + 1;
+        self.health.reset();
+        number
     }
 
     /// Offers nothing until the target of this number is connected.
@@ -160,13 +156,22 @@ impl Backend {
 
     /// Removes everything of the target.
     pub(super) fn remove(&self) {
-        self.target.fetch_add(1, Ordering::AcqRel);
+        self.replace();
         self.set(BackendState::Removed);
     }
 
     /// Returns whether the target was connected.
     pub(super) fn is_up(&self) -> bool {
         matches!(self.state(), BackendState::Up(_) | BackendState::PerCaller(_))
+    }
+
+    /// Returns why the target cannot be used: it is not connected, or does not answer.
+    pub(super) fn outage(&self) -> Option<BackendOutage> {
+        match self.state() {
+            BackendState::Down(down) => Some(BackendOutage::new(down.since, &down.reason)),
+            BackendState::Up(_) => self.health.outage(),
+            BackendState::PerCaller(_) | BackendState::Removed => None,
+        }
     }
 
     pub(super) fn is_removed(&self) -> bool {
@@ -358,7 +363,7 @@ impl Provider for Backend {
         let listing = whole_list(&connected, cx.clone(), list, page);
         // One backend that fails must not fail the lists of the others.
         match tokio::time::timeout(LIST_TIMEOUT, listing).await {
-            Ok(Ok(page)) => Ok(page),
+            Ok(Ok(page)) => Ok(self.health.listed(page)),
             Ok(Err(_)) | Err(_) => self.login_page(&cx, list),
         }
     }
@@ -387,7 +392,7 @@ impl Provider for Backend {
 
     async fn handle(&self, cx: Cx) -> Outcome {
         if let Some(answered_by) = cx.extensions().get::<AnsweredBy>() {
-            let _ = answered_by.0.set(self.name.clone());
+            answered_by.set(&self.name);
         }
         // The target may have been replaced since the entry was found and judged.
         let connected = match cx.found_in::<ConnectedTarget>() {
@@ -401,7 +406,7 @@ impl Provider for Backend {
             return tool.result();
         }
         match connected {
-            Some(Ok(connected)) => connected.handle(cx).await,
+            Some(Ok(connected)) => self.health.measured(connected.handle(cx)).await,
             Some(Err(error)) => Outcome::Failed(self.refusal(&cx, error)),
             None => Outcome::Failed(RpcError::internal(format!(
                 "the backend `{}` was disconnected: list again, and repeat the call",

@@ -2,8 +2,10 @@
 
 mod key_file;
 mod keys;
+mod store_health;
 
 use std::{
+    convert::Infallible,
     env, fs,
     path::{Path, PathBuf},
     sync::Arc,
@@ -26,6 +28,7 @@ use crate::{
 };
 
 pub(super) use keys::GatewayKeys;
+use store_health::StoreHealth;
 
 const HELP: &str = "pintle gateway --help";
 /// The name of what the login pages share. The others are named by their paths.
@@ -158,6 +161,7 @@ fn has_password(url: &str) -> bool {
 #[derive(Clone)]
 pub(super) struct GatewayFleet {
     redis: Redis,
+    health: StoreHealth,
 }
 
 impl GatewayFleet {
@@ -165,7 +169,17 @@ impl GatewayFleet {
     async fn open(url: &str, keys: &GatewayKeys) -> Result<Self, Failure> {
         let options = RedisOptions::default().prefix("pintle-gateway").seal(keys.of_stores());
         let redis = Redis::connect_with(url, options).await.map_err(|error| failed(&error))?;
-        Ok(Self { redis })
+        Ok(Self { redis, health: StoreHealth::default() })
+    }
+
+    /// Returns why the Redis cannot be used.
+    pub(super) fn outage(&self) -> Option<String> {
+        self.health.outage()
+    }
+
+    /// Watches whether the Redis can be used.
+    pub(super) async fn watch(&self, output: &Output) -> Infallible {
+        self.health.watch(|| self.redis.ping(), output).await
     }
 
     /// Has the calls of rules counted together with those of the other processes.

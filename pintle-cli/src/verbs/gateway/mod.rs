@@ -9,8 +9,10 @@ mod exchange;
 mod explain;
 mod file;
 mod fleet;
+mod health;
 mod login;
 mod logs;
+mod metrics;
 mod names;
 mod overlaps;
 mod protection;
@@ -271,6 +273,7 @@ pub(super) async fn run(args: GatewayArgs, output: &Output) -> Result<(), Failur
                 biased;
                 () = &mut stop => {}
                 never = serving.gateway.reload(&source, file.clone(), Some(&*serving.routes)) => match never {},
+                never = serving.gateway.watch_store() => match never {},
             }
             // The second time, calls are not waited for.
             tokio::select! {
@@ -392,15 +395,13 @@ impl Beside for GatewayPages {
     }
 
     fn page(&self, path: &str, reader: &PageReader<'_>) -> Option<Page> {
-        self.gateway.page(path, self.routes.is_draining(), reader)
+        self.gateway.page(path, &self.routes, reader)
     }
 
     fn refused(&self, path: &str, status: StatusCode, start: Instant) {
-        if let Some(log) = self.gateway.gates.logs.get().access() {
-            // The rest of the path of a login is a secret of its principal.
-            let path = if path.starts_with(LOGIN_PATH) { LOGIN_PATH } else { path };
-            log.refused(path, status, start);
-        }
+        // The rest of the path of a login is a secret of its principal.
+        let path = if path.starts_with(LOGIN_PATH) { LOGIN_PATH } else { path };
+        self.gateway.gates.logs.get().access().refused(path, status, start);
     }
 }
 

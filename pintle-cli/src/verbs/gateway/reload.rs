@@ -102,7 +102,7 @@ impl Gateway {
             && current.workers == next.workers
             && current.prompts == next.prompts
             && current.resources == next.resources;
-        let logs = OpenLogs::open(next, Some(&self.gates.logs.get()), &self.output)?;
+        let logs = OpenLogs::open(next, Some(&self.gates.logs.get()), &self.counters.requests, &self.output)?;
         let entries = match has_same_entries {
             true => None,
             false => Some(self.next_entries(next).map_err(wrong)?),

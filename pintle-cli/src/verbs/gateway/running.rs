@@ -1,6 +1,7 @@
 use std::{
     collections::BTreeMap,
-    future::ready,
+    convert::Infallible,
+    future::{pending, ready},
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock},
     time::Duration,
 };
@@ -22,8 +23,9 @@ use super::{
     fleet::{GatewayFleet, GatewayKeys},
     login::{LoginPages, ask_to_log_in},
     logs::{CurrentLogs, OpenLogs, cut, logged},
+    metrics::MetricsForm,
     reload::GatewaySettings,
-    status::Counters,
+    status::{Counters, Measured, readiness},
     target_opening::TargetOpening,
     virtual_server::{VirtualServer, VirtualServerEntry, VirtualServerGates},
     whole_list::read_lists,
@@ -75,7 +77,7 @@ pub(super) struct Gateway {
     fronts: Mutex<BTreeMap<String, Server>>,
     pub(super) gates: VirtualServerGates,
     virtual_servers: Mutex<BTreeMap<String, Arc<VirtualServer>>>,
-    counters: Arc<Counters>,
+    pub(super) counters: Arc<Counters>,
     users: GatewayUsers,
     /// The keys of what clients keep for the servers, if it outlives this process.
     keys: Option<GatewayKeys>,
@@ -91,7 +93,7 @@ pub(super) struct Gateway {
 impl Gateway {
     pub(super) fn new(file: &GatewayFile, users: GatewayUsers, output: &Output) -> Result<Self, Failure> {
         let counters = Arc::new(Counters::default());
-        let logs = CurrentLogs::new(OpenLogs::open(file, None, output)?);
+        let logs = CurrentLogs::new(OpenLogs::open(file, None, &counters.requests, output)?);
         let (counted, written) = (counters.clone(), logs.clone());
         let audit = Arc::new(move |record: &AuditRecord<'_>| {
             counted.count(record.decision);
@@ -195,6 +197,14 @@ impl Gateway {
         self
     }
 
+    /// Watches the store that the processes share, if there are several.
+    pub(super) async fn watch_store(&self) -> Infallible {
+        match &self.gates.fleet {
+            Some(fleet) => fleet.watch(&self.output).await,
+            None => pending().await,
+        }
+    }
+
     /// Serves a server at a path.
     pub(super) async fn serve(&self, routes: &Routes, path: &str, server: &Server) -> Result<(), Failure> {
         let keys = self.keys.as_ref().map(|keys| keys.of_path(path));
@@ -253,7 +263,7 @@ impl Gateway {
         Ok((path.clone(), self.logged(&path, server)))
     }
 
-    /// Has users of the server at a path asked to log in where a call needs it, and requests to it logged, if the file says so.
+    /// Has users of the server at a path asked to log in where a call needs it, and requests to it counted, and logged if the file says so.
     fn logged(&self, path: &str, server: Server) -> Server {
         let server = match self.pages.clone() {
             Some(pages) => server.layer(&around(move |cx, next| ask_to_log_in(pages.clone(), cx, next))),
@@ -261,13 +271,7 @@ impl Gateway {
         };
         let (logs, logged): (_, Arc<str>) = (self.gates.logs.clone(), path.into());
         let server = server.layer(&around(move |cx, next: Next| {
-            let (log, path) = (logs.get().access().cloned(), logged.clone());
-            async move {
-                match log {
-                    Some(log) => log.around(path, cx, next).await,
-                    None => next.run(cx).await,
-                }
-            }
+            logs.get().access().clone().around(logged.clone(), cx, next)
         }));
         lock(&self.fronts).insert(path.to_owned(), server.clone());
         server
@@ -366,6 +370,7 @@ impl Gateway {
             BackendEntry::Target(target) => target,
             BackendEntry::Api(api, loaded) => return self.connect_api(backend, number, api, loaded),
         };
+        backend.health.require(target.is_required());
         let starts = target.limits().starts("`max_programs` of the target").supervised_by(&self.supervisor);
         {
             let mut programs = lock(&self.programs);
@@ -434,30 +439,51 @@ impl Gateway {
     }
 
     /// Returns the pages beside the servers. Only administrators, and this machine, read the names of targets.
-    pub(super) fn page(&self, path: &str, is_draining: bool, reader: &PageReader<'_>) -> Option<Page> {
+    pub(super) fn page(&self, path: &str, routes: &Routes, reader: &PageReader<'_>) -> Option<Page> {
         let sees_names =
             reader.is_local || reader.principal.is_some_and(|name| self.settings().admin.has(name));
         let text = |status, text: String| Page { status, content_type: "text/plain", text, is_open: false };
         Some(match path {
             "/health" => Page { is_open: true, ..text(StatusCode::OK, "ok\n".to_owned()) },
-            "/ready" if is_draining => text(StatusCode::SERVICE_UNAVAILABLE, "it is ending\n".to_owned()),
             "/ready" => {
-                let backends = self.backends();
-                let down = backends.iter().filter(|backend| !backend.is_up() && !backend.is_removed());
-                let names: String = down.map(|backend| format!("{} is down\n", backend.name())).collect();
-                match names.is_empty() {
-                    true => text(StatusCode::OK, "ready\n".to_owned()),
-                    false if sees_names => text(StatusCode::SERVICE_UNAVAILABLE, names),
-                    false => text(StatusCode::SERVICE_UNAVAILABLE, "a target is down\n".to_owned()),
-                }
+                let (status, shown) = self.readiness(routes, sees_names);
+                text(status, shown)
             }
             "/metrics" => {
-                let backends = if sees_names { self.backends() } else { Vec::new() };
-                let (logs, lost) = (self.gates.logs.get(), self.output.lost_log_lines());
-                text(StatusCode::OK, self.counters.metrics(&backends, logs.all(), lost))
+                let form = MetricsForm::accepted(reader.accept);
+                let page = text(StatusCode::OK, self.metrics(form, routes, sees_names));
+                Page { content_type: form.content_type(), ..page }
             }
             _ => return None,
         })
+    }
+
+    fn readiness(&self, routes: &Routes, sees_names: bool) -> (StatusCode, String) {
+        if routes.is_draining() {
+            return (StatusCode::SERVICE_UNAVAILABLE, "it is ending\n".to_owned());
+        }
+        let store = self.gates.fleet.as_ref().and_then(GatewayFleet::outage);
+        readiness(&self.backends(), store.as_deref(), sees_names)
+    }
+
+    fn metrics(&self, form: MetricsForm, routes: &Routes, sees_names: bool) -> String {
+        let mut backends = self.backends();
+        backends.retain(|backend| !backend.is_removed());
+        let logs = self.gates.logs.get();
+        let logs: Vec<_> = logs.all().collect();
+        self.counters.metrics(
+            form,
+            &Measured {
+                is_ready: self.readiness(routes, false).0 == StatusCode::OK,
+                has_store: self.gates.fleet.as_ref().map(|fleet| fleet.outage().is_none()),
+                sessions: routes.sessions(),
+                programs: lock(&self.programs).iter().map(ProgramStarts::running).sum(),
+                backends: &backends,
+                sees_names,
+                logs: &logs,
+                lost_log_lines: self.output.lost_log_lines(),
+            },
+        )
     }
 }
 

@@ -66,6 +66,8 @@ pub(super) struct TargetEntry {
     login_client: Option<LoginClientEntry>,
     /// How tokens of clients are exchanged for tokens of the server at the URL.
     exchange: Option<ExchangeEntry>,
+    /// Whether `/ready` is 503 while the target cannot be used: by default if it is a program or `server`, and not at a URL.
+    required: Option<bool>,
     /// Headers of every request to the URL.
     headers: BTreeMap<String, SecretValue>,
     /// The limit of bytes of the result of a tool. The rest is a link to the whole, which its caller can read for ten minutes.
@@ -279,6 +281,16 @@ impl TargetEntry {
     /// Returns the text before the `_` of the names of tools and prompts; it is empty if there is no prefix.
     pub(super) fn prefix_text<'a>(&'a self, name: &'a str) -> &'a str {
         self.prefix.as_deref().unwrap_or(name)
+    }
+
+    /// Returns whether the target is a server at a URL, and no program of this machine.
+    pub(super) fn has_url(&self) -> bool {
+        self.url.is_some()
+    }
+
+    /// Returns whether the gateway is not ready without the target. One at a URL is as far away from every other gateway.
+    pub(super) fn is_required(&self) -> bool {
+        self.required.unwrap_or(!self.has_url())
     }
 
     /// Returns the exchange of tokens, and the URL that the new ones are for.

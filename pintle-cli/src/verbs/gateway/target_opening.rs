@@ -54,7 +54,12 @@ impl TargetOpening {
         let (mut delay, mut login, mut reported) = (Duration::from_secs(1), None, None);
         while self.backend.has_target(self.number) {
             match self.open(&mut login).await {
-                Ok(relay) => return self.switch_to(relay).await,
+                Ok(relay) => {
+                    let kept = relay.clone();
+                    self.switch_to(relay).await;
+                    drop((tried.take(), login));
+                    return self.watch(kept).await;
+                }
                 Err(failure) if reported.as_ref() == Some(&failure.message) => {}
                 Err(failure) => {
                     let (name, mut next) = (self.backend.name(), "");
@@ -78,6 +83,20 @@ impl TargetOpening {
         }
     }
 
+    /// Watches whether the connected target answers, until it is replaced. It keeps no program running that nobody uses.
+    async fn watch(self, relay: Relay) {
+        let Self { backend, number, target, output, .. } = self;
+        let probe = || async {
+            let answered = match target.has_url() {
+                true => relay.probe().await,
+                false => relay.probe_open().await,
+            };
+            answered.map_err(|error| error.message.to_string())
+        };
+        let is_current = || backend.has_target(number);
+        backend.health.watch(backend.name(), is_current, probe, &output).await;
+    }
+
     /// Refuses a target that the users of this gateway must not use, however often it is tried.
     fn allowed(&self) -> Result<(), Failure> {
         if self.users == GatewayUsers::Everybody {
@@ -99,7 +118,7 @@ impl TargetOpening {
     }
 
     /// Offers what is connected. If something else is offered until then, the lists are read first.
-    async fn switch_to(self, relay: Relay) {
+    async fn switch_to(&self, relay: Relay) {
         let target = OpenTarget::new(BackendProvider::Relay(relay), self.backend.offering());
         let (target, replaces) = (Arc::new(target), self.backend.is_up());
         if !replaces {

@@ -86,7 +86,7 @@ const FILE: &str = r#"
     decision = "allow"
 "#;
 
-fn gateway(machine: &Machine, redis: &str, key: &str) -> Command {
+pub(super) fn gateway(machine: &Machine, redis: &str, key: &str) -> Command {
     machine.write("team.toml", FILE);
     let mut command = pintle();
     command.args(["gateway", "team.toml", "--http", "127.0.0.1:0", "--redis-env", "FLEET_REDIS"]);

@@ -188,7 +188,7 @@ async fn many_targets_are_one_and_each_principal_has_its_rules() {
     }
     assert!(page(&gateway, "/health", "").contains("ok"));
     let ready = page(&gateway, "/ready", "bob-token");
-    assert!(ready.contains("503") && ready.contains("dead is down"), "{ready}");
+    assert!(ready.contains("503") && ready.contains("dead is down for"), "{ready}");
     let metrics = page(&gateway, "/metrics", "bob-token");
     assert!(metrics.contains("backend_up{backend=\"one\"} 1"), "{metrics}");
     assert!(metrics.contains("decisions_total{decision=\"deny\"} 2"), "{metrics}");

@@ -22,6 +22,13 @@ pub(super) fn offer(prefix: &str) -> Offer {
     Offer::of_target("unused", &entry, &Output::kept().0)
 }
 
+impl Backend {
+    /// A backend that is not connected, with its name as its prefix.
+    pub(in crate::verbs::gateway) fn unconnected(name: &str) -> Arc<Self> {
+        Arc::new(Self::new(name, offer(name)))
+    }
+}
+
 /// A server whose list of tools never ends, or never comes.
 struct Hostile {
     answers: bool,

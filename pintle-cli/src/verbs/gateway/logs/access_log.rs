@@ -13,14 +13,18 @@ use serde::Serialize;
 use tokio::time::Instant;
 
 use super::{
-    super::backend::AnsweredBy,
+    super::metrics::RequestMetrics,
+    answered_by::AnsweredBy,
     json_log::{JsonLog, cut, logged},
 };
 use crate::listen::RequestMark;
 
-/// A log of every request. It has no arguments and no results, and of URIs no query.
+/// A log of every request, if there is a file for it, and their metrics. It has no arguments and no results, and of URIs no query.
 #[derive(Clone)]
-pub(in super::super) struct AccessLog(JsonLog);
+pub(in super::super) struct AccessLog {
+    file: Option<JsonLog>,
+    metrics: Arc<RequestMetrics>,
+}
 
 /// A line of the log.
 #[derive(Debug, Serialize)]
@@ -46,13 +50,13 @@ struct AccessRecord<'a> {
 }
 
 impl AccessLog {
-    pub(in super::super) fn new(log: JsonLog) -> Self {
-        Self(log)
+    pub(in super::super) fn new(file: Option<JsonLog>, metrics: Arc<RequestMetrics>) -> Self {
+        Self { file, metrics }
     }
 
-    /// Returns the file.
-    pub(in super::super) fn file(&self) -> &JsonLog {
-        &self.0
+    /// Returns the file, if there is one.
+    pub(in super::super) fn file(&self) -> Option<&JsonLog> {
+        self.file.as_ref()
     }
 
     /// Handles a request to a path, and logs it.
@@ -66,6 +70,7 @@ impl AccessLog {
         }
         let answered_by = AnsweredBy::default();
         let cx = cx.with(answered_by.clone());
+        self.metrics.begun();
         // Cancelled calls are dropped.
         let running = LoggedRequest {
             log: self,
@@ -83,7 +88,9 @@ impl AccessLog {
 
     /// Logs a request that was refused before its message was read.
     pub(in super::super) fn refused(&self, path: &str, status: StatusCode, start: Instant) {
-        self.0.write(&AccessRecord {
+        self.metrics.refused(status);
+        let Some(file) = &self.file else { return };
+        file.write(&AccessRecord {
             time_ms: now(),
             principal: "@anonymous".into(),
             path: logged(path),
@@ -112,8 +119,10 @@ impl LoggedRequest {
         if self.is_logged.swap(true, Ordering::AcqRel) {
             return;
         }
+        self.log.metrics.completed(self.cx.method(), status, self.start.elapsed());
+        let Some(file) = &self.log.file else { return };
         let target = self.cx.target();
-        self.log.0.write(&AccessRecord {
+        file.write(&AccessRecord {
             time_ms: now(),
             principal: match self.cx.identity() {
                 Principal::Local => "@local".into(),

@@ -4,7 +4,11 @@ use std::{
 };
 
 use super::{AccessLog, JsonLog};
-use crate::{failure::Failure, output::Output, verbs::gateway::file::GatewayFile};
+use crate::{
+    failure::Failure,
+    output::Output,
+    verbs::gateway::{file::GatewayFile, metrics::RequestMetrics},
+};
 
 /// The logs that are open at the moment. Clones share them.
 #[derive(Clone)]
@@ -14,7 +18,7 @@ pub(in super::super) struct CurrentLogs(Arc<RwLock<Arc<OpenLogs>>>);
 pub(in super::super) struct OpenLogs {
     audit: Option<JsonLog>,
     is_required: bool,
-    access: Option<AccessLog>,
+    access: AccessLog,
 }
 
 impl CurrentLogs {
@@ -37,6 +41,7 @@ impl OpenLogs {
     pub(in super::super) fn open(
         file: &GatewayFile,
         known: Option<&Self>,
+        metrics: &Arc<RequestMetrics>,
         output: &Output,
     ) -> Result<Self, Failure> {
         let open = |path: &Path| {
@@ -46,7 +51,7 @@ impl OpenLogs {
         Ok(Self {
             audit: file.audit.as_deref().map(open).transpose()?,
             is_required: file.audit_required,
-            access: file.access_log.as_deref().map(open).transpose()?.map(AccessLog::new),
+            access: AccessLog::new(file.access_log.as_deref().map(open).transpose()?, metrics.clone()),
         })
     }
 
@@ -54,8 +59,8 @@ impl OpenLogs {
         self.audit.as_ref()
     }
 
-    pub(in super::super) fn access(&self) -> Option<&AccessLog> {
-        self.access.as_ref()
+    pub(in super::super) fn access(&self) -> &AccessLog {
+        &self.access
     }
 
     /// Returns whether nothing may be used, because it could not be written down.
@@ -65,7 +70,7 @@ impl OpenLogs {
 
     /// Returns the files that are written, by their options.
     pub(in super::super) fn all(&self) -> impl Iterator<Item = (&'static str, &JsonLog)> {
-        let access = self.access.as_ref().map(|log| ("access_log", log.file()));
+        let access = self.access.file().map(|log| ("access_log", log));
         self.audit.iter().map(|log| ("audit", log)).chain(access)
     }
 }
