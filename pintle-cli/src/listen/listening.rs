@@ -70,6 +70,7 @@ impl Listening {
     /// Serves a server at `/mcp`, and over HTTP+SSE at `/sse`, until the command is interrupted. Clients that send the token are one principal.
     pub(crate) async fn serve_server(self, server: &Server, output: &Output) -> Result<(), Failure> {
         let failed = |error: std::io::Error| Failure::internal(&error);
+        output.note(format!("serving at {}", self.address));
         let http = server.http().map_err(|error| Failure::internal(&error))?.guard(self.guard);
         let http = http.at(ENDPOINT).two_endpoints(SSE_STREAM, SSE_MESSAGES);
         let serving = match self.access {

@@ -360,7 +360,7 @@ impl Provider for Backend {
         if !is_offered {
             return Ok(ProviderPage::default());
         }
-        let listing = whole_list(&connected, cx.clone(), list, page);
+        let listing = whole_list(&connected, cx.clone(), list, page, || self.health.cut(&self.name));
         // One backend that fails must not fail the lists of the others.
         match tokio::time::timeout(LIST_TIMEOUT, listing).await {
             Ok(Ok(page)) => Ok(self.health.listed(page)),

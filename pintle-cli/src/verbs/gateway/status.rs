@@ -107,6 +107,13 @@ impl Measured<'_> {
         for backend in self.backends {
             to.value(&[("backend", backend.name())], u8::from(backend.outage().is_none()));
         }
+        to.gauge(
+            "pintle_gateway_backend_list_cut",
+            "Whether a list of a target is longer than what is offered.",
+        );
+        for (name, traffic) in &traffic {
+            to.value(&[("backend", name)], u8::from(traffic.is_cut));
+        }
         to.gauge("pintle_gateway_backend_list_age_seconds", "Time since a list of a target was read.");
         for (name, traffic) in &traffic {
             if let Some(listed) = traffic.listed {

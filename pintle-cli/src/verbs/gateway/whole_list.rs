@@ -14,12 +14,13 @@ pub(super) const MAX_ENTRIES: usize = 5_000;
 const MAX_LIST_BYTES: usize = 8 << 20;
 pub(super) const MAX_PAGES: usize = 200;
 
-/// Reads a whole list, within limits.
+/// Reads a whole list, within limits. `cut` is called if there is more.
 pub(super) async fn whole_list(
     provider: &impl Provider,
     cx: Cx,
     list: ListKind,
     mut page: PageRequest,
+    cut: impl FnOnce(),
 ) -> Result<ProviderPage, RequestError> {
     let (mut entries, mut bytes) = (Vec::new(), 0);
     page.cursor = None;
@@ -28,15 +29,17 @@ pub(super) async fn whole_list(
         for entry in found.entries {
             bytes += entry.as_str().len();
             if entries.len() == MAX_ENTRIES || bytes > MAX_LIST_BYTES {
+                cut();
                 return Ok(ProviderPage::new(entries));
             }
             entries.push(entry);
         }
         match found.cursor {
             Some(cursor) => page.cursor = Some(cursor),
-            None => break,
+            None => return Ok(ProviderPage::new(entries)),
         }
     }
+    cut();
     Ok(ProviderPage::new(entries))
 }
 

@@ -16,7 +16,7 @@ use tokio::{
 };
 
 use super::metrics::Durations;
-use crate::output::Output;
+use crate::output::{Output, SERVICE};
 
 /// The time between two probes of a target.
 const INTERVAL: Duration = Duration::from_secs(15);
@@ -46,6 +46,8 @@ pub(super) struct BackendTraffic {
     pub(super) errors: u64,
     /// When a list was read last.
     pub(super) listed: Option<Instant>,
+    /// Whether a list of the target was longer than what is offered of it.
+    pub(super) is_cut: bool,
 }
 
 struct Failing {
@@ -64,6 +66,7 @@ impl Health {
     /// Forgets what was found of the target before.
     pub(super) fn reset(&self) {
         *self.lock() = None;
+        self.lock_traffic().is_cut = false;
         self.replaced.notify_waiters();
     }
 
@@ -89,6 +92,14 @@ impl Health {
     pub(super) fn listed<T>(&self, list: T) -> T {
         self.lock_traffic().listed = Some(Instant::now());
         list
+    }
+
+    /// Takes notice of a list of the target of this name that was cut, and logs the first.
+    pub(super) fn cut(&self, name: &str) {
+        let was_cut = std::mem::replace(&mut self.lock_traffic().is_cut, true);
+        if !was_cut {
+            tracing::warn!(target: SERVICE, "a list of `{name}` is longer than what is offered of it: choose with `only`");
+        }
     }
 
     fn lock_traffic(&self) -> MutexGuard<'_, BackendTraffic> {
