@@ -115,7 +115,7 @@ impl WorkerTool {
             Ok((turn, self.pool.run(|id| Ok(self.line(id, arguments, journal)?), self.timeout).await?))
         };
         let (turn, mut run) = turn(&format!("worker `{name}`"), begun).await?;
-        while let Some(event) = run.next().await {
+        while let Some(event) = run.events.recv().await {
             match event.map_err(ToolError::new)? {
                 WorkerMessage::Result(value) => return Ok(Some(value)),
                 WorkerMessage::Question(question) => {

@@ -1,5 +1,4 @@
 use std::{
-    path::{Path, PathBuf},
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
@@ -13,18 +12,13 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
 use super::{
     open_call::{EVENTS, RunEvent},
     runner::Runner,
-    settings::{WorkerLog, WorkerSettings},
+    settings::WorkerSettings,
 };
-use crate::{WorkerEntry, environment::OnStart};
-
-/// The limit of processes of a worker.
-const MAX_PROCESSES: u16 = 64;
+use crate::environment::OnStart;
 
 /// The processes of a worker, each of which is kept by a task. They end when this is dropped.
 #[derive(Debug)]
 pub(crate) struct WorkerPool {
-    entry: WorkerEntry,
-    folder: PathBuf,
     pub(super) settings: Arc<WorkerSettings>,
     next_id: AtomicU64,
     /// One for each call that the processes have at the same time.
@@ -64,33 +58,19 @@ pub(super) struct CallPlace {
 /// A run of a call, which is cancelled when this is dropped.
 #[derive(Debug)]
 pub(super) struct WorkerRun {
-    events: mpsc::Receiver<RunEvent>,
+    /// What the worker writes about the call, until its end.
+    pub(super) events: mpsc::Receiver<RunEvent>,
     left: Arc<Notify>,
 }
 
 impl WorkerPool {
-    pub(super) fn new(
-        name: &str,
-        entry: &WorkerEntry,
-        folder: &Path,
-        log: WorkerLog,
-    ) -> Result<Self, String> {
-        let processes = entry.processes.unwrap_or(1);
-        if processes == 0 || entry.max_running == Some(0) || entry.max_message == Some(0) {
-            return Err("a limit of 0 would let nothing run: remove it, or write another".to_owned());
-        }
-        if processes > MAX_PROCESSES {
-            return Err(format!("`processes` is {processes}: write at most {MAX_PROCESSES}"));
-        }
-        let settings = WorkerSettings::new(name, entry, folder, log)?;
-        Ok(Self {
-            entry: entry.clone(),
-            folder: folder.to_owned(),
+    pub(super) fn new(settings: WorkerSettings) -> Self {
+        Self {
             next_id: AtomicU64::new(1),
-            places: Arc::new(Semaphore::new(usize::from(processes) * settings.max_running)),
+            places: Arc::new(Semaphore::new(settings.processes * settings.max_running)),
+            slots: Mutex::new((0..settings.processes).map(|_| Slot::default()).collect()),
             settings: Arc::new(settings),
-            slots: Mutex::new((0..processes).map(|_| Slot::default()).collect()),
-        })
+        }
     }
 
     /// Sets a function that is called when a process has started, if none has.
@@ -98,11 +78,6 @@ impl WorkerPool {
         if let Some(settings) = Arc::get_mut(&mut self.settings) {
             settings.environment.set_on_start(on_start.clone());
         }
-    }
-
-    /// Returns whether both run the same.
-    pub(super) fn is_like(&self, other: &Self) -> bool {
-        self.entry == other.entry && self.folder == other.folder
     }
 
     /// Has a process run a call, whose line is made with its number. Waits for a place.
@@ -159,13 +134,6 @@ impl Drop for WorkerPool {
 impl Drop for CallPlace {
     fn drop(&mut self) {
         self.open.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-impl WorkerRun {
-    /// Returns what the worker writes next about the call; `None` after its end.
-    pub(super) async fn next(&mut self) -> Option<RunEvent> {
-        self.events.recv().await
     }
 }
 

@@ -1,6 +1,10 @@
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
-use super::{WorkerEntry, pool::WorkerPool, settings::WorkerLog};
+use super::{
+    WorkerEntry,
+    pool::WorkerPool,
+    settings::{WorkerLog, WorkerSettings},
+};
 use crate::{EntryFault, environment::OnStart};
 
 /// The workers of a file, checked. A process is started with the first call, and ended when this and the tools of the worker are dropped.
@@ -36,8 +40,9 @@ impl ServedWorkers {
     ) -> Result<Self, EntryFault> {
         let log: WorkerLog = Arc::new(log);
         let pool = |(name, entry): (&String, &WorkerEntry)| {
-            let pool = WorkerPool::new(name, entry, folder, log.clone());
-            Ok((name.clone(), Arc::new(pool.map_err(EntryFault::of("worker", name))?)))
+            let settings = WorkerSettings::new(name, entry, folder, log.clone());
+            let settings = settings.map_err(EntryFault::of("worker", name))?;
+            Ok((name.clone(), Arc::new(WorkerPool::new(settings))))
         };
         entries.iter().map(pool).collect::<Result<_, _>>().map(Self)
     }
@@ -60,7 +65,7 @@ impl ServedWorkers {
     #[must_use]
     pub fn keeping(mut self, running: &Self) -> Self {
         for (name, pool) in &mut self.0 {
-            if let Some(kept) = running.0.get(name).filter(|kept| kept.is_like(pool)) {
+            if let Some(kept) = running.0.get(name).filter(|kept| kept.settings.are_like(&pool.settings)) {
                 pool.clone_from(kept);
             }
         }

@@ -1,6 +1,6 @@
 use std::{
     fmt,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -12,6 +12,8 @@ use crate::{CommandPlan, WorkerEntry, environment::Environment};
 
 /// The calls of a process at the same time, if its entry says nothing.
 const MAX_RUNNING: u16 = 8;
+/// The limit of processes of a worker.
+const MAX_PROCESSES: u16 = 64;
 /// The limit of bytes of a line, if the entry says nothing.
 const MAX_MESSAGE: usize = 1 << 20;
 
@@ -24,9 +26,12 @@ pub(super) type WorkerLog = Arc<dyn Fn(&str, &str) + Send + Sync>;
 /// The settings of the processes of a worker, checked.
 pub(super) struct WorkerSettings {
     pub(super) name: String,
+    entry: WorkerEntry,
+    folder: PathBuf,
     /// The command that starts a process.
     pub(super) plan: CommandPlan,
     pub(super) environment: Environment,
+    pub(super) processes: usize,
     /// The calls of a process at the same time.
     pub(super) max_running: usize,
     pub(super) max_message: usize,
@@ -46,9 +51,19 @@ impl WorkerSettings {
         if entry.command.iter().any(|word| word.contains('\0')) {
             return Err("a word of the command holds a NUL, which no program takes: remove it".to_owned());
         }
+        let processes = entry.processes.unwrap_or(1);
+        if processes == 0 || entry.max_running == Some(0) || entry.max_message == Some(0) {
+            return Err("a limit of 0 would let nothing run: remove it, or write another".to_owned());
+        }
+        if processes > MAX_PROCESSES {
+            return Err(format!("`processes` is {processes}: write at most {MAX_PROCESSES}"));
+        }
         let environment = Environment::new(folder, entry.cwd.as_deref(), &entry.env, &entry.inherit)?;
         Ok(Self {
             name: name.to_owned(),
+            entry: entry.clone(),
+            folder: folder.to_owned(),
+            processes: processes.into(),
             plan: CommandPlan {
                 words: entry.command.clone(),
                 env: environment.names(),
@@ -61,6 +76,11 @@ impl WorkerSettings {
             max_message: entry.max_message.unwrap_or(MAX_MESSAGE),
             log,
         })
+    }
+
+    /// Returns whether both run the same.
+    pub(super) fn are_like(&self, other: &Self) -> bool {
+        self.entry == other.entry && self.folder == other.folder
     }
 
     /// Starts a process. `flooded` is notified when it has written too much without a call.
