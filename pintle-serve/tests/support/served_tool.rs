@@ -104,10 +104,12 @@ pub(super) fn play_text(text: &str, value: &str) {
     }
     if let Some(tools) = read(&json!({"t": {"request": {"url": text}}})) {
         let url = |value: &str| match tools.plan("t", &with(value)).expect("there is the tool") {
-            Ok(CallPlan::Request(plan)) => Some(Url::parse(&plan.url).expect("another parser reads the URL")),
+            Ok(CallPlan::Request(plan)) => Some(Url::parse(&plan.url)),
             _ => None,
         };
-        if let (Some(one), Some(other)) = (url("a"), url(value)) {
+        // The other parser refuses some names of hosts, such as `a.0x`.
+        if let (Some(Ok(one)), Some(other)) = (url("a"), url(value)) {
+            let other = other.expect("another parser reads the URL with any value");
             assert_eq!(one.origin(), other.origin());
             let segments = |url: &Url| url.path_segments().map(Iterator::count);
             assert_eq!(segments(&one), segments(&other), "{one} {other}");
