@@ -50,17 +50,6 @@ enum Action {
     Worker(WorkerTool),
 }
 
-impl Action {
-    /// Returns the names of the arguments that have a place; `None` for a worker, which gets all of them.
-    fn names(&self) -> Option<Vec<&str>> {
-        match self {
-            Self::Command(command) => Some(command.names().collect()),
-            Self::Request(request) => Some(request.names()),
-            Self::Worker(_) => None,
-        }
-    }
-}
-
 impl ServedTools {
     /// Checks the entries of a file without workers. Commands run in its folder, unless an entry says otherwise.
     ///
@@ -187,7 +176,13 @@ impl ServedTool {
             }
             (Some(worker), None) => Action::Worker(WorkerTool::new(name, worker, entry, workers, timeout)?),
         };
-        if let Some(used) = action.names() {
+        let used = match &action {
+            Action::Command(command) => Some(command.names().collect()),
+            Action::Request(request) => Some(request.names()),
+            // It gets all of them.
+            Action::Worker(_) => None,
+        };
+        if let Some(used) = used {
             all_used(&arguments, used.into_iter().chain(once.iter().flat_map(Once::names)))?;
         }
         Ok(Self {

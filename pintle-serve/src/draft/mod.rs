@@ -40,31 +40,20 @@ struct DraftArgument {
 impl ToolDraft {
     /// Returns the draft as the entry of a tool.
     fn entry(&self) -> JsonObject {
-        let mut entry = JsonObject::new();
-        let mut set = |name: &str, value: Value| drop(entry.insert(name.to_owned(), value));
-        if let Some(title) = &self.title {
-            set("title", json!(title));
-        }
-        set(
-            "description",
-            json!(self.description.as_deref().unwrap_or("Describe here what the tool does, and when.")),
-        );
-        match &self.line {
-            None => set("command", json!(self.words)),
-            Some(line) => {
-                set("command", json!(line));
-                set("shell", json!(true));
-            }
-        }
-        if let Some(cwd) = &self.cwd {
-            set("cwd", json!(cwd));
-        }
-        if !self.env.is_empty() {
-            set("env", json!(self.env));
-        }
+        let description = self.description.as_deref();
         let arguments = self.arguments.iter().map(|(name, argument)| (name.clone(), argument.schema()));
-        set("arguments", Value::Object(arguments.collect()));
-        entry
+        let members = [
+            ("title", json!(self.title)),
+            ("description", description.unwrap_or("Describe here what the tool does, and when.").into()),
+            ("command", self.line.as_ref().map_or_else(|| json!(self.words), |line| json!(line))),
+            ("shell", self.line.is_some().into()),
+            ("cwd", json!(self.cwd)),
+            ("env", json!(self.env)),
+            ("arguments", Value::Object(arguments.collect())),
+        ];
+        let is_set = |value: &Value| !value.is_null() && *value != false && *value != json!({});
+        let members = members.into_iter().filter(|(_, value)| is_set(value));
+        members.map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
     /// Returns the draft as a tool of a file in TOML.
@@ -73,7 +62,7 @@ impl ToolDraft {
         let mut entry = self.entry();
         let arguments = entry.remove("arguments");
         entry.iter().for_each(|(name, member)| file += &format!("{} = {}\n", key(name), value(member)));
-        if let Some(Value::Object(arguments)) = arguments.filter(|_| !self.arguments.is_empty()) {
+        if let Some(Value::Object(arguments)) = arguments {
             file += &format!("\n[tools.{}.arguments]\n", key(name));
             arguments
                 .iter()
