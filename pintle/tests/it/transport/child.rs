@@ -262,7 +262,7 @@ async fn what_the_start_of_a_process_returns_is_dropped_when_all_of_it_is_gone()
 
     impl Drop for Group {
         fn drop(&mut self) {
-            self.1.send(format!("{} is gone", self.0)).unwrap();
+            let _ = self.1.send(format!("{} is gone", self.0));
         }
     }
 
