@@ -58,7 +58,7 @@ pub(super) struct CallPlace {
 /// A run of a call, which is cancelled when this is dropped.
 #[derive(Debug)]
 pub(super) struct WorkerRun {
-    /// What the worker writes about the call, until its end.
+    /// The messages of the worker about the call, until its end.
     pub(super) events: mpsc::Receiver<RunEvent>,
     left: Arc<Notify>,
 }
