@@ -1,3 +1,4 @@
+mod caller_targets;
 mod offering;
 #[cfg(test)]
 mod replaced;
@@ -27,11 +28,13 @@ use pintle::{
 };
 use tokio::time::Instant;
 
-pub(super) use self::offering::{Offer, Offering, OpenTarget, shown};
-use self::watched::WatchedUris;
+use self::{caller_targets::CallerError, watched::WatchedUris};
+pub(super) use self::{
+    caller_targets::{Caller, CallerTargets},
+    offering::{Offering, OpenTarget, TargetOffer, shown},
+};
 use super::{
     api::BackendProvider,
-    caller_targets::{CallerError, CallerTargets},
     health::{BackendOutage, Health},
     login::{LoginTool, login_required},
     logs::AnsweredBy,
@@ -75,7 +78,7 @@ struct Outage {
 
 impl Backend {
     /// Creates a backend that is offered like this when it is connected.
-    pub(super) fn new(name: &str, offer: Offer) -> Self {
+    pub(super) fn new(name: &str, offer: TargetOffer) -> Self {
         Self {
             name: name.to_owned(),
             chosen: BTreeMap::new(),
@@ -94,7 +97,7 @@ impl Backend {
     }
 
     /// Offers what is connected like this from now on, and notifies clients. Connections stay.
-    pub(super) fn offer(&self, offer: Offer) {
+    pub(super) fn offer(&self, offer: TargetOffer) {
         self.offering.replace(offer);
         let watched = self.watched.all();
         for connected in self.all_connected() {
@@ -302,7 +305,7 @@ impl Outage {
 }
 
 /// Returns whether a target that is offered like this may have a tool or prompt.
-fn may_have(offer: &Offer, target: &Target<'_>) -> bool {
+fn may_have(offer: &TargetOffer, target: &Target<'_>) -> bool {
     let prefix = offer.prefix_text();
     let rest = target.name().strip_prefix(prefix);
     matches!(target, Target::Tool(_) | Target::Prompt(_))

@@ -2,7 +2,6 @@
 
 mod api;
 mod backend;
-mod caller_targets;
 mod drafts;
 mod dry_run;
 mod exchange;

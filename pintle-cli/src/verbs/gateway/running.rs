@@ -17,8 +17,7 @@ use tokio::sync::{Notify, oneshot};
 
 use super::{
     api::{ApiEntry, BackendProvider, LoadedApi},
-    backend::{Backend, OpenTarget},
-    caller_targets::CallerTargets,
+    backend::{Backend, CallerTargets, OpenTarget},
     file::{BackendEntry, GatewayFile, OwnEntries, WatchedFiles},
     fleet::{GatewayFleet, GatewayKeys},
     login::{LoginPages, ask_to_log_in},

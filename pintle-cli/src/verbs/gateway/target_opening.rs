@@ -6,8 +6,7 @@ use tokio::sync::{Notify, oneshot};
 
 use super::{
     api::BackendProvider,
-    backend::{Backend, OpenTarget},
-    caller_targets::{Caller, CallerTargets},
+    backend::{Backend, Caller, CallerTargets, OpenTarget},
     login::{LoginClientEntry, LoginPages, LoginTarget, PrincipalLogin, PrincipalLogins},
     running::GatewayUsers,
     target::TargetEntry,

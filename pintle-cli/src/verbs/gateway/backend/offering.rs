@@ -12,8 +12,8 @@ use crate::{
     },
 };
 
-/// What clients see of a backend, apart from its connection: the prefix of its names, and the changes of its entries.
-pub(in crate::verbs::gateway) struct Offer {
+/// The part of a backend that clients see, apart from its connection: the prefix of its names, and the changes of its entries.
+pub(in crate::verbs::gateway) struct TargetOffer {
     prefix: Prefix,
     prefix_text: String,
     /// The target whose changes are applied; an API has none.
@@ -21,7 +21,7 @@ pub(in crate::verbs::gateway) struct Offer {
     output: Output,
 }
 
-impl Offer {
+impl TargetOffer {
     pub(in crate::verbs::gateway) fn of_target(name: &str, entry: &TargetEntry, output: &Output) -> Self {
         let prefix_text = entry.prefix_text(name).to_owned();
         Self { prefix: entry.prefix(name), prefix_text, target: Some(entry.clone()), output: output.clone() }
@@ -58,20 +58,20 @@ pub(in crate::verbs::gateway) fn shown(name: &str) -> String {
 
 /// The current offer of a backend, and the servers that the backend is a part of.
 pub(in crate::verbs::gateway) struct Offering {
-    offer: RwLock<Arc<Offer>>,
+    offer: RwLock<Arc<TargetOffer>>,
     attached: Mutex<Vec<ProviderChanges>>,
 }
 
 impl Offering {
-    pub(in crate::verbs::gateway) fn new(offer: Offer) -> Self {
+    pub(in crate::verbs::gateway) fn new(offer: TargetOffer) -> Self {
         Self { offer: RwLock::new(Arc::new(offer)), attached: Mutex::default() }
     }
 
-    pub(super) fn offer(&self) -> Arc<Offer> {
+    pub(super) fn offer(&self) -> Arc<TargetOffer> {
         self.offer.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(super) fn replace(&self, offer: Offer) {
+    pub(super) fn replace(&self, offer: TargetOffer) {
         *self.offer.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(offer);
     }
 
@@ -86,7 +86,7 @@ impl Offering {
     }
 
     /// Returns what clients see of a provider, which reports its changes from then on.
-    fn wrap(&self, offer: &Offer, provider: &BackendProvider) -> Arc<ConnectedTarget> {
+    fn wrap(&self, offer: &TargetOffer, provider: &BackendProvider) -> Arc<ConnectedTarget> {
         let connected = Arc::new(offer.wrap(provider.clone()));
         for changes in self.attached() {
             connected.watch().attach(changes);
@@ -100,7 +100,7 @@ pub(in crate::verbs::gateway) struct OpenTarget {
     provider: BackendProvider,
     offering: Arc<Offering>,
     /// The offer that was applied last, and the result.
-    offered: Mutex<(Arc<Offer>, Arc<ConnectedTarget>)>,
+    offered: Mutex<(Arc<TargetOffer>, Arc<ConnectedTarget>)>,
 }
 
 impl OpenTarget {

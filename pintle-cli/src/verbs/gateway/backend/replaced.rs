@@ -4,10 +4,15 @@ use std::sync::Mutex;
 
 use pintle::{
     Client, Server,
-    server::{Access, Decision, Entry, GateRequest, tool},
+    client::{Change, Event, Mode},
+    server::{Access, Decision, Entry, GateRequest, resource, tool},
 };
+use tokio::time::timeout;
 
-use super::{tests::backend as connected, *};
+use super::{
+    tests::{backend as connected, offer, relay},
+    *,
+};
 
 /// The file changes after the gates have judged a call.
 #[tokio::test]
@@ -49,4 +54,48 @@ async fn a_target_that_was_replaced_meanwhile_is_not_offered() {
     assert!(!backend.has_target(0) && backend.has_target(number) && !backend.is_up());
     let BackendState::Down(outage) = backend.state() else { panic!("it is up") };
     assert_eq!(outage.reason, "it is being connected");
+}
+
+#[tokio::test]
+async fn another_offer_is_that_of_the_same_connection() {
+    let server = Server::new("one", "0").tool(tool("work", || async { "worked" }));
+    let backend = connected("one", server).await;
+    let gateway = Server::new("gateway", "0").provider(backend.clone());
+    let client = Client::new("client", "0").connect(gateway.in_process().unwrap()).await.unwrap();
+    assert_eq!(client.call_tool("one_work", ()).await.unwrap().text(), "worked");
+    let (BackendState::Up(before), number) = (backend.state(), backend.replace()) else {
+        panic!("it is down")
+    };
+    backend.offer(offer("two"));
+    assert_eq!(client.call_tool("two_work", ()).await.unwrap().text(), "worked");
+    client.call_tool("one_work", ()).await.unwrap_err();
+    let BackendState::Up(after) = backend.state() else { panic!("it is down") };
+    assert!(Arc::ptr_eq(&before, &after) && backend.has_target(number));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_clients_watch_is_watched_at_the_next_target() {
+    // One with sessions is watched in those of the clients.
+    let server = || {
+        let server = Server::new("one", "0").resource(resource("note://a", "a", || async { "" }));
+        server.revisions(["2026-07-28".parse().unwrap()])
+    };
+    for mode in [Mode::Legacy, Mode::Modern] {
+        let (backend, next) = (connected("one", server()).await, server());
+        let gateway = Server::new("gateway", "0").provider(backend.clone());
+        let client = Client::new("client", "0").mode(mode);
+        let client = client.connect(gateway.in_process().unwrap()).await.unwrap();
+        let mut changes = client.changes().await.unwrap();
+        client.subscribe("note://a").await.unwrap();
+        let target = OpenTarget::new(relay(next.clone()).await, backend.offering());
+        backend.connect(backend.replace(), Arc::new(target));
+        let mut heard = false;
+        for _ in 0..100 {
+            next.resource_updated("note://a");
+            while let Ok(Some(change)) = timeout(Duration::from_millis(10), changes.next()).await {
+                heard |= change == Event::Changed(Change::Resource("note://a".into()));
+            }
+        }
+        assert!(heard, "{mode:?}");
+    }
 }

@@ -17,9 +17,9 @@ use crate::{
 };
 
 /// The offer of a target with this prefix.
-pub(super) fn offer(prefix: &str) -> Offer {
+pub(super) fn offer(prefix: &str) -> TargetOffer {
     let entry: TargetEntry = toml::from_str(&format!("prefix = \"{prefix}\"")).unwrap();
-    Offer::of_target("unused", &entry, &Output::kept().0)
+    TargetOffer::of_target("unused", &entry, &Output::kept().0)
 }
 
 impl Backend {
@@ -65,11 +65,15 @@ impl Provider for Hostile {
     }
 }
 
-pub(super) async fn backend(name: &str, server: Server) -> Arc<Backend> {
+/// A connection to a server.
+pub(super) async fn relay(server: Server) -> BackendProvider {
     let open = move || ready(server.in_process().map_err(io::Error::other));
-    let relay = Relay::connect(Client::new("gateway", "0"), open).await.unwrap();
+    BackendProvider::Relay(Relay::connect(Client::new("gateway", "0"), open).await.unwrap())
+}
+
+pub(super) async fn backend(name: &str, server: Server) -> Arc<Backend> {
     let backend = Arc::new(Backend::new(name, offer(name)));
-    let target = OpenTarget::new(BackendProvider::Relay(relay), backend.offering());
+    let target = OpenTarget::new(relay(server).await, backend.offering());
     backend.connect(0, Arc::new(target));
     backend
 }

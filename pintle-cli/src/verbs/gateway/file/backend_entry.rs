@@ -3,7 +3,7 @@ use crate::{
     output::Output,
     verbs::gateway::{
         api::{ApiEntry, LoadedApi},
-        backend::Offer,
+        backend::TargetOffer,
         secret::SecretValue,
         target::TargetEntry,
     },
@@ -43,10 +43,10 @@ impl<'a> BackendEntry<'a> {
     }
 
     /// Returns how a backend of this name is offered.
-    pub(in crate::verbs::gateway) fn offer(self, name: &str, output: &Output) -> Offer {
+    pub(in crate::verbs::gateway) fn offer(self, name: &str, output: &Output) -> TargetOffer {
         match self {
-            Self::Target(target) => Offer::of_target(name, target, output),
-            Self::Api(api, _) => Offer::of_api(name, api, output),
+            Self::Target(target) => TargetOffer::of_target(name, target, output),
+            Self::Api(api, _) => TargetOffer::of_api(name, api, output),
         }
     }
 
@@ -62,6 +62,8 @@ impl<'a> BackendEntry<'a> {
     pub(in crate::verbs::gateway) fn may_stay_for(self, next: Self) -> bool {
         match (self, next) {
             (Self::Target(target), Self::Target(next)) => target.may_stay_for(next),
+            // The next one needs no connection.
+            (Self::Api(..), Self::Api(..)) => true,
             _ => false,
         }
     }

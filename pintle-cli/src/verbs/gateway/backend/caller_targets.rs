@@ -15,12 +15,14 @@ use pintle_oauth::{
 use ring::digest::{SHA256, digest};
 use tokio::{sync::OnceCell, time::Instant};
 
-use super::{
-    api::BackendProvider,
-    backend::{ConnectedTarget, Offering, OpenTarget},
-    login::{PrincipalLogin, PrincipalLogins, elicitation_id},
+use super::{ConnectedTarget, Offering, OpenTarget};
+use crate::{
+    failure::Failure,
+    verbs::gateway::{
+        api::BackendProvider,
+        login::{PrincipalLogin, PrincipalLogins, elicitation_id},
+    },
 };
-use crate::failure::Failure;
 
 /// The limit of callers for which a target is connected. Those that were not used for the longest time are disconnected.
 const MAX_CALLERS: usize = 1_000;
@@ -33,7 +35,7 @@ type OpenForCaller =
 
 /// A caller that a target is connected for.
 #[derive(Clone, Debug)]
-pub(super) enum Caller {
+pub(in crate::verbs::gateway) enum Caller {
     /// A token of a client, which is exchanged, and whose it is.
     Token { token: Secret, principal: String },
     /// A principal, by its name, which logs in for itself.
@@ -49,7 +51,7 @@ pub(super) struct CallerError {
 }
 
 /// A target that is connected for each caller, because each has other rights there.
-pub(super) struct CallerTargets {
+pub(in crate::verbs::gateway) struct CallerTargets {
     offering: Arc<Offering>,
     open: Box<OpenForCaller>,
     /// The logins of principals, if those are the callers; otherwise tokens are.
@@ -65,7 +67,7 @@ struct CallerSlot {
 
 impl CallerTargets {
     /// Creates a target that is offered like this. `open` connects to it for a principal, if there are logins, or for a token.
-    pub(super) fn new<F>(
+    pub(in crate::verbs::gateway) fn new<F>(
         offering: Arc<Offering>,
         logins: Option<Arc<PrincipalLogins>>,
         open: impl Fn(Caller) -> F + Send + Sync + 'static,
@@ -82,7 +84,7 @@ impl CallerTargets {
     }
 
     /// Creates a target that `open` connects to with the tokens that the one of a caller is exchanged for, and the name of its principal.
-    pub(super) fn with_exchange<F>(
+    pub(in crate::verbs::gateway) fn with_exchange<F>(
         offering: Arc<Offering>,
         exchange: TokenExchange,
         open: impl Fn(BearerTokens, String) -> F + Send + Sync + 'static,
@@ -201,11 +203,11 @@ mod tests {
     use super::*;
     use crate::{
         output::Output,
-        verbs::gateway::{backend::Offer, target::TargetEntry},
+        verbs::gateway::{backend::TargetOffer, target::TargetEntry},
     };
 
     fn targets() -> CallerTargets {
-        let offer = Offer::of_target("notes", &TargetEntry::default(), &Output::kept().0);
+        let offer = TargetOffer::of_target("notes", &TargetEntry::default(), &Output::kept().0);
         let offering = Arc::new(Offering::new(offer));
         CallerTargets::new(offering, None, |_| std::future::pending())
     }
