@@ -18,6 +18,7 @@ mod protection;
 mod reload;
 mod running;
 mod secret;
+mod settings;
 mod status;
 mod target;
 mod target_opening;

@@ -1,16 +1,12 @@
-mod settings;
-
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use pintle::server::{RuleDecision, RuleSet};
 use tokio::task::spawn_blocking;
 
-pub(super) use self::settings::GatewaySettings;
 use super::{
     file::{FileSource, GatewayFile, WatchedFiles},
-    logs::OpenLogs,
     overlaps::Overlaps,
-    running::Gateway,
+    running::{Gateway, open_logs},
     virtual_server::VirtualServerEntry,
 };
 use crate::{
@@ -102,7 +98,7 @@ impl Gateway {
             && current.workers == next.workers
             && current.prompts == next.prompts
             && current.resources == next.resources;
-        let logs = OpenLogs::open(next, Some(&self.gates.logs.get()), &self.counters.requests, &self.output)?;
+        let logs = open_logs(next, Some(&self.gates.logs.get()), &self.counters.requests, &self.output)?;
         let entries = match has_same_entries {
             true => None,
             false => Some(self.next_entries(next).map_err(wrong)?),
@@ -197,7 +193,7 @@ impl Gateway {
         }
     }
 
-    fn report(&self, name: &str, applied: Result<(), Failure>) {
+    pub(super) fn report(&self, name: &str, applied: Result<(), Failure>) {
         if let Err(failure) = applied {
             self.output.note(format!("`{name}` stays as it was: {}", failure.message));
         }

@@ -21,9 +21,9 @@ use super::{
     file::{BackendEntry, GatewayFile, OwnEntries, WatchedFiles},
     fleet::{GatewayFleet, GatewayKeys},
     login::{LoginPages, ask_to_log_in},
-    logs::{CurrentLogs, OpenLogs, cut, logged},
-    metrics::MetricsForm,
-    reload::GatewaySettings,
+    logs::{CurrentLogs, LogPaths, OpenLogs, cut, logged},
+    metrics::{MetricsForm, RequestMetrics},
+    settings::GatewaySettings,
     status::{Counters, Measured, readiness},
     target_opening::TargetOpening,
     virtual_server::{VirtualServer, VirtualServerEntry, VirtualServerGates},
@@ -70,7 +70,7 @@ pub(super) struct Gateway {
     watched: Mutex<Option<WatchedFiles>>,
     /// The server with all backends.
     pub(super) server: Server,
-    /// The same, as clients are served who list tools.
+    /// The server with all backends, for clients who list tools.
     listed: OnceLock<Server>,
     /// The servers that clients are served, by their paths.
     fronts: Mutex<BTreeMap<String, Server>>,
@@ -92,7 +92,7 @@ pub(super) struct Gateway {
 impl Gateway {
     pub(super) fn new(file: &GatewayFile, users: GatewayUsers, output: &Output) -> Result<Self, Failure> {
         let counters = Arc::new(Counters::default());
-        let logs = CurrentLogs::new(OpenLogs::open(file, None, &counters.requests, output)?);
+        let logs = CurrentLogs::new(open_logs(file, None, &counters.requests, output)?);
         let (counted, written) = (counters.clone(), logs.clone());
         let audit = Arc::new(move |record: &AuditRecord<'_>| {
             counted.count(record.decision);
@@ -484,6 +484,18 @@ impl Gateway {
             },
         )
     }
+}
+
+/// Opens the logs of a file, but for those that are open already.
+pub(super) fn open_logs(
+    file: &GatewayFile,
+    known: Option<&OpenLogs>,
+    metrics: &Arc<RequestMetrics>,
+    output: &Output,
+) -> Result<OpenLogs, Failure> {
+    let (audit, access) = (file.audit.as_deref(), file.access_log.as_deref());
+    let logs = OpenLogs::open(&LogPaths { audit, access }, known, metrics, output)?;
+    Ok(if file.audit_required { logs.required() } else { logs })
 }
 
 fn base(name: &str, instructions: Option<&str>) -> Server {

@@ -8,4 +8,4 @@ mod open_logs;
 pub(super) use access_log::AccessLog;
 pub(super) use answered_by::AnsweredBy;
 pub(super) use json_log::{JsonLog, cut, logged};
-pub(super) use open_logs::{CurrentLogs, OpenLogs};
+pub(super) use open_logs::{CurrentLogs, LogPaths, OpenLogs};

@@ -4,15 +4,17 @@ use std::{
 };
 
 use super::{AccessLog, JsonLog};
-use crate::{
-    failure::Failure,
-    output::Output,
-    verbs::gateway::{file::GatewayFile, metrics::RequestMetrics},
-};
+use crate::{failure::Failure, output::Output, verbs::gateway::metrics::RequestMetrics};
 
 /// The logs that are open at the moment. Clones share them.
 #[derive(Clone)]
 pub(in super::super) struct CurrentLogs(Arc<RwLock<Arc<OpenLogs>>>);
+
+/// The paths of logs.
+pub(in super::super) struct LogPaths<'a> {
+    pub(in super::super) audit: Option<&'a Path>,
+    pub(in super::super) access: Option<&'a Path>,
+}
 
 /// The logs of a file.
 pub(in super::super) struct OpenLogs {
@@ -37,9 +39,9 @@ impl CurrentLogs {
 }
 
 impl OpenLogs {
-    /// Opens the logs of a file, but for those that are open already.
+    /// Opens logs, but for those that are open already.
     pub(in super::super) fn open(
-        file: &GatewayFile,
+        paths: &LogPaths<'_>,
         known: Option<&Self>,
         metrics: &Arc<RequestMetrics>,
         output: &Output,
@@ -49,10 +51,16 @@ impl OpenLogs {
             known.map_or_else(|| JsonLog::open(path, output), |(_, log)| Ok(log.clone()))
         };
         Ok(Self {
-            audit: file.audit.as_deref().map(open).transpose()?,
-            is_required: file.audit_required,
-            access: AccessLog::new(file.access_log.as_deref().map(open).transpose()?, metrics.clone()),
+            audit: paths.audit.map(open).transpose()?,
+            is_required: false,
+            access: AccessLog::new(paths.access.map(open).transpose()?, metrics.clone()),
         })
+    }
+
+    /// Has nothing used while the audit log cannot be written.
+    pub(in super::super) fn required(mut self) -> Self {
+        self.is_required = true;
+        self
     }
 
     pub(in super::super) fn audit(&self) -> Option<&JsonLog> {

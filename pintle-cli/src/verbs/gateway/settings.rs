@@ -2,28 +2,26 @@ use std::sync::{Arc, PoisonError};
 
 use pintle::{Server, types::schema::Implementation};
 
-use crate::{
-    listen::{ENDPOINT, Routes},
-    verbs::gateway::{
-        file::{AdminEntry, GatewayFile},
-        protection::AuthEntry,
-        running::Gateway,
-    },
+use super::{
+    file::{AdminEntry, GatewayFile},
+    protection::AuthEntry,
+    running::Gateway,
 };
+use crate::listen::{ENDPOINT, Routes};
 
 /// The settings of a file that its servers have in common.
-pub(in super::super) struct GatewaySettings {
-    pub(in super::super) name: String,
-    pub(in super::super) instructions: Option<String>,
+pub(super) struct GatewaySettings {
+    pub(super) name: String,
+    pub(super) instructions: Option<String>,
     /// Whether tools are searched in place of listed.
-    pub(in super::super) search: bool,
-    pub(in super::super) admin: AdminEntry,
+    pub(super) search: bool,
+    pub(super) admin: AdminEntry,
     /// The check of tokens that is in use, which may not be that of the file.
     pub(super) auth: Option<AuthEntry>,
 }
 
 impl GatewaySettings {
-    pub(in super::super) fn of(file: &GatewayFile) -> Self {
+    pub(super) fn of(file: &GatewayFile) -> Self {
         Self {
             name: file.name.clone().unwrap_or_else(|| "pintle-gateway".to_owned()),
             instructions: file.instructions.clone(),
@@ -35,7 +33,7 @@ impl GatewaySettings {
 }
 
 impl Gateway {
-    pub(in super::super) fn settings(&self) -> Arc<GatewaySettings> {
+    pub(super) fn settings(&self) -> Arc<GatewaySettings> {
         self.settings.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
