@@ -1,32 +1,22 @@
-use std::{
-    convert::Infallible,
-    io,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{convert::Infallible, io, sync::Arc, time::Duration};
 
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 
-use crate::output::Output;
+use crate::{output::Output, verbs::gateway::health::LastAnswer};
 
 /// The time between two looks at the store.
 const INTERVAL: Duration = Duration::from_secs(5);
 /// The time that the store has to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// Why and since when the shared store cannot be used. A clone is of the same store.
+/// The state of the shared store. A clone is of the same store.
 #[derive(Clone, Default)]
-pub(super) struct StoreHealth(Arc<Mutex<Option<Lost>>>);
-
-struct Lost {
-    since: Instant,
-    reason: String,
-}
+pub(super) struct StoreHealth(Arc<LastAnswer>);
 
 impl StoreHealth {
     /// Returns why the store cannot be used.
     pub(super) fn outage(&self) -> Option<String> {
-        self.lock().as_ref().map(|lost| lost.reason.clone())
+        self.0.outage().map(|outage| outage.reason)
     }
 
     /// Looks at the store now and then, and logs when it is lost and when it is there again.
@@ -38,28 +28,17 @@ impl StoreHealth {
             sleep(INTERVAL).await;
             let late = || Err(io::Error::new(io::ErrorKind::TimedOut, "it does not answer"));
             let answered = timeout(ANSWER_TIMEOUT, ping()).await.unwrap_or_else(|_| late());
-            let lost = self.lock().take();
-            match (answered, lost) {
-                (Ok(()), None) => {}
-                (Ok(()), Some(lost)) => {
-                    let seconds = lost.since.elapsed().as_secs();
+            match self.0.record(answered.map_err(|error| error.to_string())) {
+                Some(Ok(time)) => {
+                    let seconds = time.as_secs();
                     output.note(format!("the Redis of the gateway is there again, after {seconds} s"));
                 }
-                (Err(error), lost) => {
-                    if lost.is_none() {
-                        output.warning(format!(
-                            "the Redis of the gateway cannot be used: {error}; requests with sessions get 503 until it is there again"
-                        ));
-                    }
-                    let since = lost.map_or_else(Instant::now, |lost| lost.since);
-                    *self.lock() = Some(Lost { since, reason: error.to_string() });
-                }
+                Some(Err(reason)) => output.warning(format!(
+                    "the Redis of the gateway cannot be used: {reason}; requests with sessions get 503 until it is there again"
+                )),
+                None => {}
             }
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Lost>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

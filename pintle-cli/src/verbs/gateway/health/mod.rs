@@ -1,5 +1,7 @@
 //! Whether the targets of a gateway answer.
 
+mod last_answer;
+
 use std::{
     convert::Infallible,
     sync::{
@@ -18,6 +20,8 @@ use tokio::{
 use super::metrics::Durations;
 use crate::output::{Output, SERVICE};
 
+pub(super) use last_answer::{BackendOutage, LastAnswer};
+
 /// The time between two probes of a target.
 const INTERVAL: Duration = Duration::from_secs(15);
 /// The time that a target has to answer one.
@@ -28,7 +32,7 @@ const MIN_WAIT: Duration = Duration::from_secs(1);
 /// The state of a connected target, as its probes and calls have found it.
 #[derive(Default)]
 pub(super) struct Health {
-    failing: Mutex<Option<Failing>>,
+    last_answer: LastAnswer,
     /// Notified when a call has failed for a reason that may be the target.
     doubt: Notify,
     /// Notified when the target is replaced.
@@ -50,22 +54,10 @@ pub(super) struct BackendTraffic {
     pub(super) is_cut: bool,
 }
 
-struct Failing {
-    since: Instant,
-    reason: String,
-}
-
-/// Why and for how long a target cannot be used.
-#[derive(Debug, PartialEq)]
-pub(super) struct BackendOutage {
-    pub(super) time: Duration,
-    pub(super) reason: String,
-}
-
 impl Health {
     /// Forgets what was found of the target before.
     pub(super) fn reset(&self) {
-        *self.lock() = None;
+        self.last_answer.reset();
         self.lock_traffic().is_cut = false;
         self.replaced.notify_waiters();
     }
@@ -106,26 +98,9 @@ impl Health {
         self.traffic.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records what a probe has found. Returns what is to be logged, if that is another state.
-    fn record(&self, answered: Result<(), String>) -> Option<Result<Duration, String>> {
-        let mut failing = self.lock();
-        match (answered, &mut *failing) {
-            (Ok(()), None) => None,
-            (Ok(()), Some(_)) => failing.take().map(|before| Ok(before.since.elapsed())),
-            (Err(reason), Some(known)) => {
-                known.reason = reason;
-                None
-            }
-            (Err(reason), None) => {
-                *failing = Some(Failing { since: Instant::now(), reason: reason.clone() });
-                Some(Err(reason))
-            }
-        }
-    }
-
     /// Returns why the target does not answer.
     pub(super) fn outage(&self) -> Option<BackendOutage> {
-        self.lock().as_ref().map(|failing| BackendOutage::new(failing.since, &failing.reason))
+        self.last_answer.outage()
     }
 
     /// Returns what was done since the start.
@@ -174,23 +149,13 @@ impl Health {
             }
             let late = || Err(format!("it has not answered within {} s", PROBE_TIMEOUT.as_secs()));
             let answered = timeout(PROBE_TIMEOUT, probe()).await.unwrap_or_else(|_| late());
-            match self.record(answered) {
+            match self.last_answer.record(answered) {
                 Some(Err(reason)) => output.warning(format!("`{name}` does not answer: {reason}")),
                 Some(Ok(time)) => output.note(format!("`{name}` answers again, after {} s", time.as_secs())),
                 None => {}
             }
             sleep(MIN_WAIT).await;
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Failing>> {
-        self.failing.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl BackendOutage {
-    pub(super) fn new(since: Instant, reason: &str) -> Self {
-        Self { time: since.elapsed(), reason: reason.to_owned() }
     }
 }
 
