@@ -216,14 +216,18 @@ mod tests {
     use pintle::{Server, server::tool};
 
     use super::*;
-    use crate::listen::{Beside, ENDPOINT, ListenArgs, Page, PageReader};
+    use crate::listen::{Beside, ENDPOINT, ListenArgs, Page, PageAccess, PageReader};
 
     struct Health;
 
     impl Beside for Health {
-        fn page(&self, path: &str, _: &PageReader<'_>) -> Option<Page> {
+        fn page_access(&self, path: &str) -> Option<PageAccess> {
+            (path == "/health").then_some(PageAccess::Open)
+        }
+
+        fn page(&self, _: &str, _: &PageReader<'_>) -> Option<Page> {
             let (status, content_type) = (http::StatusCode::OK, "text/plain");
-            (path == "/health").then(|| Page { status, content_type, text: "ok".into(), is_open: true })
+            Some(Page { status, content_type, text: "ok".into() })
         }
 
         fn refused(&self, _: &str, _: http::StatusCode, _: tokio::time::Instant) {}

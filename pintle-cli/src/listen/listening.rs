@@ -123,3 +123,65 @@ fn reporting<S>(server: HttpServer<S>, output: &Output) -> HttpServer<S> {
     let output = output.clone();
     server.on_accept_error(move |error| output.note(format!("no connection is accepted: {error}")))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use http::StatusCode;
+    use tokio::{
+        io::{AsyncReadExt as _, AsyncWriteExt as _},
+        net::TcpStream,
+        time::Instant,
+    };
+
+    use super::*;
+    use crate::{
+        listen::{Page, PageAccess, PageReader},
+        output::OutputSettings,
+    };
+
+    /// A page for clients, which counts how often it was made.
+    #[derive(Default)]
+    struct Counted(AtomicUsize);
+
+    impl Beside for Counted {
+        fn page_access(&self, path: &str) -> Option<PageAccess> {
+            (path == "/status").then_some(PageAccess::Clients)
+        }
+
+        fn page(&self, _: &str, reader: &PageReader<'_>) -> Option<Page> {
+            let made = self.0.fetch_add(1, Ordering::SeqCst) + 1;
+            let text = format!("{made} for {:?}", reader.principal);
+            Some(Page { status: StatusCode::OK, content_type: "text/plain", text })
+        }
+
+        fn refused(&self, _: &str, _: StatusCode, _: Instant) {}
+    }
+
+    #[tokio::test]
+    async fn a_page_is_made_once_and_for_those_who_may_read_it() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let access = Access::random().unwrap();
+        let token = access.token().unwrap().to_owned();
+        let (guard, shown) = (Guard::loopback(), address.clone());
+        let listening = Listening { listener, guard, access, address: shown, is_local: true };
+        let routes = Arc::new(listening.routes(None));
+        let output = Output::new(OutputSettings::default());
+        let _serving = listening.serve_routes(routes, Arc::new(Counted::default()), &output).unwrap();
+        let get = async |path: &str, token: &str| {
+            let mut stream = TcpStream::connect(&address).await.unwrap();
+            let head = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\n");
+            stream.write_all(format!("{head}Connection: close\r\n\r\n").as_bytes()).await.unwrap();
+            let mut response = String::new();
+            stream.read_to_string(&mut response).await.unwrap();
+            response
+        };
+        let refused = get("/status", "another").await;
+        assert!(refused.starts_with("HTTP/1.1 401"), "{refused}");
+        let page = get("/status", &token).await;
+        assert!(page.starts_with("HTTP/1.1 200") && page.ends_with("1 for Some(\"bearer\")"), "{page}");
+        assert!(get("/elsewhere", &token).await.starts_with("HTTP/1.1 403"));
+    }
+}

@@ -16,7 +16,7 @@ use bearer_service::BearerService;
 pub(crate) use body::ServedBody;
 pub(crate) use listening::{ENDPOINT, Listening};
 pub(crate) use open_files::raise_open_files;
-pub(crate) use routed_service::{Beside, BrowserPage, Page, PageReader, RequestMark};
+pub(crate) use routed_service::{Beside, BrowserPage, Page, PageAccess, PageReader, RequestMark};
 use routed_service::{PendingPage, RoutedService};
 pub(crate) use routes::{PathProtection, Routes};
 pub(crate) use service::{HttpService, refused};

@@ -33,7 +33,10 @@ pub(crate) type BrowserPage = Pin<Box<dyn Future<Output = Response<String>> + Se
 
 /// The pages and the log of a verb, beside its servers.
 pub(crate) trait Beside: Send + Sync {
-    /// Returns the page of a path for a reader, if there is one.
+    /// Returns who reads the page of a path, if there is one.
+    fn page_access(&self, path: &str) -> Option<PageAccess>;
+
+    /// Returns the page of a path for a reader, if there is one. It is called for those who may read it.
     fn page(&self, path: &str, reader: &PageReader<'_>) -> Option<Page>;
 
     /// Answers a request for a page that browsers open, which have no token.
@@ -44,6 +47,15 @@ pub(crate) trait Beside: Send + Sync {
 
     /// Called for a request that was refused before its message was handled.
     fn refused(&self, path: &str, status: StatusCode, start: Instant);
+}
+
+/// Those who read a page.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum PageAccess {
+    /// Everybody, also without a token.
+    Open,
+    /// Clients of the servers.
+    Clients,
 }
 
 /// The reader of a page.
@@ -79,8 +91,6 @@ pub(crate) struct Page {
     pub(crate) status: StatusCode,
     pub(crate) content_type: &'static str,
     pub(crate) text: String,
-    /// Whether it is for clients without a token too.
-    pub(crate) is_open: bool,
 }
 
 /// The pages of a request whose token is being checked.
@@ -158,8 +168,10 @@ impl RoutedService {
         if let Some(page) = self.beside.browser_page(&request) {
             return Box::pin(async move { page.await.map(ServedBody::full) });
         }
-        let page = self.beside.page(request.uri().path(), &PageReader::default());
-        if let Some(page) = page.clone().filter(|page| page.is_open) {
+        let page = self.beside.page_access(request.uri().path());
+        if page == Some(PageAccess::Open)
+            && let Some(page) = self.beside.page(request.uri().path(), &PageReader::of(&request))
+        {
             return now(page.into_response(ServedBody::full));
         }
         if !self.routes.are_protected() {
@@ -174,23 +186,20 @@ impl RoutedService {
                 Err(refused) => return now(*refused),
             }
         }
-        let route = self.routes.find(request.uri().path());
-        match (route, page) {
-            (Some(route), Some(_)) if self.routes.are_protected() => {
-                // The check of the first path answers for the pages, and says who reads them.
-                request.extensions_mut().insert(PendingPage(self.beside.clone()));
-                let answering = route.answer(request);
-                Box::pin(async move { answering.await.map(ServedBody::Mcp) })
-            }
-            (_, Some(page)) if !self.routes.are_protected() => {
-                let page = self.beside.page(request.uri().path(), &PageReader::of(&request)).unwrap_or(page);
-                now(page.into_response(ServedBody::full))
-            }
-            (Some(route), _) => {
-                let answering = route.answer(request);
-                Box::pin(async move { answering.await.map(ServedBody::Mcp) })
-            }
-            (None, _) => now(refused(&Refusal::forbidden("there is nothing here".to_owned()))),
+        if page.is_some()
+            && !self.routes.are_protected()
+            && let Some(page) = self.beside.page(request.uri().path(), &PageReader::of(&request))
+        {
+            return now(page.into_response(ServedBody::full));
         }
+        let Some(route) = self.routes.find(request.uri().path()) else {
+            return now(refused(&Refusal::forbidden("there is nothing here".to_owned())));
+        };
+        if page.is_some() {
+            // The check of the first path answers for the pages, and says who reads them.
+            request.extensions_mut().insert(PendingPage(self.beside.clone()));
+        }
+        let answering = route.answer(request);
+        Box::pin(async move { answering.await.map(ServedBody::Mcp) })
     }
 }

@@ -44,7 +44,7 @@ use self::{
 use crate::{
     args::{HELP, LogArgs, examples, message_size, near},
     failure::{Exit, Failure},
-    listen::{Beside, BrowserPage, ENDPOINT, ListenArgs, Page, PageReader, Routes},
+    listen::{Beside, BrowserPage, ENDPOINT, ListenArgs, Page, PageAccess, PageReader, Routes},
     output::{Output, counted},
     signals::interrupted,
 };
@@ -391,6 +391,14 @@ impl Beside for GatewayPages {
         match &self.logins {
             Some(fleet) => Some(Box::pin(fleet.answer(method, uri, headers)?)),
             None => Some(Box::pin(ready(self.gateway.pages.as_ref()?.answer(method, uri, headers)?))),
+        }
+    }
+
+    fn page_access(&self, path: &str) -> Option<PageAccess> {
+        match path {
+            "/health" => Some(PageAccess::Open),
+            "/ready" | "/metrics" => Some(PageAccess::Clients),
+            _ => None,
         }
     }
 

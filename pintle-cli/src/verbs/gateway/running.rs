@@ -441,9 +441,9 @@ impl Gateway {
     pub(super) fn page(&self, path: &str, routes: &Routes, reader: &PageReader<'_>) -> Option<Page> {
         let sees_names =
             reader.is_local || reader.principal.is_some_and(|name| self.settings().admin.has(name));
-        let text = |status, text: String| Page { status, content_type: "text/plain", text, is_open: false };
+        let text = |status, text: String| Page { status, content_type: "text/plain", text };
         Some(match path {
-            "/health" => Page { is_open: true, ..text(StatusCode::OK, "ok\n".to_owned()) },
+            "/health" => text(StatusCode::OK, "ok\n".to_owned()),
             "/ready" => {
                 let (status, shown) = self.readiness(routes, sees_names);
                 text(status, shown)
