@@ -287,7 +287,7 @@ async fn what_the_start_of_a_process_returns_is_dropped_when_all_of_it_is_gone()
 async fn what_is_read_is_counted_also_without_line_ends() {
     let (sender, mut reads) = tokio::sync::mpsc::unbounded_channel();
     let command = sh("printf 12345; printf 123 >&2; sleep 600").stderr(Stderr::lines(|_| {}));
-    let mut child = command.on_output(move |bytes| drop(sender.send(bytes))).spawn().unwrap();
+    let mut child = command.on_output(move |bytes| sender.send(bytes).unwrap_or_default()).spawn().unwrap();
     let mut counted = 0;
     tokio::select! {
         line = recv(&mut child) => panic!("{line:?}"),
