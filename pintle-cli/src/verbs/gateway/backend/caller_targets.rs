@@ -111,21 +111,34 @@ impl CallerTargets {
     pub(super) async fn connected(&self, cx: &Cx) -> Result<Arc<ConnectedTarget>, CallerError> {
         let caller = self.caller(cx.identity(), cx.extensions());
         let caller = caller.map_err(|message| CallerError { message: message.to_owned(), link: None })?;
-        let cell = self.slot(caller.key());
-        let opened = cell.get_or_try_init(|| async {
-            let provider = (self.open)(caller.clone()).await?;
-            Ok::<_, Failure>(OpenTarget::new(provider, self.offering.clone()))
-        });
-        opened.await.map(OpenTarget::current).map_err(|failure| {
-            let login = self.login(&caller);
-            let link = login.as_ref().and_then(PrincipalLogin::link);
-            if let (Some(login), Some(link), Some(session)) = (login, &link, cx.session())
+        self.opened_for(&caller).await.inspect_err(|error| {
+            if let (Some(login), Some(link), Some(session)) = (self.login(&caller), &error.link, cx.session())
                 && cx.can_elicit_url()
             {
                 login.notify_later(session, elicitation_id(link));
             }
-            CallerError { message: failure.message, link }
         })
+    }
+
+    async fn opened_for(&self, caller: &Caller) -> Result<Arc<ConnectedTarget>, CallerError> {
+        let (cell, login) = (self.slot(caller.key()), self.login(caller));
+        let open = || {
+            cell.get_or_try_init(|| async {
+                let provider = (self.open)(caller.clone()).await?;
+                Ok::<_, Failure>(OpenTarget::new(provider, self.offering.clone()))
+            })
+        };
+        let links = login.as_ref().map(PrincipalLogin::links);
+        let link = || links.as_ref().and_then(|links| links.borrow().clone());
+        let has_changed = || links.as_ref().is_some_and(|links| links.has_changed().unwrap_or(false));
+        let opened = match open().await {
+            // The login that it has failed for has ended: what its principal should do is done.
+            Err(_) if has_changed() && link().is_none() => open().await,
+            opened => opened,
+        };
+        opened
+            .map(OpenTarget::current)
+            .map_err(|failure| CallerError { message: failure.message, link: link() })
     }
 
     /// Returns the target for the caller of a request, if it is connected.
@@ -200,6 +213,8 @@ impl Caller {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
     use crate::{
         output::Output,
@@ -210,6 +225,34 @@ mod tests {
         let offer = TargetOffer::of_target("notes", &TargetEntry::default(), &Output::kept().0);
         let offering = Arc::new(Offering::new(offer));
         CallerTargets::new(offering, None, |_| std::future::pending())
+    }
+
+    #[tokio::test]
+    async fn a_login_that_ends_while_its_principal_is_told_of_it_is_no_reason() {
+        let logins = Arc::new(PrincipalLogins::for_test());
+        let (ann, begun) = (logins.of("ann").unwrap(), Arc::new(AtomicUsize::new(0)));
+        let (of_ann, count) = (ann.clone(), begun.clone());
+        let open = move |_| {
+            let failed = match count.fetch_add(1, Ordering::SeqCst) {
+                0 => {
+                    of_ann.set_link(None);
+                    "log in"
+                }
+                _ => "the port is closed",
+            };
+            std::future::ready(Err(Failure::internal(&failed)))
+        };
+        let targets = CallerTargets {
+            logins: Some(logins),
+            open: Box::new(move |caller| Box::pin(open(caller))),
+            ..targets()
+        };
+        for (link, expected) in [(Some("https://login.example"), 2), (None, 3)] {
+            ann.set_link(link.map(str::to_owned));
+            let error = targets.opened_for(&Caller::Principal("ann".to_owned())).await.err().unwrap();
+            assert!(error.message.contains("the port is closed") && error.link.is_none(), "{error:?}");
+            assert_eq!(begun.load(Ordering::SeqCst), expected);
+        }
     }
 
     fn key(number: usize) -> [u8; 32] {

@@ -129,6 +129,11 @@ impl PrincipalLogin {
         self.0.link.borrow().clone()
     }
 
+    /// Returns the changes of the link.
+    pub(in super::super) fn links(&self) -> watch::Receiver<Option<String>> {
+        self.0.link.subscribe()
+    }
+
     /// Describes what the user has to do.
     pub(in super::super) fn describe(&self, link: &str) -> String {
         let LoginNames { principal, target, .. } = &self.0.names;
@@ -246,6 +251,29 @@ impl fmt::Debug for PrincipalLogin {
 }
 
 #[cfg(test)]
+impl PrincipalLogins {
+    /// The logins to a target that nobody reaches.
+    pub(in super::super) fn for_test() -> Self {
+        Self::new(LoginTarget {
+            pages: Arc::new(LoginPages::new("https://gateway.example", None).unwrap()),
+            name: "notes".to_owned(),
+            server: "https://notes.example/mcp".to_owned(),
+            reach: None,
+            issuer: None,
+            client: None,
+        })
+    }
+}
+
+#[cfg(test)]
+impl PrincipalLogin {
+    /// Has a login begin or end.
+    pub(in super::super) fn set_link(&self, link: Option<String>) {
+        self.0.link.send_replace(link);
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use std::time::Duration;
 
@@ -253,14 +281,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn for_one_principal_more_the_login_that_was_not_used_for_the_longest_time_is_dropped() {
-        let logins = PrincipalLogins::new(LoginTarget {
-            pages: Arc::new(LoginPages::new("https://gateway.example", None).unwrap()),
-            name: "notes".to_owned(),
-            server: "https://notes.example/mcp".to_owned(),
-            reach: None,
-            issuer: None,
-            client: None,
-        });
+        let logins = PrincipalLogins::for_test();
         for number in 0..MAX_PRINCIPALS {
             logins.of(&number.to_string()).unwrap();
             tokio::time::advance(Duration::from_millis(1)).await;
