@@ -1,6 +1,6 @@
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
-use pintle::server::{RuleDecision, RuleSet};
+use pintle::server::{RuleDecision, RuleSet, Rules};
 use tokio::task::spawn_blocking;
 
 use super::{
@@ -86,7 +86,7 @@ impl Gateway {
     ///
     /// # Errors
     ///
-    /// The file cannot be used. Then nothing was changed.
+    /// The file cannot be used. What is wrong with it is found before anything is changed.
     async fn apply(
         &self,
         current: &GatewayFile,
@@ -106,20 +106,14 @@ impl Gateway {
         let auth = next.auth.as_ref().filter(|_| self.has_other_check(next));
         let protection = auth.map(|auth| auth.of_paths(self.gates.fleet.as_ref())).transpose();
         let protection = protection.map_err(|error| wrong(error.to_string()))?;
+        Rules::new(next.rule_set()).map_err(|error| wrong(error.to_string()))?;
         if let Some((routes, protection)) = routes.zip(protection) {
             routes.protect(protection)?;
         }
         self.gates.rules.replace(next.rule_set()).map_err(|error| wrong(error.to_string()))?;
         let watched = entries.map(|entries| self.replace_entries(entries)).transpose().map_err(wrong)?;
         self.gates.logs.replace(logs);
-        self.apply_settings(next, routes).await;
-        let later = changed_at_start(current, next, routes.is_some()).into_iter();
-        let is_in_use = self.settings().auth == next.auth;
-        for option in later.filter(|option| *option != "auth" || !is_in_use) {
-            self.output.note(format!(
-                "`{option}` has changed, which takes effect when the gateway is started again"
-            ));
-        }
+        // Nothing is waited for between the rules and the names that they are about.
         for backend in self.backends() {
             if next.backend(backend.name()).is_none() && !backend.is_removed() {
                 backend.remove();
@@ -142,6 +136,14 @@ impl Gateway {
             if let Err(error) = self.apply_backend(name, before, entry, !rotated.is_empty()) {
                 self.output.note(format!("`{name}` cannot be added: {error}"));
             }
+        }
+        self.apply_settings(next, routes).await;
+        let later = changed_at_start(current, next, routes.is_some()).into_iter();
+        let is_in_use = self.settings().auth == next.auth;
+        for option in later.filter(|option| *option != "auth" || !is_in_use) {
+            self.output.note(format!(
+                "`{option}` has changed, which takes effect when the gateway is started again"
+            ));
         }
         if let Some(routes) = routes {
             self.apply_paths(current, next, routes).await;
